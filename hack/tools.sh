@@ -25,11 +25,12 @@ needs_c_compiler() {
     missing "a C compiler (cc) or make is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev make"
 }
 
-# Of which completion is tested; script is a terminal.
+# What draws the topology.
 needs_graphviz() {
     command -v dot >/dev/null || missing "dot is missing: on Debian and Ubuntu, apt-get install graphviz"
 }
 
+# Of which completion is tested; script is a terminal.
 needs_shells() {
     local command
     for command in bash zsh fish script; do
@@ -46,6 +47,13 @@ needs_go() {
     command -v go >/dev/null || missing "go is missing: install Go $wanted or newer, see https://go.dev/dl; it builds \
 etcd, kube-apiserver, kube-controller-manager and kubectl once (or set KUBEBUILDER_ASSETS and POLICY_SYNC_CRDS, see \
 hack/testenv/README.md)"
+}
+
+# Of which the pages of policy-sync web are looked at.
+needs_browser() {
+    command -v chromium >/dev/null && command -v chromedriver >/dev/null && return
+    missing "chromium or chromedriver is missing: on Debian, apt-get install --no-install-recommends chromium chromium-driver \
+fonts-dejavu-core"
 }
 
 # Where cargo puts what it builds.

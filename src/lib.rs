@@ -22,7 +22,7 @@
 //! of objects: [`sync::kinds`] is the registry. [`reconcile`] is what any capability needs to have its keys carried out: a
 //! queue, workers, leadership, requests and Events. [`rego`] reads, checks and asks policies in Rego,
 //! and [loads](rego::loading) them from the hub, which is a capability as well.
-//! [`report`] is what people see of a hub. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
+//! [`report`] is what people see of a hub, and [`web`] makes pages of that. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
 
 mod announce;
 pub mod api;
@@ -49,3 +49,4 @@ pub mod tasks;
 pub mod telemetry;
 pub mod topology;
 pub mod version;
+pub mod web;

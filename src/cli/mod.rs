@@ -26,6 +26,7 @@ mod terminal;
 pub mod text;
 pub mod topology;
 mod usage;
+pub mod web;
 
 use std::process::ExitCode;
 
@@ -84,6 +85,9 @@ enum Command {
     /// Show which rules of which policies are in force along each path to a route.
     #[command(after_help = effective::EXAMPLES)]
     Effective(effective::Arguments),
+    /// Show the fleet in a browser of this machine: which policy is in force on which cluster.
+    #[command(after_help = web::EXAMPLES)]
+    Web(web::Arguments),
     /// Check policies in Rego, ask them, and run their tests.
     #[command(subcommand, after_help = rego::EXAMPLES)]
     Rego(rego::Command),
@@ -150,6 +154,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
         Command::Topology(arguments) => topology::run(&cli.hub, &arguments).await,
         Command::Effective(arguments) => effective::run(&cli.hub, &arguments).await,
+        Command::Web(arguments) => web::run(&cli.hub, &arguments).await,
         Command::Rego(command) => rego::run(&command).await,
         Command::Audit(arguments) => audit::run(&cli.hub, &arguments).await,
         Command::Placement(command) => placement::run(&cli.hub, &command).await,

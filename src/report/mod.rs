@@ -15,6 +15,7 @@ mod across;
 mod copy;
 mod differences;
 mod explanation;
+pub mod fleet;
 mod gateway;
 mod index;
 mod item;
@@ -41,7 +42,7 @@ pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
 pub use query::{Asked, Listed, Query, QueryError, Report, cluster, synced_kinds};
 pub use seen::Seen;
 pub use served::{Meant, ServedKind, discover, full, meant, served};
-pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
+pub use topology::{BY_NAME, ClusterObjects, ClusterQuery, cluster_objects, unserved};
 pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 

@@ -13,7 +13,7 @@ use crate::api::annotations::{
     CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced, SyncedCondition,
 };
-use crate::api::names::{ControllerName, ObjectKey, Origin};
+use crate::api::names::{ControllerName, GroupResource, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::api::params::Role;
 use crate::hub::{Pruned, Row};
@@ -120,6 +120,13 @@ impl PolicyReport {
     /// Reads what is kept of the policy `key` of `kind`.
     #[must_use]
     pub fn new(kind: &ServedKind, key: ObjectKey, row: &PolicyRow) -> Self {
+        let report = Self::of_unknown_kind(key, row);
+        let origin = Origin::new(kind.gvr.kind.clone(), report.origin.object().clone());
+        Self { origin, kind: kind.kind.clone(), role: kind.role, ..report }
+    }
+
+    /// The same, where the kind is for others to say.
+    pub(super) fn of_unknown_kind(key: ObjectKey, row: &PolicyRow) -> Self {
         let text = |key: &str| row.annotations.get(key).cloned();
         let mut faults = Vec::new();
         let summary: Reading<Summary> = read(&row.annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
@@ -149,9 +156,9 @@ impl PolicyReport {
             Reading::Missing | Reading::Unreadable => None,
         };
         Self {
-            origin: Origin::new(kind.gvr.kind.clone(), key),
-            kind: kind.kind.clone(),
-            role: kind.role,
+            origin: Origin::new(GroupResource::new("", ""), key),
+            kind: String::new(),
+            role: Role::Policy,
             created: row.created,
             told: row.told,
             summary,

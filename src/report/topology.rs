@@ -24,8 +24,8 @@ use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_S
 use crate::topology::objects::{GRANT, NAMESPACE, kind_of};
 use crate::topology::rows::RouteKind;
 use crate::topology::rules::Configured;
-use crate::topology::show::ObjectFault;
-use crate::topology::{Needs, Objects};
+use crate::topology::show::{self, ObjectFault};
+use crate::topology::{Graph, Needs, Objects};
 
 /// The objects of a cluster, as far as a topology reads them.
 #[derive(Debug, Default)]
@@ -39,6 +39,15 @@ pub struct ClusterObjects {
     /// The kinds that are not served.
     pub unserved: BTreeSet<Kind>,
 }
+
+/// Of what a cluster does not serve, a line for each kind that something of `graph` refers to.
+pub fn unserved(unserved: &BTreeSet<Kind>, graph: &Graph<'_>) -> Vec<String> {
+    let kinds = graph.unknown().into_iter().filter(|kind| unserved.contains(&kind.to_kind()));
+    kinds.map(|kind| format!("the cluster has no {kind}: {BY_NAME}")).collect()
+}
+
+/// How objects are shown of which nothing is known.
+pub const BY_NAME: &str = "those that are referred to stand by their names";
 
 /// What to read of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +228,18 @@ impl Reader<'_> {
 }
 
 impl ClusterObjects {
+    /// What nothing is known of, though something of `graph` refers to it, and what may not be read: a line each.
+    #[must_use]
+    pub fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
+        self.unread.iter().cloned().chain(unserved(&self.unserved, graph)).collect()
+    }
+
+    /// What is wrong with the objects that `graph` is of.
+    #[must_use]
+    pub fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
+        self.faults.iter().cloned().chain(show::faults(graph, &|_| None)).collect()
+    }
+
     /// Takes in `object`, which is one of `kind`; items of lists do not say that themselves.
     fn take(&mut self, kind: &ServedKind, mut object: HubObject) {
         object.api_version = kind.gvr.api_version();

@@ -7,6 +7,7 @@ pub mod bearer;
 mod bodies;
 mod follow;
 pub mod tls;
+pub mod web;
 pub mod webhooks;
 
 use std::collections::BTreeMap;

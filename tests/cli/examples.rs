@@ -10,11 +10,11 @@ use clap::CommandFactory;
 use policy_sync::cli::Cli;
 use policy_sync_testenv::apply::apply_with_status;
 use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply, binaries, fixtures};
 use serde_json::Value;
 
 use crate::run::{command, finish, run};
-use crate::running::Running;
 use crate::terminal::{needs, on_path};
 
 /// The words of each command.
@@ -109,6 +109,13 @@ async fn the_examples_do_what_they_say() -> Result<()> {
             let mut running = Running::start(bash(&format!("exec {example}")));
             running.says("\"started\"").await;
             running.signal("TERM");
+            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
+            continue;
+        }
+        if example.starts_with("policy-sync web") {
+            let mut running = Running::start(bash(&format!("exec {example}")));
+            running.prints("its address", |line| line.starts_with("http://127.0.0.1:")).await;
+            running.signal("INT");
             ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
             continue;
         }

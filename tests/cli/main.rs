@@ -15,7 +15,6 @@ mod printing;
 mod refusals;
 mod rego;
 mod run;
-mod running;
 mod secrets;
 mod status;
 mod terminal;

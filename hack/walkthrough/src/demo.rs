@@ -38,7 +38,7 @@ impl Demo {
             program.display()
         );
         report.step(match story {
-            Story::Sync | Story::Placement => "Start a hub, two spokes and the controller",
+            Story::Sync | Story::Placement | Story::Web => "Start a hub, two spokes and the controller",
             Story::Gates => "Start a hub and the controller",
         });
         let webhooks = Webhooks::with_files("policy-sync")?;
@@ -48,7 +48,7 @@ impl Demo {
             Engine::Opa => Some(Opa::start().await?),
         };
         let (fleet, mut arguments) = match story {
-            Story::Sync => (FleetOptions::spokes(sync::SPOKES), Vec::new()),
+            Story::Sync | Story::Web => (FleetOptions::spokes(sync::SPOKES), Vec::new()),
             Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
             Story::Gates => (FleetOptions::spokes([]), placement::arguments(&webhooks)),
         };
@@ -59,7 +59,9 @@ impl Demo {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
         report.seen(match story {
-            Story::Sync | Story::Placement => "hub and spokes are up, each with an API server of its own",
+            Story::Sync | Story::Placement | Story::Web => {
+                "hub and spokes are up, each with an API server of its own"
+            }
             Story::Gates => "the hub is up",
         });
         let controller = Controller::start(program, fleet.hub(), &arguments).await?;

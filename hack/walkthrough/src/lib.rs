@@ -1,11 +1,11 @@
-//! The demos: one policy's way from the hub to two spokes and back, where policies in Rego have apps run, and what they let be
-//! written, on real servers, every step checked.
+//! The demos: one policy's way from the hub to two spokes and back, where policies in Rego have apps run, what they let be written, and
+//! the page of a fleet, on real servers, every step checked.
 //!
 //! ```text
-//! Demo                    what runs: hub, spokes, controller
-//! sync, placement, gates  the steps: what someone writes, and what is to follow; sync ends with effective
-//! look                    what is looked at: copies on the spokes, conditions, the folded annotation, works
-//! report                  what is printed
+//! Demo                         what runs: hub, spokes, controller
+//! sync, placement, gates, web  the steps: what someone writes, and what is to follow; sync ends with effective
+//! look                         what is looked at: copies on the spokes, conditions, the folded annotation, works
+//! report                       what is printed
 //! ```
 //!
 //! A step writes as a user would and then waits, with a limit, for what is to follow. What does not follow ends the
@@ -18,11 +18,14 @@ mod look;
 mod placement;
 mod report;
 mod sync;
+mod web;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use tokio::process::Child;
 
 use self::demo::Demo;
 use self::report::Report;
@@ -37,6 +40,8 @@ pub enum Story {
     Placement,
     /// Policies in Rego say what may be written.
     Gates,
+    /// A page shows which policy is in force on which cluster.
+    Web,
 }
 
 /// Who evaluates policies in Rego.
@@ -67,18 +72,21 @@ impl Story {
     fn stage(self) -> String {
         let with = |spokes: [&str; 2]| format!("a hub and the spokes {}", spokes.join(" and "));
         match self {
-            Self::Sync => with(sync::SPOKES),
+            Self::Sync | Self::Web => with(sync::SPOKES),
             Self::Placement => with(placement::SPOKES),
             Self::Gates => "a hub".to_owned(),
         }
     }
 
-    async fn tell(self, demo: &Demo, report: &Report) -> Result<()> {
+    /// Tells it, and returns what else is to run on until the end.
+    async fn tell(self, demo: &Demo, report: &Report) -> Result<Option<Child>> {
         match self {
-            Self::Sync => sync::tell(demo, report).await,
-            Self::Placement => placement::tell(demo, report).await,
-            Self::Gates => gates::tell(demo, report).await,
+            Self::Sync => sync::tell(demo, report).await?,
+            Self::Placement => placement::tell(demo, report).await?,
+            Self::Gates => gates::tell(demo, report).await?,
+            Self::Web => return web::tell(demo, report).await.map(Some),
         }
+        Ok(None)
     }
 }
 
@@ -104,12 +112,14 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
     if let Err(error) = &told {
         report.failed(error);
     }
-    if options.keep {
+    // A page that is gone before anybody has seen it shows nothing.
+    let looked_at = options.story == Story::Web && told.is_ok() && std::io::stdin().is_terminal();
+    if options.keep || looked_at {
         demo.say_how_to_reach(&report);
         asked.await;
     }
     Ok(match told {
-        Ok(()) => {
+        Ok(_) => {
             report.ended();
             ExitCode::SUCCESS
         }

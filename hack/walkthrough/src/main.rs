@@ -32,7 +32,7 @@ impl Arguments {
             Some(path) => path,
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
-        if self.engine == Engine::Opa && self.story == Story::Sync {
+        if self.engine == Engine::Opa && matches!(self.story, Story::Sync | Story::Web) {
             bail!("--engine opa is for the story of policies in Rego: hack/demo placement --engine opa");
         }
         Ok(Options { story: self.story, engine: self.engine, controller, keep: self.keep })

@@ -41,6 +41,14 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     effective::tell(demo, report).await
 }
 
+/// The first steps: the policy is on both spokes, and the people of one override it.
+pub(super) async fn overridden(demo: &Demo, report: &Report) -> Result<()> {
+    configure(demo, report).await?;
+    write_a_policy(demo, report).await?;
+    read_the_answers(demo, report).await?;
+    override_on_a_spoke(demo, report).await
+}
+
 fn class() -> Value {
     fixtures::gateway_class(
         "multi-cluster",

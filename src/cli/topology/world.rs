@@ -9,7 +9,7 @@ use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::cli::manifests::{self, Manifest, NoObject, Place};
 use crate::hub::HubClient;
-use crate::report::{ClusterObjects, ClusterQuery, cluster_objects};
+use crate::report::{BY_NAME, ClusterObjects, ClusterQuery, cluster_objects, unserved};
 use crate::sync::desired::watches;
 use crate::sync::kinds::CLASSES;
 use crate::sync::{ClassParams, OfflineMirror};
@@ -128,15 +128,13 @@ impl World {
 
     /// What nothing is known of, though something refers to it, and what may not be read.
     pub(in crate::cli) fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
-        let missing = graph.unknown().into_iter().filter_map(|kind| match &self.unserved {
-            None => Some(format!("no {} is given", kind.kind)),
-            Some(unserved) if unserved.contains(&kind.to_kind()) => {
-                Some(format!("the cluster has no {kind}"))
+        let missing = match &self.unserved {
+            Some(kinds) => unserved(kinds, graph),
+            None => {
+                let kinds = graph.unknown().into_iter();
+                kinds.map(|kind| format!("no {} is given: {BY_NAME}", kind.kind)).collect()
             }
-            Some(_) => None,
-        });
-        let missing =
-            missing.map(|missing| format!("{missing}: those that are referred to stand by their names"));
+        };
         self.unread.iter().cloned().chain(missing).collect()
     }
 

@@ -32,7 +32,7 @@ impl PolicyReport {
     }
 
     /// Whether a cluster that the list does not name is one that the policy is not for.
-    fn names_all(&self) -> bool {
+    pub(in crate::report) fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
             (Reading::Value(clusters), Reading::Value(summary)) => {
                 clusters.len() == summary.clusters

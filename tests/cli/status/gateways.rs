@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::running::Running;
 use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
 use super::{rows, status_of, user_with};
 use crate::run::Ran;
-use crate::running::Running;
 
 /// A tenant of its own, on the hub that the tests with controllers share.
 pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::running::Running;
 use policy_sync_testenv::tenant::{Answer, LIMIT};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use super::gateways::{answer, programmed, until, with_clusters};
 use super::{refused, rows, status_of, user_with};
-use crate::running::Running;
 
 #[tokio::test]
 async fn everything_on_a_cluster_is_shown() -> Result<()> {

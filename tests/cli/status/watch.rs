@@ -5,12 +5,12 @@ use std::path::Path;
 
 use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
 use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};
 use serde_json::{Value, json};
 
 use super::{annotated, annotations, tenant, user_with};
 use crate::run::command;
-use crate::running::Running;
 
 fn watch(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> Running {
     let (controller, namespace) = (tenant.controller_name(), tenant.name());

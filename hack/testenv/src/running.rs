@@ -1,4 +1,6 @@
-//! The binary while it runs: what it has printed so far, and how it ends when it is asked to.
+//! A command while it runs: what it has printed so far, and how it ends when it is asked to. What does not happen ends the test.
+
+#![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -6,13 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_testenv::tenant::LIMIT;
-use policy_sync_testenv::wait;
+
+use crate::tenant::LIMIT;
+use crate::wait;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
 /// A process that is killed with the test.
-pub(crate) struct Running {
+#[derive(Debug)]
+pub struct Running {
     child: Child,
     stdout: Lines,
     stderr: Lines,
@@ -20,7 +24,11 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts `command`.
-    pub(crate) fn start(mut command: Command) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such program.
+    pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = lines(child.stdout.take().unwrap());
@@ -29,28 +37,48 @@ impl Running {
     }
 
     /// Waits until it has printed a line for which `is_it`, and returns all that it has printed by then.
-    pub(crate) async fn prints(&self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
+    ///
+    /// # Panics
+    ///
+    /// Where it prints none.
+    pub async fn prints(&self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
         until(what, &self.stdout, is_it).await.with_context(|| format!("{:?}", self.stderr)).unwrap()
     }
 
     /// The same of what it says on standard error.
-    pub(crate) async fn says(&self, what: &str) -> Vec<String> {
+    ///
+    /// # Panics
+    ///
+    /// Where it does not say it.
+    pub async fn says(&self, what: &str) -> Vec<String> {
         until(what, &self.stderr, |line| line.contains(what)).await.unwrap()
     }
 
     /// What it has said.
-    pub(crate) fn said(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    ///
+    /// Never: who keeps what it says does not panic.
+    pub fn said(&self) -> Vec<String> {
         self.stderr.lock().unwrap().clone()
     }
 
     /// Sends it a signal: `STOP`, `CONT`, `TERM`, `INT`.
-    pub(crate) fn signal(&self, name: &str) {
+    ///
+    /// # Panics
+    ///
+    /// Where it has ended.
+    pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
         assert!(sent.unwrap().success());
     }
 
     /// Waits until it ends, and returns its exit code.
-    pub(crate) async fn ends(&mut self) -> Option<i32> {
+    ///
+    /// # Panics
+    ///
+    /// Where it does not end.
+    pub async fn ends(&mut self) -> Option<i32> {
         let ended = wait::until("the process ends", LIMIT, || {
             let ended = self.child.try_wait();
             async move { ended?.context("it still runs") }

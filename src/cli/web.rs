@@ -1,0 +1,97 @@
+//! `policy-sync web`: the fleet in a browser of this machine, with the rights of who runs it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::hub::HubArguments;
+use super::output::{print, say_each};
+use super::settings::SettingsArguments;
+use super::stop::asked_to_stop;
+use super::{Answer, progress};
+use crate::hub::watching;
+use crate::report::fleet::Live;
+use crate::server;
+use crate::server::web::{Guard, Key, News, Pages};
+use crate::telemetry::metrics::Metrics;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Open the address that it prints in a browser
+  policy-sync web
+
+  # Only what is in one namespace, where no more may be read
+  policy-sync web -n shop";
+
+/// Arguments of `policy-sync web`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The port of 127.0.0.1 that it listens on; 0 is any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// Show, and read, only what is in this namespace.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// All namespaces, as without --namespace.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    #[command(flatten)]
+    settings: SettingsArguments,
+}
+
+/// Serves the pages until it is asked to stop.
+///
+/// # Errors
+///
+/// Where the port is taken, or the hub cannot be read.
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+    let asked = asked_to_stop()?;
+    tokio::select! {
+        () = asked => Ok(Answer::Fine),
+        served = serve(hub, arguments) => served.map(|()| Answer::Fine),
+    }
+}
+
+async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> {
+    let (controller, settings) = (arguments.settings.controller()?, arguments.settings.settings()?);
+    super::names(&[("--namespace", arguments.namespace.as_ref())])?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
+    let listener = server::listen(address)
+        .with_context(|| format!("cannot listen on {address}, choose another --port"))?;
+    let port = listener.local_addr().context("cannot find the port out")?.port();
+    let waiting = progress::begin();
+    let config = hub.config().await?;
+    let client = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+    let namespace = arguments.namespace.as_deref();
+    let live = Arc::new(Live::start(hub.client(config)?, client, controller, namespace).await?);
+    drop(waiting);
+    let (news, guard) = (News::default(), Guard::new(Key::new()?, port));
+    print(&format!("{}\n", guard.address()))?;
+    let router = server::web::router(Pages::new(live.clone(), news.clone(), settings), guard);
+    tokio::select! {
+        served = server::web::serve(listener, router, CancellationToken::new()) => {
+            served.context("the listener has failed")
+        }
+        followed = news.follow(&live) => followed.map_err(|error| anyhow!(error)),
+        () = say_unread(&live, &news) => Ok(()),
+    }
+}
+
+/// Says what may not be read, once it is known; then it waits for ever.
+async fn say_unread(live: &Live, news: &News) {
+    let mut told = news.subscribe();
+    while !live.look().unlisted().is_empty() {
+        if told.changed().await.is_err() {
+            break;
+        }
+    }
+    let (unread, faults) = {
+        let look = live.look();
+        (look.unread(), look.roster().faults.clone())
+    };
+    say_each(unread.into_iter().chain(faults.into_iter().map(|fault| format!("error: {fault}"))));
+    std::future::pending().await
+}

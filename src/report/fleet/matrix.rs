@@ -1,0 +1,191 @@
+//! Policies by clusters, the worst first in both directions, as much as a page has room for.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::core::{Selector, SelectorExt};
+
+use super::live::Look;
+use super::rows::FleetRow;
+use super::state::{Cell, State};
+use crate::api::annotations::Summary;
+use crate::api::names::{ClusterName, GroupResource, ObjectKey};
+
+/// What of the matrix is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct MatrixQuery {
+    /// Only policies in this namespace.
+    pub namespace: Option<String>,
+    /// Only policies of kinds that this word names.
+    pub kind: Option<String>,
+    /// Only clusters with such labels.
+    pub clusters: Selector,
+    /// Only what is not as it should be, of policies and of clusters.
+    pub not_synced: bool,
+    /// How many policies, and how many clusters, come before the first that is shown.
+    pub skip: (usize, usize),
+    /// How many of each are shown at most.
+    pub room: (usize, usize),
+}
+
+/// Policies by clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matrix {
+    /// The policies that are shown.
+    pub rows: Vec<MatrixRow>,
+    /// The clusters that are shown.
+    pub columns: Vec<Column>,
+    /// How many policies, and how many clusters, the query asks for.
+    pub of: (usize, usize),
+    /// How many policies there are, whatever is asked for.
+    pub policies: usize,
+    /// How many of them are not as they should be.
+    pub not_synced: usize,
+    /// How many clusters the hub has; `None` where they may not be read.
+    pub clusters: Option<usize>,
+}
+
+/// A policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixRow {
+    /// Its kind in objects.
+    pub kind: String,
+    /// The same as the hub serves it.
+    pub resource: GroupResource,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Whether it is as it should be wherever it is.
+    pub in_sync: bool,
+    /// Whether the controller has said anything on it.
+    pub is_told: bool,
+    /// Its clusters in numbers.
+    pub summary: Option<Summary>,
+    /// What its owner should know, or what cannot be read of it.
+    pub message: Option<Arc<str>>,
+    /// How it is on each of the columns; `None` where it is not for that cluster.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub cluster: ClusterName,
+    /// Since when the hub has not heard of its agent; `None` where it does, or nothing says so.
+    pub silent_since: Option<Timestamp>,
+    /// How many of the policies that are asked for are not there as they should be.
+    pub lacking: usize,
+}
+
+/// What is asked for of a policy.
+struct Candidate<'l> {
+    kind: &'l str,
+    resource: &'l GroupResource,
+    key: &'l ObjectKey,
+    row: &'l FleetRow,
+    worst: State,
+    /// On how many clusters it is so.
+    times: usize,
+}
+
+impl Matrix {
+    pub(super) fn new(look: &Look<'_>, query: &MatrixQuery) -> Self {
+        let mut columns = columns(look, query);
+        let places: HashMap<ClusterName, usize> =
+            columns.iter().enumerate().map(|(place, column)| (column.cluster.clone(), place)).collect();
+        let mut matrix = Self { clusters: look.clusters().map(Iterator::count), ..Self::default() };
+        let selects = query.clusters != Selector::default();
+        let mut rows: Vec<Candidate<'_>> = Vec::new();
+        for (kind, key, row) in look.policies() {
+            matrix.policies += 1;
+            matrix.not_synced += usize::from(!row.in_sync);
+            let is_asked = query.namespace.as_ref().is_none_or(|namespace| **namespace == *key.namespace)
+                && query.kind.as_ref().is_none_or(|word| kind.is_meant_by(word))
+                && !(query.not_synced && row.in_sync);
+            if !is_asked {
+                continue;
+            }
+            let named: Vec<(usize, &Cell)> =
+                row.cells().filter_map(|(cluster, cell)| Some((*places.get(cluster)?, cell))).collect();
+            let others = row.others.as_ref().map(|cell| (cell, columns.len() - named.len()));
+            if selects && named.is_empty() && others.is_none_or(|(_, count)| count == 0) {
+                continue;
+            }
+            let (worst, times) = worst(row, &named, others);
+            let all_others = others.is_some().then(|| {
+                let named: BTreeSet<usize> = named.iter().map(|(place, _)| *place).collect();
+                (0..columns.len()).filter(move |place| !named.contains(place))
+            });
+            for (place, cell) in &named {
+                columns[*place].lacking += usize::from(!cell.in_sync);
+            }
+            all_others.into_iter().flatten().for_each(|place| columns[place].lacking += 1);
+            let (kind, resource) = (&*kind.kind, &kind.gvr.kind);
+            rows.push(Candidate { kind, resource, key, row, worst, times });
+        }
+        if query.not_synced {
+            columns.retain(|column| column.lacking > 0);
+        }
+        columns.sort_by(|a, b| {
+            (Reverse(a.lacking), a.silent_since.is_none(), &a.cluster).cmp(&(
+                Reverse(b.lacking),
+                b.silent_since.is_none(),
+                &b.cluster,
+            ))
+        });
+        rows.sort_by(|a, b| {
+            let rank = |row: &Candidate<'_>| (row.row.in_sync, row.worst, Reverse(row.times));
+            rank(a).cmp(&rank(b)).then_with(|| (a.key, a.resource).cmp(&(b.key, b.resource)))
+        });
+        matrix.of = (rows.len(), columns.len());
+        matrix.columns = columns.into_iter().skip(query.skip.1).take(query.room.1).collect();
+        let rows = rows.into_iter().skip(query.skip.0).take(query.room.0);
+        matrix.rows = rows.map(|candidate| candidate.on(&matrix.columns)).collect();
+        matrix
+    }
+}
+
+impl Candidate<'_> {
+    fn on(&self, columns: &[Column]) -> MatrixRow {
+        let row = self.row;
+        MatrixRow {
+            kind: self.kind.to_owned(),
+            resource: self.resource.clone(),
+            key: self.key.clone(),
+            in_sync: row.in_sync,
+            is_told: row.is_told,
+            summary: row.summary.clone(),
+            message: row.message.clone().or_else(|| row.fault.clone()),
+            cells: columns.iter().map(|column| row.on(&column.cluster).cloned()).collect(),
+        }
+    }
+}
+
+/// The clusters that are asked for. Where those of the hub are known, a name in an annotation makes no other.
+fn columns(look: &Look<'_>, query: &MatrixQuery) -> Vec<Column> {
+    if let Some(clusters) = look.clusters() {
+        let selected = clusters.filter(|(_, row)| query.clusters.matches(&row.labels));
+        let column = |(name, silent_since): (&Arc<str>, _)| Column {
+            cluster: ClusterName(name.clone()),
+            silent_since,
+            lacking: 0,
+        };
+        return selected.map(|(name, row)| column((name, row.silent_since))).collect();
+    }
+    let named: BTreeSet<&ClusterName> =
+        look.policies().flat_map(|(_, _, row)| row.cells().map(|(cluster, _)| cluster)).collect();
+    named.into_iter().map(|name| Column { cluster: name.clone(), silent_since: None, lacking: 0 }).collect()
+}
+
+/// The worst that is known of a policy on the clusters that are asked for, and on how many it is so.
+fn worst(row: &FleetRow, named: &[(usize, &Cell)], others: Option<(&Cell, usize)>) -> (State, usize) {
+    let of_clusters = named.iter().map(|(_, cell)| (cell.state, 1));
+    let of_others = others.filter(|(_, count)| *count > 0).map(|(cell, count)| (cell.state, count));
+    let frozen = (row.message.is_some() || row.fault.is_some()).then_some((State::Frozen, 0));
+    let mut all: Vec<(State, usize)> = of_clusters.chain(of_others).chain(frozen).collect();
+    let Some(worst) = all.iter().map(|(state, _)| *state).min() else { return (State::Enforced, 0) };
+    all.retain(|(state, _)| *state == worst);
+    (worst, all.into_iter().map(|(_, times)| times).sum())
+}

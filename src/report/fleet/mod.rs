@@ -1,0 +1,20 @@
+//! The fleet at a glance: policies by clusters, as annotations say it, kept up to date while somebody looks.
+//!
+//! ```text
+//! classes, every ten seconds ──▶ kinds ─┐
+//!                                       ├─▶ watches ──▶ rows ──▶ matrix
+//! ManagedClusters ──────────────────────┘                 └─────▶ what has changed
+//! ```
+//!
+//! No works are read: a fleet has a hundred for each policy. A row keeps words and short messages; all that a policy's
+//! clusters say is in [`PolicyReport`](super::PolicyReport), which is read where one policy is looked at.
+
+mod live;
+mod matrix;
+mod rows;
+mod state;
+
+pub use live::{Live, LiveError, Look, Place, Roster};
+pub use matrix::{Column, Matrix, MatrixQuery, MatrixRow};
+pub use rows::{ClusterRow, FleetRow};
+pub use state::{Cell, State};

@@ -1,0 +1,362 @@
+//! The pages of `policy-sync web`: routes only. Who may see them is [`Guard`]'s to say, and how they look is [`crate::web`]'s.
+
+mod connections;
+mod guard;
+mod news;
+mod objects;
+mod rendered;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use form_urlencoded::parse;
+use maud::Markup;
+
+use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::syntax::is_dns_subdomain;
+use crate::api::text::with_causes;
+use crate::hub::{self, HubError};
+use crate::report::fleet::Live;
+use crate::report::{
+    self, Across, AcrossQuery, Asked, ClusterObjects, ClusterQuery, Item, Query, QueryError, Report,
+};
+use crate::sync::Settings;
+use crate::sync::dry_run::ReadError;
+use crate::topology::Graph;
+use crate::topology::show::picture::Picture;
+use crate::topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
+use crate::web::{
+    self, ClusterPage, EffectivePage, EffectiveQuery, FleetPage, FleetQuery, GatewayPage, InForceAt, Notices,
+    PolicyPage, address,
+};
+
+pub use connections::serve;
+pub use guard::{Guard, Key};
+pub use news::News;
+use objects::Objects;
+use rendered::Rendered;
+
+/// What the pages are made of.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    live: Arc<Live>,
+    news: News,
+    rendered: Arc<Rendered>,
+    objects: Arc<Objects>,
+    settings: Arc<Settings>,
+}
+
+impl Pages {
+    /// Pages of what is watched by `live`; `news` tells what changes there, and plans are made as `settings` say.
+    #[must_use]
+    pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
+        Self { live, news, rendered: Arc::default(), objects: Arc::default(), settings: settings.into() }
+    }
+}
+
+/// All pages, behind `guard`.
+pub fn router(pages: Pages, guard: Guard) -> Router {
+    let text = |kind: &'static str, text: &'static str| {
+        get(move || std::future::ready(([(header::CONTENT_TYPE, kind)], text)))
+    };
+    Router::new()
+        .route(address::FLEET, get(fleet))
+        .route("/policies/{kind}/{namespace}/{name}", get(policy))
+        .route("/clusters/{name}", get(cluster))
+        .route("/gateways/{namespace}/{name}", get(gateway))
+        .route(address::EFFECTIVE, get(effective))
+        .route(address::EVENTS, get(events))
+        .route(address::STYLE, text("text/css; charset=utf-8", web::STYLE))
+        .route(address::SCRIPT, text("text/javascript; charset=utf-8", web::SCRIPT))
+        .fallback(async |State(pages): State<Pages>| pages.missing("There is no such page.").into_response())
+        .with_state(pages)
+        .layer(axum::middleware::from_fn(move |request: Request, next| guard.clone().answer(request, next)))
+}
+
+/// What pages say that are not followed.
+const READ: &str =
+    "What is attached is read where the page is opened, and not more often than every ten seconds.";
+/// The most clusters that a list to choose from has.
+const CLUSTERS: usize = 1_000;
+
+/// Why there is no page.
+type Refusal = (StatusCode, Page);
+
+/// A page on its way out.
+struct Page(Markup);
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        html(self.0.into_string())
+    }
+}
+
+fn html(text: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(text.into());
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Response {
+    let query = FleetQuery::read(&query.unwrap_or_default());
+    let version = pages.news.version();
+    let text = pages.rendered.page(&query, version, || web::fleet(&pages.fleet(query.clone())).into_string());
+    html(text)
+}
+
+async fn policy(
+    State(pages): State<Pages>,
+    Path((kind, namespace, name)): Path<(String, String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Page, Refusal> {
+    let what = format!("{kind} {namespace}/{name}");
+    let is_full = kind.contains('.');
+    if !is_full || ![&kind, &namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
+        return Err(pages.missing("There is no such page."));
+    }
+    let scope = hub::Scope::Object(ObjectKey::new(&namespace, &name));
+    let report = pages.read(Asked::Kind(&kind), scope, None).await?;
+    let found = report.seen.items().into_iter().find_map(|item| match item {
+        Item::Policy(report) => Some(*report),
+        Item::Gateway(_) | Item::Copy(_) => None,
+    });
+    let Some(found) = found else {
+        return Err(pages.missing(&format!("The hub has no {what}, or nothing places it.")));
+    };
+    let notices = Notices { unread: report.unread, faults: report.faults, ..pages.notices() };
+    let (hub, skip) = (pages.hub(), skip(query.as_deref(), "cluster"));
+    Ok(Page(web::policy(&PolicyPage { hub, notices, report: found, skip })))
+}
+
+async fn cluster(
+    State(pages): State<Pages>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Page, Refusal> {
+    let Some(cluster) = ClusterName::parse(&name) else {
+        return Err(pages.missing("There is no such page."));
+    };
+    let mut notices = pages.notices();
+    let hub = pages.live.hub();
+    let silent_since = match report::cluster(hub, &cluster).await {
+        Ok(Some(object)) => {
+            object.status_as::<crate::api::cluster::ManagedClusterStatus>().unavailable_since()
+        }
+        Ok(None) => return Err(pages.missing(&format!("The hub has no ManagedCluster {name}."))),
+        Err(error) if error.is_forbidden() => {
+            notices.unread.push(error.to_string());
+            None
+        }
+        Err(error) => return Err(pages.failed(&error)),
+    };
+    let copies = match pages.read(Asked::Cluster, hub::Scope::All, Some(cluster.clone())).await {
+        Ok(report) => {
+            notices.unread.extend(report.unread);
+            notices.faults.extend(report.faults);
+            let copies = report.seen.items().into_iter().filter_map(|item| match item {
+                Item::Copy(copy) => Some(*copy),
+                Item::Gateway(_) | Item::Policy(_) => None,
+            });
+            Some(copies.collect())
+        }
+        Err(Unanswered::Forbidden(text)) => {
+            notices.unread.push(text);
+            None
+        }
+        Err(Unanswered::Other(refusal)) => return Err(refusal),
+    };
+    let (of, skip) = (pages.hub(), skip(query.as_deref(), "copy"));
+    Ok(Page(web::cluster(&ClusterPage { hub: of, notices, cluster, silent_since, copies, skip })))
+}
+
+async fn gateway(
+    State(pages): State<Pages>,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Result<Page, Refusal> {
+    if ![&namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
+        return Err(pages.missing("There is no such page."));
+    }
+    let key = ObjectKey::new(&namespace, &name);
+    let found = pages.objects().await?;
+    let scope = Scope { namespace: Some(namespace), gateway: Some(name), ..Scope::default() };
+    aside(move || {
+        let facts = found.objects.facts();
+        let graph = Graph::build(&facts);
+        let unread = found.unknown(&graph);
+        if !found.objects.gateways().contains_key(&key) {
+            let why = format!("The hub has no Gateway {key}, or it may not be read.");
+            return Err((StatusCode::NOT_FOUND, Page(web::error(&pages.hub(), "Not found", &why))));
+        }
+        let report = TopologyReport::new(&graph, scope, found.faults(&graph));
+        let notices = Notices { unread, notes: vec![READ.to_owned()], ..pages.notices() };
+        let (picture, is_fine) = (Picture::new(&report), report.is_fine());
+        Ok(Page(web::gateway(&GatewayPage { hub: pages.hub(), notices, key, picture, is_fine })))
+    })
+    .await?
+}
+
+async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Result<Page, Refusal> {
+    let query = EffectiveQuery::read(&query.unwrap_or_default());
+    let clusters: Vec<String> = {
+        let look = pages.live.look();
+        let mut names: Vec<String> =
+            look.clusters().into_iter().flatten().map(|(name, _)| name.to_string()).take(CLUSTERS).collect();
+        names.sort();
+        names
+    };
+    let (hub, mut notices) = (pages.hub(), pages.notices());
+    let scope = query.scope();
+    let request = match query.request() {
+        Ok(request) => request,
+        Err(fault) => {
+            let answer = Some(Err(fault));
+            return Ok(Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer })));
+        }
+    };
+    if !query.asks() {
+        return Ok(Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer: None })));
+    }
+    notices.notes.push(READ.to_owned());
+    if query.cluster.is_empty() {
+        let found = pages.objects().await?;
+        return aside(move || {
+            let facts = found.objects.facts();
+            let graph = Graph::build(&facts);
+            let unknown = found.unknown(&graph);
+            let report = EffectiveReport::new(&graph, &scope, request, unknown);
+            let answer = Some(Ok(InForceAt::Hub(report)));
+            Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer }))
+        })
+        .await;
+    }
+    let cluster = match &*query.cluster {
+        "*" => None,
+        name => match ClusterName::parse(name) {
+            Some(cluster) => Some(cluster),
+            None => return Err(pages.missing(&format!("{name:?} is no name of a cluster."))),
+        },
+    };
+    let asked = AcrossQuery { settings: &pages.settings, cluster: cluster.as_ref(), scope: &scope };
+    let across = report::across(pages.live.hub(), pages.live.controller(), asked).await;
+    let across = across.map_err(|error| match &error {
+        ReadError::Hub(error) => pages.failed(error),
+        error => (StatusCode::BAD_GATEWAY, Page(web::error(&hub, "No hub of ours", &with_causes(error)))),
+    })?;
+    aside(move || {
+        let Across { objects, fleet, unknown, .. } = across;
+        let report = ClustersReport::new(&objects, &fleet, &scope, request, unknown);
+        let answer = Some(Ok(InForceAt::Clusters(report)));
+        Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer }))
+    })
+    .await
+}
+
+/// What `make` comes to, on a thread of its own: a large hub takes a while.
+async fn aside<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let failed = |_| {
+        let why = "It could not be made: see standard error.";
+        (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error("", "No page", why)))
+    };
+    tokio::task::spawn_blocking(make).await.map_err(failed)
+}
+
+async fn events(State(pages): State<Pages>) -> impl IntoResponse {
+    pages.news.stream()
+}
+
+/// How many come before the first that is shown.
+fn skip(query: Option<&str>, name: &str) -> usize {
+    let of = |(key, value): (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| {
+        (key == name).then(|| value.parse().ok()).flatten()
+    };
+    parse(query.unwrap_or_default().as_bytes()).find_map(of).unwrap_or_default()
+}
+
+/// Why the hub did not answer what a page asks.
+enum Unanswered {
+    /// It may not be read.
+    Forbidden(String),
+    /// Something else, and the page that says so.
+    Other(Refusal),
+}
+
+impl From<Unanswered> for Refusal {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Forbidden(text) => {
+                (StatusCode::FORBIDDEN, Page(web::error("", "Not to be read", &text)))
+            }
+            Unanswered::Other(refusal) => refusal,
+        }
+    }
+}
+
+impl Pages {
+    fn hub(&self) -> String {
+        self.live.hub().url().to_owned()
+    }
+
+    fn missing(&self, why: &str) -> Refusal {
+        (StatusCode::NOT_FOUND, Page(web::error(&self.hub(), "Not found", why)))
+    }
+
+    /// What keeps a page from being made.
+    fn failed(&self, error: &HubError) -> Refusal {
+        let (status, title) = match error {
+            HubError::NotServed { .. } => (StatusCode::NOT_FOUND, "Not found"),
+            error if error.is_forbidden() => (StatusCode::FORBIDDEN, "Not to be read"),
+            _ => (StatusCode::BAD_GATEWAY, "The hub does not answer"),
+        };
+        (status, Page(web::error(&self.hub(), title, &with_causes(error))))
+    }
+
+    /// What is said above each page.
+    fn notices(&self) -> Notices {
+        Notices { away: self.live.look().away(), ..Notices::default() }
+    }
+
+    fn fleet(&self, query: FleetQuery) -> FleetPage {
+        let look = self.live.look();
+        let roster = look.roster();
+        let matrix = query.matrix().map(|query| look.matrix(&query)).map_err(|error| error.to_string());
+        let (away, unread, faults) = (look.away(), look.unread(), roster.faults.clone());
+        FleetPage {
+            hub: self.hub(),
+            controller: self.live.controller().as_str().to_owned(),
+            namespace: self.live.namespace().map(str::to_owned),
+            notices: Notices { away, unread, faults, notes: Vec::new() },
+            kinds: roster.kinds.iter().map(|kind| kind.kind.clone()).collect(),
+            unlisted: look.unlisted().into_iter().map(str::to_owned).collect(),
+            has_classes: roster.has_classes,
+            query,
+            matrix,
+        }
+    }
+
+    /// What is attached to what is made of these.
+    async fn objects(&self) -> Result<Arc<ClusterObjects>, Refusal> {
+        let (hub, controller) = (self.live.hub(), self.live.controller());
+        let query = ClusterQuery { controller, namespace: self.live.namespace(), hint: "" };
+        self.objects.read(hub, query).await.map_err(|error| self.failed(&error))
+    }
+
+    async fn read(
+        &self,
+        asked: Asked<'_>,
+        scope: hub::Scope,
+        cluster: Option<ClusterName>,
+    ) -> Result<Report, Unanswered> {
+        let query = Query { controller: self.live.controller(), asked, scope, cluster, hint: "" };
+        Report::read(self.live.hub(), &query).await.map_err(|error| match error {
+            QueryError::Hub(error) if error.is_forbidden() => Unanswered::Forbidden(error.to_string()),
+            QueryError::Hub(error) => Unanswered::Other(self.failed(&error)),
+            QueryError::Unread(text) => Unanswered::Forbidden(text),
+            QueryError::Kind(text) => Unanswered::Other(self.missing(&text)),
+        })
+    }
+}

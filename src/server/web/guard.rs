@@ -1,0 +1,219 @@
+//! Who may see the pages: who has the key that was printed, on this machine, in a browser that other pages do not speak through.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use blake3::Hash;
+use form_urlencoded::parse;
+use rustls::crypto::CryptoProvider;
+
+use crate::web::address::FLEET;
+
+/// How many bytes of dice a key has.
+const KEY: usize = 16;
+/// The longest path and query: names of Kubernetes are short.
+const LONGEST: usize = 4 << 10;
+
+/// What every answer says: scripts, styles and connections of this origin alone, and nothing is kept or framed.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// The key to the pages, anew with each run.
+#[derive(Clone)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// A new one.
+    ///
+    /// # Errors
+    ///
+    /// Where the machine has no dice.
+    pub fn new() -> Result<Self, NoDice> {
+        let mut bytes = [0; KEY];
+        let provider = CryptoProvider::get_default().ok_or(NoDice)?;
+        provider.secure_random.fill(&mut bytes).map_err(|_| NoDice)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// No key can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this machine gives no random bytes")]
+pub struct NoDice;
+
+/// Looks at each request before anything is looked up for it.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// `127.0.0.1:<port>`: any other comes from a page that has its own name lead here.
+    host: Arc<str>,
+    /// Of the port, because cookies are not.
+    cookie: Arc<str>,
+    key: Hash,
+    text: Key,
+}
+
+/// A connection whose requests have shown the key.
+#[derive(Clone, Debug)]
+pub(super) struct Known(pub(super) Arc<std::sync::atomic::AtomicBool>);
+
+impl Guard {
+    /// Lets those in who have `key`, at this port of this machine.
+    #[must_use]
+    pub fn new(key: Key, port: u16) -> Self {
+        Self {
+            host: format!("127.0.0.1:{port}").into(),
+            cookie: format!("policy-sync-{port}").into(),
+            key: blake3::hash(key.as_str().as_bytes()),
+            text: key,
+        }
+    }
+
+    /// Where the pages are, with the key.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("http://{}/?key={}", self.host, self.text.as_str())
+    }
+
+    /// What `request` is answered.
+    pub(super) async fn answer(self, request: Request, next: Next) -> Response {
+        let mut response = match self.check(&request) {
+            Verdict::Enters => {
+                if let Some(Known(known)) = request.extensions().get() {
+                    known.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                next.run(request).await
+            }
+            Verdict::Answered(response) => *response,
+        };
+        let headers = response.headers_mut();
+        for (name, value) in HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    fn check(&self, request: &Request) -> Verdict {
+        let (uri, headers) = (request.uri(), request.headers());
+        let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
+        let is_ours = matches!(hosts[..], [host] if host.as_bytes() == self.host.as_bytes());
+        if !is_ours || uri.authority().is_some_and(|authority| *authority.as_str() != *self.host) {
+            return refused(StatusCode::MISDIRECTED_REQUEST, &format!("expected the host {}\n", self.host));
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response =
+                plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET: nothing is written here\n");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return Verdict::Answered(Box::new(response));
+        }
+        if uri.path_and_query().is_none_or(|path| path.as_str().len() > LONGEST) || !is_plain(uri.path()) {
+            return refused(StatusCode::NOT_FOUND, "no such page\n");
+        }
+        if !self.is_of_this_origin(headers) {
+            return refused(StatusCode::FORBIDDEN, "expected a request of these pages, not of others\n");
+        }
+        let shown = parse(uri.query().unwrap_or_default().as_bytes()).find(|(name, _)| name == "key");
+        if let Some((_, key)) = shown.filter(|_| uri.path() == FLEET)
+            && self.is_key(&key)
+        {
+            return self.enters();
+        }
+        if cookies(headers).any(|(name, value)| *name == *self.cookie && self.is_key(value)) {
+            return Verdict::Enters;
+        }
+        refused(
+            StatusCode::UNAUTHORIZED,
+            "These pages are for who has their key: open the address that policy-sync web printed.\n",
+        )
+    }
+
+    /// The key becomes a cookie, and leaves the address.
+    fn enters(&self) -> Verdict {
+        let mut response = plain(StatusCode::SEE_OTHER, "");
+        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.text.as_str());
+        let headers = response.headers_mut();
+        headers.insert(header::LOCATION, HeaderValue::from_static(FLEET));
+        // Hexadecimal digits.
+        if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+            headers.insert(header::SET_COOKIE, cookie);
+        }
+        Verdict::Answered(Box::new(response))
+    }
+
+    /// How long it takes says nothing of how much of it is right: hashes are compared in constant time.
+    fn is_key(&self, text: &str) -> bool {
+        blake3::hash(text.as_bytes()) == self.key
+    }
+
+    /// Whether no other page asks. Who goes to an address by hand or by a link has no origin, and says so.
+    fn is_of_this_origin(&self, headers: &HeaderMap) -> bool {
+        let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+        let is_ours = origin.is_none_or(|origin| origin == format!("http://{}", self.host).as_bytes());
+        let said = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let navigates =
+            said("sec-fetch-mode") == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
+        let is_same = match said("sec-fetch-site") {
+            None | Some(b"same-origin" | b"none") => true,
+            Some(_) => navigates,
+        };
+        is_ours && is_same
+    }
+}
+
+enum Verdict {
+    Enters,
+    Answered(Box<Response>),
+}
+
+fn refused(status: StatusCode, why: &str) -> Verdict {
+    let mut response = plain(status, why);
+    // Who has no key keeps no connection.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Verdict::Answered(Box::new(response))
+}
+
+fn plain(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Body::from(text.to_owned()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Whether a path has none of what servers read in two ways.
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.contains("//")
+        && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._".contains(&byte))
+        && path.split('/').all(|element| !matches!(element, "." | ".."))
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(';')).filter_map(|cookie| cookie.trim().split_once('='))
+}

@@ -1,0 +1,56 @@
+//! How something is on a cluster: a word, a sign for those who see no colour, and what the cluster says.
+
+use maud::{Markup, html};
+
+use super::layout::plain;
+use crate::api::text::printable;
+use crate::report::fleet::{Cell, State};
+
+/// The sign and the class of a state.
+fn sign(state: State) -> (&'static str, &'static str) {
+    match state {
+        State::Refused => ("✕", "bad"),
+        State::NotEnforced => ("⊘", "bad"),
+        State::Frozen => ("❄", "warn"),
+        State::Pending => ("…", "warn"),
+        State::Unknown => ("?", "warn"),
+        State::Leaving => ("←", "warn"),
+        State::Overridden => ("⇄", "other"),
+        State::Applied => ("✓", "good"),
+        State::Enforced => ("●", "good"),
+    }
+}
+
+/// A word with its sign.
+pub(super) fn word(state: State) -> Markup {
+    let (sign, class) = sign(state);
+    html! {
+        span.state.(class) {
+            @if state == State::Unknown { abbr title="not known" { "?" } }
+            @else { span aria-hidden="true" { (sign) } " " (state.word()) }
+        }
+    }
+}
+
+/// A cell of the matrix.
+pub(super) fn cell(cell: Option<&Cell>) -> Markup {
+    let Some(cell) = cell else {
+        return html! { td.none { span aria-hidden="true" { "–" } span.unseen { "not for this cluster" } } };
+    };
+    let title = cell.message.as_deref().map(printable);
+    html! { td title=[title] { (word(cell.state)) } }
+}
+
+/// What each word means.
+pub(super) fn legend() -> Markup {
+    html! {
+        details #legend {
+            summary { "What the words mean" }
+            dl {
+                @for state in State::ALL {
+                    div { dt { (word(state)) } dd { (plain(state.meaning())) } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! One cluster: everything of ours there, or to be there, as its works say.
+
+use k8s_openapi::jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::address;
+use super::layout::{Notices, page, plain, table};
+use crate::api::names::{ClusterName, Origin};
+use crate::report::CopyReport;
+
+/// How many copies a page has.
+const ROOM: usize = 500;
+
+/// What the page shows.
+#[derive(Clone, Debug)]
+pub struct ClusterPage {
+    /// Where the hub is.
+    pub hub: String,
+    /// What is said above.
+    pub notices: Notices,
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Since when the hub has not heard of its agent; `None` where it does.
+    pub silent_since: Option<Timestamp>,
+    /// What is there, or is to be there; `None` where that may not be read.
+    pub copies: Option<Vec<CopyReport>>,
+    /// How many come before the first that is shown.
+    pub skip: usize,
+}
+
+/// The page.
+#[must_use]
+pub fn cluster(shown: &ClusterPage) -> Markup {
+    let body = html! {
+        @if let Some(since) = shown.silent_since {
+            p.fault { "Its agent is silent since " (since) ": what is shown is what it last said." }
+        }
+        @match shown.copies.as_deref() {
+            None => {},
+            Some([]) => p { "Nothing of ours is on this cluster, nor is to be." },
+            Some(copies) => (of_copies(shown, copies)),
+        }
+    };
+    page(&format!("Cluster {}", shown.cluster), &shown.hub, &shown.notices, body)
+}
+
+fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
+    let mut sorted: Vec<&CopyReport> = copies.iter().collect();
+    // Stable: what is equally good stays in the order of `status cluster`.
+    sorted.sort_by_key(|copy| copy.in_sync());
+    let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
+    let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(ROOM).collect::<Vec<_>>());
+    let head = html! {
+        tr {
+            th scope="col" { "Object" }
+            th scope="col" { "State" }
+            th scope="col" { "Conditions" }
+            th scope="col" { "Since" }
+            th scope="col" { "Message" }
+        }
+    };
+    let rows = html! { @for copy in &rest { (row(copy)) } };
+    let caption = match rest.len() {
+        count if count == of => format!("Everything of ours there, or to be there: all {of}"),
+        count => format!(
+            "Everything of ours there, or to be there: {} to {} of {of}",
+            shown.skip + 1,
+            shown.skip + count
+        ),
+    };
+    let next = shown.skip + rest.len();
+    let address = address::cluster(&shown.cluster);
+    html! {
+        p {
+            @match lacking {
+                0 => "All of it is as it should be.",
+                1 => "1 of it is not as it should be.",
+                more => { (more) " of it are not as they should be." }
+            }
+        }
+        @if next < of { p { a href=(address::with_query(&address, &[("copy", &next.to_string())])) { "More of it" } } }
+        (table("copies", &caption, &head, &rows))
+    }
+}
+
+fn page_of(copy: &CopyReport, origin: &Origin) -> String {
+    match origin.as_gateway() {
+        Some(key) => address::gateway(key),
+        None => address::policy(&copy.kind, &origin.kind().group, origin.object()),
+    }
+}
+
+fn row(copy: &CopyReport) -> Markup {
+    let (sign, class, state) = match (&copy.work, copy.in_sync()) {
+        (None, _) => ("…", "warn", "not written"),
+        (Some(work), _) if work.deleting => ("←", "warn", "leaving"),
+        (Some(work), false) if work.pending => ("…", "warn", "pending"),
+        (Some(work), false) if !work.applied => ("✕", "bad", "refused"),
+        (Some(_), false) => ("✕", "bad", "not as it should be"),
+        (Some(_), true) => ("✓", "good", "as it should be"),
+    };
+    html! {
+        tr {
+            th scope="row" {
+                @match &copy.origin {
+                    None => "access of the agent",
+                    Some(origin) => a href=(page_of(copy, origin)) { (plain(&origin.object().to_string())) },
+                }
+                @if copy.origin.is_some() { " " span.kind { (plain(&copy.kind)) } }
+            }
+            td { span.state.(class) { span aria-hidden="true" { (sign) } " " (state) } }
+            td {
+                @for condition in copy.work.iter().flat_map(|work| &work.conditions) {
+                    div {
+                        (plain(&condition.condition_type)) ": " (plain(&condition.status))
+                        @if let Some(reason) = &condition.reason { " (" (plain(reason)) ")" }
+                    }
+                }
+            }
+            td { @if let Some(since) = copy.since { (since) } }
+            td { (plain(copy.message().unwrap_or_default())) }
+        }
+    }
+}

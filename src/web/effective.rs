@@ -1,0 +1,280 @@
+//! What is in force: on the hub's own routes, or on clusters, along each path or for one request.
+
+use form_urlencoded::parse;
+use maud::{Markup, html};
+
+use super::address::{EFFECTIVE, cluster};
+use super::layout::{Notices, page, plain};
+use super::named::linked;
+use crate::api::text::{cut, printable};
+use crate::topology::Request;
+use crate::topology::show::{Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope};
+
+/// How many answers a page has.
+const ROOM: usize = 50;
+/// The most characters of a rule's value.
+const VALUE: usize = 400;
+
+/// What the address of the page asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EffectiveQuery {
+    /// Where: empty for the hub's own routes, `*` for all clusters, or the name of one.
+    pub cluster: String,
+    namespace: String,
+    gateway: String,
+    host: String,
+    path: String,
+    method: String,
+    port: String,
+}
+
+impl EffectiveQuery {
+    /// Reads the query of an address. What it does not know, it leaves out.
+    #[must_use]
+    pub fn read(query: &str) -> Self {
+        let mut read = Self::default();
+        for (key, value) in parse(query.as_bytes()) {
+            let field = match &*key {
+                "cluster" => &mut read.cluster,
+                "namespace" => &mut read.namespace,
+                "gateway" => &mut read.gateway,
+                "host" => &mut read.host,
+                "path" => &mut read.path,
+                "method" => &mut read.method,
+                "port" => &mut read.port,
+                _ => continue,
+            };
+            // It is shown again.
+            *field = printable(value.trim());
+        }
+        read
+    }
+
+    /// Whether it asks for less than all: of a large hub, that would be as many paths as there are routes.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        *self != Self { cluster: self.cluster.clone(), ..Self::default() }
+    }
+
+    /// Of which objects that is.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        let word = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Scope { namespace: word(&self.namespace), gateway: word(&self.gateway), ..Scope::default() }
+    }
+
+    /// The request, where there is one.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn request(&self) -> Result<Option<Request>, String> {
+        if [&self.host, &self.path, &self.method, &self.port].into_iter().all(String::is_empty) {
+            return Ok(None);
+        }
+        let port = match &*self.port {
+            "" => None,
+            text => match text.parse() {
+                Ok(port @ 1..) => Some(port),
+                _ => return Err(format!("Port: {text:?} is none: expected 1 to 65535")),
+            },
+        };
+        let mut request = Request { path: "/".to_owned(), port, ..Request::default() };
+        if !self.host.is_empty() {
+            request = request.with_host(&self.host).map_err(|error| format!("Host: {error}"))?;
+        }
+        if !self.path.is_empty() {
+            request = request.with_path(&self.path).map_err(|error| format!("Path: {error}"))?;
+        }
+        if !self.method.is_empty() {
+            request = request.with_method(&self.method).map_err(|error| format!("Method: {error}"))?;
+        }
+        Ok(Some(request))
+    }
+}
+
+/// What is in force.
+#[derive(Debug)]
+pub enum InForceAt {
+    /// On the hub's own routes.
+    Hub(EffectiveReport),
+    /// On clusters.
+    Clusters(ClustersReport),
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct EffectivePage {
+    /// Where the hub is.
+    pub hub: String,
+    /// What is said above.
+    pub notices: Notices,
+    /// What is asked for.
+    pub query: EffectiveQuery,
+    /// The clusters that there are, as far as is known.
+    pub clusters: Vec<String>,
+    /// The answer, or what is wrong with the question; `None` where nothing is asked.
+    pub answer: Option<Result<InForceAt, String>>,
+}
+
+/// The page.
+#[must_use]
+pub fn effective(shown: &EffectivePage) -> Markup {
+    let body = html! {
+        (form(shown))
+        @match &shown.answer {
+            None => p { "Which rules are in force, and whose they are: name a host, a Gateway or a namespace." },
+            Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
+            Some(Ok(InForceAt::Hub(report))) => {
+                (counted(report.answers.len(), if report.request.is_some() { "Nothing answers this request." } else { "There is no such path." }))
+                @for answer in report.answers.iter().take(ROOM) { (on_hub(answer)) }
+                (unknown(&report.unknown))
+            }
+            Some(Ok(InForceAt::Clusters(report))) => {
+                (counted(report.answers.len(), if report.request.is_some() { "On no cluster a listener takes this request." } else { "Nothing that was asked for is on a cluster." }))
+                @for answer in report.answers.iter().take(ROOM) { (on_clusters(answer)) }
+                (unknown(&report.unknown))
+            }
+        }
+    };
+    page("What is in force", &shown.hub, &shown.notices, body)
+}
+
+fn form(shown: &EffectivePage) -> Markup {
+    let query = &shown.query;
+    let input = |label: &str, name: &str, value: &str, like: &str| {
+        html! { label { (label) " " input name=(name) value=(value) placeholder=(like) autocomplete="off"; } }
+    };
+    let is_other =
+        !query.cluster.is_empty() && query.cluster != "*" && !shown.clusters.contains(&query.cluster);
+    html! {
+        form.filters action=(EFFECTIVE) method="get" {
+            label {
+                "On "
+                select name="cluster" {
+                    option value="" { "the hub's own routes" }
+                    option value="*" selected[query.cluster == "*"] { "all clusters" }
+                    @for name in &shown.clusters {
+                        option value=(plain(name)) selected[query.cluster == *name] { "cluster " (plain(name)) }
+                    }
+                    @if is_other { option value=(query.cluster) selected { "cluster " (plain(&query.cluster)) } }
+                }
+            }
+            (input("Namespace", "namespace", &query.namespace, ""))
+            (input("Gateway", "gateway", &query.gateway, ""))
+            (input("Host", "host", &query.host, "shop.example.com"))
+            (input("Path", "path", &query.path, "/cart"))
+            (input("Method", "method", &query.method, "GET"))
+            (input("Port", "port", &query.port, ""))
+            button { "Show" }
+            @if *query != EffectiveQuery::default() { " " a href=(EFFECTIVE) { "Show all" } }
+        }
+    }
+}
+
+fn counted(answers: usize, none: &str) -> Markup {
+    html! {
+        p {
+            @match answers {
+                0 => (none),
+                1 => "1 path:",
+                ..=ROOM => { (answers) " paths:" }
+                _ => { "The first " (ROOM) " of " (answers) " paths: a host, a Gateway or a namespace asks for fewer." }
+            }
+        }
+    }
+}
+
+fn path(nodes: &[Named]) -> Markup {
+    html! {
+        h2 { @for (index, node) in nodes.iter().enumerate() { @if index > 0 { " › " } (linked(node)) } }
+    }
+}
+
+fn on_hub(answer: &Answer) -> Markup {
+    html! {
+        section.answer {
+            (path(&answer.path))
+            p { "Hosts: " (plain(&answer.hostnames.join(", "))) }
+            @if let Some(chosen) = &answer.chosen {
+                p {
+                    @match &chosen.decided {
+                        Some((criterion, rule)) => { "Chosen over " (plain(&rule.words)) ": " (criterion.words()) "." }
+                        None => "No other rule matches.",
+                    }
+                    @if chosen.implementation_specific { " A regular expression matches: implementations read these in their own ways." }
+                }
+            }
+            @if answer.effective.is_empty() { p { "No policy." } }
+            @for of in &answer.effective { (rules(of)) }
+        }
+    }
+}
+
+fn on_clusters(answer: &ClusterAnswer) -> Markup {
+    html! {
+        section.answer {
+            (path(&answer.path))
+            p {
+                "On "
+                @for (index, name) in answer.clusters.iter().enumerate() { @if index > 0 { ", " } a href=(cluster(name)) { (plain(&name.0)) } }
+                @if !answer.certain { ", as far as is known" }
+                ". Hosts: " (plain(&answer.hostnames.join(", ")))
+            }
+            @if let Some(until) = &answer.gateway.until { p { "The Gateway only serves on there, until " (plain(until)) "." } }
+            @if let Some((word, text)) = &answer.gateway.reason { p.message { "The Gateway: " (word) ": " (plain(text)) } }
+            @if let Some(attached) = answer.attached_routes { p { "Routes of its own that it carries there: " (attached) } }
+            @for of in &answer.effective { (rules(of)) }
+            @if answer.policies.is_empty() { p { "No policy of the hub is on it." } }
+            @else {
+                ul {
+                    @for (policy, there) in &answer.policies {
+                        li {
+                            (linked(policy)) ": " (there.state.words())
+                            @if let Some((word, text)) = &there.reason { ": " (word) ": " (plain(text)) }
+                            @if !there.differs().is_empty() { "; its overrides there change " (plain(&there.differs().join(", "))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The rules of one kind that are in force, and what lost to them.
+fn rules(of: &InForce) -> Markup {
+    html! {
+        h3 { (plain(&of.kind)) }
+        @if of.rules.is_empty() { p { "No rules." } }
+        @else {
+            div.scroll role="region" tabindex="0" aria-label=(plain(&of.kind)) {
+                table {
+                    thead { tr { th scope="col" { "Rule" } th scope="col" { "Policy" } th scope="col" { "Value" } } }
+                    tbody {
+                        @for rule in &of.rules {
+                            tr {
+                                th scope="row" { (plain(&rule.key)) }
+                                td {
+                                    (linked(&rule.source))
+                                    @if let Some(paths) = rule.shared_by.filter(|paths| *paths > 1) { ", on " (paths) " paths" }
+                                }
+                                td { code { (plain(&cut(&rule.value.to_string(), VALUE))) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if !of.lost.is_empty() {
+            p { "Lost: " @for (index, policy) in of.lost.iter().enumerate() { @if index > 0 { ", " } (linked(policy)) } }
+        }
+    }
+}
+
+fn unknown(lines: &[String]) -> Markup {
+    html! {
+        @if !lines.is_empty() {
+            section { h2 { "Not known" } ul { @for line in lines { li { (plain(line)) } } } }
+        }
+    }
+}

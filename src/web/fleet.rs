@@ -1,0 +1,281 @@
+//! The fleet: policies by clusters.
+
+use form_urlencoded::parse;
+use maud::{Markup, html};
+
+use super::address::{FLEET, cluster, policy, with_query};
+use super::cells::{cell, legend};
+use super::layout::{Notices, page, plain, table};
+use crate::api::selector::{self, SelectorError};
+use crate::api::text::printable;
+use crate::report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
+
+/// How many policies, and how many clusters, a page has.
+const ROOM: (usize, usize) = (100, 50);
+
+/// What the address of the page asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetQuery {
+    namespace: String,
+    kind: String,
+    /// A selector of labels.
+    clusters: String,
+    not_synced: bool,
+    skip: (usize, usize),
+}
+
+impl FleetQuery {
+    /// Reads the query of an address. What it does not know, it leaves out.
+    #[must_use]
+    pub fn read(query: &str) -> Self {
+        let mut read = Self::default();
+        for (key, value) in parse(query.as_bytes()) {
+            // It is shown again.
+            let value = printable(&value);
+            let number = || value.parse().unwrap_or_default();
+            match &*key {
+                "namespace" => read.namespace = value.trim().to_owned(),
+                "kind" => read.kind = value.trim().to_owned(),
+                "clusters" => read.clusters = value.trim().to_owned(),
+                "not-synced" => read.not_synced = !value.is_empty(),
+                "policy" => read.skip.0 = number(),
+                "cluster" => read.skip.1 = number(),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    /// What of the matrix that is.
+    ///
+    /// # Errors
+    ///
+    /// Where the selector of clusters is none.
+    pub fn matrix(&self) -> Result<MatrixQuery, SelectorError> {
+        let word = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Ok(MatrixQuery {
+            namespace: word(&self.namespace),
+            kind: word(&self.kind),
+            clusters: selector::parse(&self.clusters)?,
+            not_synced: self.not_synced,
+            skip: self.skip,
+            room: ROOM,
+        })
+    }
+
+    fn filters(&self) -> bool {
+        *self != Self { skip: self.skip, ..Self::default() }
+    }
+
+    /// The address of the page that has these filters, after so many policies and clusters.
+    fn after(&self, (policies, clusters): (usize, usize)) -> String {
+        let number = |number: usize| if number == 0 { String::new() } else { number.to_string() };
+        let query = [
+            ("namespace", &*self.namespace),
+            ("kind", &self.kind),
+            ("clusters", &self.clusters),
+            ("not-synced", if self.not_synced { "1" } else { "" }),
+            ("policy", &number(policies)),
+            ("cluster", &number(clusters)),
+        ];
+        with_query(FLEET, &query)
+    }
+}
+
+/// What the page shows.
+#[derive(Clone, Debug)]
+pub struct FleetPage {
+    /// Where the hub is.
+    pub hub: String,
+    /// Whose classes count.
+    pub controller: String,
+    /// The namespace of all that is shown; `None` where it is any.
+    pub namespace: Option<String>,
+    /// What is said above.
+    pub notices: Notices,
+    /// The kinds of policies.
+    pub kinds: Vec<String>,
+    /// Those of which it is not known yet what there is.
+    pub unlisted: Vec<String>,
+    /// Whether there is any class of the controller.
+    pub has_classes: bool,
+    /// What is asked for.
+    pub query: FleetQuery,
+    /// The answer, or why there is none.
+    pub matrix: Result<Matrix, String>,
+}
+
+/// The page.
+#[must_use]
+pub fn fleet(shown: &FleetPage) -> Markup {
+    let body = html! {
+        (form(shown))
+        @match &shown.matrix {
+            Err(fault) => p.fault role="alert" { "Clusters with labels: " (plain(fault)) },
+            Ok(matrix) => {
+                (summary(shown, matrix))
+                @if !matrix.rows.is_empty() {
+                    (pages(&shown.query, matrix))
+                    (rows(&shown.query, matrix))
+                }
+                (legend())
+            }
+        }
+    };
+    page("Policies on clusters", &shown.hub, &shown.notices, body)
+}
+
+fn form(shown: &FleetPage) -> Markup {
+    let query = &shown.query;
+    html! {
+        form.filters action=(FLEET) method="get" {
+            @if shown.namespace.is_none() {
+                label { "Namespace " input name="namespace" value=(query.namespace) autocomplete="off"; }
+            }
+            label {
+                "Kind "
+                select name="kind" {
+                    option value="" { "any" }
+                    @for kind in &shown.kinds {
+                        option value=(plain(kind)) selected[query.kind.eq_ignore_ascii_case(kind)] { (plain(kind)) }
+                    }
+                    @if !query.kind.is_empty() && !shown.kinds.iter().any(|kind| kind.eq_ignore_ascii_case(&query.kind)) {
+                        option value=(query.kind) selected { (plain(&query.kind)) }
+                    }
+                }
+            }
+            label {
+                "Clusters with labels "
+                input name="clusters" value=(query.clusters) placeholder="region=eu" autocomplete="off";
+            }
+            label { input type="checkbox" name="not-synced" value="1" checked[query.not_synced]; " Only what is not as it should be" }
+            button { "Show" }
+            @if query.filters() { " " a href=(FLEET) { "Show all" } }
+        }
+    }
+}
+
+/// What there is, in a sentence; and why there is no table, where there is none.
+fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
+    let clusters =
+        matrix.clusters.map(|count| format!(" on {}", counted(count, "cluster"))).unwrap_or_default();
+    let place =
+        shown.namespace.as_ref().map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+    let is_read = shown.unlisted.is_empty();
+    html! {
+        @if !is_read {
+            p.note { "Still being read: " (plain(&shown.unlisted.join(", "))) "." }
+        }
+        @if !shown.has_classes && shown.notices.unread.is_empty() {
+            p {
+                "No GatewayClass of this hub has the controllerName " code { (plain(&shown.controller)) } ": make one, and name in its "
+                "parameters the kinds of policies to sync."
+            }
+        } @else if shown.kinds.is_empty() && shown.notices.unread.is_empty() {
+            p { "The parameters of our GatewayClasses list no kind of policies that this hub serves: name some in " code { "policiesToSync" } "." }
+        } @else if matrix.policies == 0 && is_read && shown.notices.unread.is_empty() {
+            p { "There is no policy of the kinds " (plain(&shown.kinds.join(", "))) (place) " yet." }
+        } @else if matrix.policies > 0 {
+            p {
+                (counted(matrix.policies, "policy")) (place) (clusters) ". "
+                @match matrix.not_synced {
+                    0 => "All are as they should be.",
+                    1 => "1 is not as it should be.",
+                    more => { (more) " are not as they should be." }
+                }
+            }
+            @if matrix.rows.is_empty() && matrix.of.0 > 0 {
+                p { "There are only " (matrix.of.0) " of them: " a href=(shown.query.after((0, 0))) { "show the first ones" } "." }
+            } @else if matrix.rows.is_empty() {
+                p { "None of them is what is asked for: " a href=(FLEET) { "show all" } "." }
+            }
+        }
+    }
+}
+
+fn rows(query: &FleetQuery, matrix: &Matrix) -> Markup {
+    let caption = format!(
+        "{} and {}, the worst first",
+        range("Policies", query.skip.0, matrix.rows.len(), matrix.of.0),
+        range("clusters", query.skip.1, matrix.columns.len(), matrix.of.1),
+    );
+    let head = html! {
+        tr {
+            th scope="col" { "Policy" }
+            th scope="col" { "Clusters" }
+            @for column in &matrix.columns { (column_head(column)) }
+        }
+    };
+    let rows = html! { @for row in &matrix.rows { (of_row(row)) } };
+    table("matrix", &caption, &head, &rows)
+}
+
+fn column_head(column: &Column) -> Markup {
+    let silent = column.silent_since.map(|since| format!("its agent is silent since {since}"));
+    html! {
+        th scope="col" title=[&silent] {
+            a href=(cluster(&column.cluster)) { (plain(&column.cluster.0)) }
+            @if silent.is_some() { " " span.silent { "silent" } }
+        }
+    }
+}
+
+fn of_row(row: &MatrixRow) -> Markup {
+    let numbers = match &row.summary {
+        Some(summary) => format!("{} of {}", summary.applied, summary.clusters),
+        None if row.is_told => "?".to_owned(),
+        None => "–".to_owned(),
+    };
+    let silent = (!row.is_told).then_some("the controller has said nothing of it yet");
+    html! {
+        tr {
+            th scope="row" {
+                a href=(policy(&row.kind, &row.resource.group, &row.key)) { (plain(&row.key.to_string())) }
+                " " span.kind { (plain(&row.kind)) }
+                @if let Some(message) = row.message.as_deref().or(silent) { p.message { (plain(message)) } }
+            }
+            td.numbers { (numbers) }
+            @for of in &row.cells { (cell(of.as_ref())) }
+        }
+    }
+}
+
+/// Links to what the page has no room for.
+fn pages(query: &FleetQuery, matrix: &Matrix) -> Markup {
+    let (policies, clusters) = query.skip;
+    let back = |skip: usize, room: usize| skip.saturating_sub(room);
+    let more = |skip: usize, shown: usize, of: usize| (skip + shown < of).then_some(skip + shown);
+    let links = [
+        (policies > 0).then(|| ("Policies before", (back(policies, ROOM.0), clusters))),
+        more(policies, matrix.rows.len(), matrix.of.0).map(|next| ("More policies", (next, clusters))),
+        (clusters > 0).then(|| ("Clusters before", (policies, back(clusters, ROOM.1)))),
+        more(clusters, matrix.columns.len(), matrix.of.1).map(|next| ("More clusters", (policies, next))),
+    ];
+    let links: Vec<_> = links.into_iter().flatten().collect();
+    html! {
+        @if !links.is_empty() {
+            nav.pages aria-label="Parts of the table" {
+                @for (words, skip) in links { a href=(query.after(skip)) { (words) } " " }
+            }
+        }
+    }
+}
+
+fn range(what: &str, skip: usize, shown: usize, of: usize) -> String {
+    match shown {
+        0 => format!("no {what}"),
+        _ if shown == of => format!("{what}: all {of}"),
+        _ => format!("{what}: {} to {} of {of}", skip + 1, skip + shown),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match (count, what.strip_suffix('y')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::api::annotations::Summary;
+use crate::api::names::{ClusterName, GroupResource, ObjectKey};
+use crate::report::fleet::{Cell, State};
+
+fn column(cluster: &str, lacking: usize) -> Column {
+    Column { cluster: ClusterName::from(cluster), silent_since: None, lacking }
+}
+
+fn row(name: &str, message: Option<&str>, cells: Vec<Option<Cell>>) -> MatrixRow {
+    let synced = cells.iter().flatten().all(|cell| cell.in_sync);
+    MatrixRow {
+        kind: "RateLimitPolicy".to_owned(),
+        resource: GroupResource::new("kuadrant.io", "ratelimitpolicies"),
+        key: ObjectKey::new("shop", name),
+        in_sync: synced && message.is_none(),
+        is_told: true,
+        summary: Some(Summary { clusters: 2, applied: 1, enforced: 1, overridden: 0, pending: 1, synced }),
+        message: message.map(Arc::from),
+        cells,
+    }
+}
+
+fn cell(state: State, message: Option<&str>) -> Option<Cell> {
+    let in_sync = matches!(state, State::Enforced | State::Applied | State::Overridden);
+    Some(Cell { state, in_sync, message: message.map(Arc::from) })
+}
+
+fn page(query: &str, matrix: Matrix) -> FleetPage {
+    FleetPage {
+        hub: "https://hub.example.com:6443".to_owned(),
+        controller: "kuadrant.io/policy-sync".to_owned(),
+        namespace: None,
+        notices: Notices::default(),
+        kinds: vec!["RateLimitPolicy".to_owned()],
+        unlisted: Vec::new(),
+        has_classes: true,
+        query: FleetQuery::read(query),
+        matrix: Ok(matrix),
+    }
+}
+
+fn some() -> Matrix {
+    Matrix {
+        rows: vec![
+            row("limits", None, vec![cell(State::Refused, Some("no room")), cell(State::Enforced, None)]),
+            row("quotas", Some("frozen since today"), vec![cell(State::Frozen, None), None]),
+        ],
+        columns: vec![column("eu-1", 1), column("us-1", 0)],
+        of: (240, 2),
+        policies: 300,
+        not_synced: 2,
+        clusters: Some(2),
+    }
+}
+
+#[test]
+fn the_page_is_a_table_with_words_and_links() {
+    let text = fleet(&page("kind=ratelimitpolicy&not-synced=1", some())).into_string();
+    // A line for each element, so that what differs is seen.
+    insta::assert_snapshot!(text.replace('>', ">\n"));
+}
+
+#[test]
+fn names_and_messages_are_text_whatever_they_are() {
+    let evil = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
+    let mut matrix = some();
+    matrix.rows[0] = row(evil, Some(evil), vec![cell(State::Refused, Some(evil)), None]);
+    matrix.rows[0].kind = evil.to_owned();
+    matrix.columns[0] = column(evil, 1);
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("namespace", evil)
+        .append_pair("kind", evil)
+        .append_pair("clusters", evil)
+        .finish();
+    let mut shown = page(&query, matrix);
+    (shown.hub, shown.controller, shown.kinds) = (evil.to_owned(), evil.to_owned(), vec![evil.to_owned()]);
+    shown.notices = Notices {
+        away: vec![evil.to_owned()],
+        unread: vec![evil.to_owned()],
+        faults: vec![evil.to_owned()],
+        notes: vec![evil.to_owned()],
+    };
+    shown.unlisted = vec![evil.to_owned()];
+    for has_classes in [true, false] {
+        shown.has_classes = has_classes;
+        let text = fleet(&shown).into_string();
+        assert!(!text.contains("<script>alert") && !text.contains("\"'"), "{text}");
+        assert!(!text.contains('\u{202e}') && !text.contains('\u{7f}'), "{text}");
+    }
+    shown.matrix = Err(evil.to_owned());
+    let text = fleet(&shown).into_string();
+    assert!(!text.contains("<script>alert") && !text.contains('\u{202e}'), "{text}");
+}
+
+#[test]
+fn what_has_no_room_is_a_link_that_keeps_the_filters() {
+    let text = fleet(&page("kind=ratelimitpolicy&policy=100", some())).into_string();
+    assert!(text.contains("Policies: 101 to 102 of 240"), "{text}");
+    assert!(text.contains(r#"href="/?kind=ratelimitpolicy""#), "{text}");
+    assert!(text.contains(r#"href="/?kind=ratelimitpolicy&amp;policy=102""#), "{text}");
+    let past = fleet(&page("policy=1000", Matrix { rows: Vec::new(), ..some() })).into_string();
+    assert!(past.contains("There are only 240 of them"), "{past}");
+}
+
+#[test]
+fn an_empty_table_is_a_sentence() {
+    let none = Matrix { clusters: Some(2), ..Matrix::default() };
+    let text = |shown: &FleetPage| fleet(shown).into_string();
+    let mut shown = page("", none.clone());
+    assert!(text(&shown).contains("There is no policy of the kinds RateLimitPolicy yet"));
+    shown.namespace = Some("shop".to_owned());
+    assert!(text(&shown).contains("of the kinds RateLimitPolicy in namespace shop yet"));
+    shown.unlisted = vec!["RateLimitPolicy".to_owned()];
+    assert!(
+        text(&shown).contains("Still being read: RateLimitPolicy") && !text(&shown).contains("There is no")
+    );
+    shown.kinds = Vec::new();
+    assert!(text(&shown).contains("list no kind of policies"));
+    shown.has_classes = false;
+    assert!(text(&shown).contains("No GatewayClass of this hub"));
+    // What may not be read may be there.
+    shown = page("", none);
+    shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];
+    assert!(text(&shown).contains("Not all of the hub may be read") && !text(&shown).contains("There is no"));
+    let filtered = page("kind=authpolicy", Matrix { policies: 3, ..Matrix::default() });
+    assert!(text(&filtered).contains("None of them is what is asked for"));
+    assert!([&shown, &filtered].into_iter().all(|shown| !text(shown).contains("<table")));
+}
+
+#[test]
+fn an_address_that_says_nothing_known_asks_for_all() {
+    assert_eq!(FleetQuery::read("x=1&policy=-1&cluster=%ff&not-synced="), FleetQuery::default());
+    assert!(FleetQuery::read("clusters=a+in+b").matrix().is_err());
+    let read =
+        FleetQuery::read("namespace=+shop+&kind=rlp&clusters=region%3Deu&not-synced=1&policy=100&cluster=50");
+    let address = read.after(read.skip);
+    assert_eq!(FleetQuery::read(address.split_once('?').unwrap().1), read);
+}

@@ -1,0 +1,94 @@
+//! One Gateway: what is attached to it, as a picture, and as a list for those who do not see it.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::layout::{Notices, page, plain};
+use super::named;
+use crate::api::names::ObjectKey;
+use crate::topology::show::picture::{Picture, Tile};
+use crate::topology::show::svg::svg;
+
+/// What the page shows.
+#[derive(Clone, Debug)]
+pub struct GatewayPage {
+    /// Where the hub is.
+    pub hub: String,
+    /// What is said above.
+    pub notices: Notices,
+    /// The Gateway.
+    pub key: ObjectKey,
+    /// What is attached to it.
+    pub picture: Picture,
+    /// Whether all of it attaches, counts and is as it should be.
+    pub is_fine: bool,
+}
+
+/// The page.
+#[must_use]
+pub fn gateway(shown: &GatewayPage) -> Markup {
+    let body = html! {
+        p {
+            @if shown.is_fine { "All of it is attached, and every policy on it counts." }
+            @else { "Not all of it is attached, or counts: see what an exclamation mark stands at." }
+        }
+        p {
+            "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed mark counts the policies "
+            "on a row. An exclamation mark is where something is at fault."
+        }
+        div.scroll #picture role="region" tabindex="0" aria-label="Picture of what is attached" {
+            // Its texts are escaped where it is written.
+            (PreEscaped(svg(&shown.picture, &|of| named::page(&of.id))))
+        }
+        h2 { "The same as a list" }
+        @for (column, tiles) in &shown.picture.columns {
+            section {
+                h3 { (column.heading()) }
+                ul { @for tile in tiles { (of_tile(tile)) } }
+            }
+        }
+        p { "On a terminal: " code { "policy-sync topology --gateway " (plain(&shown.key.name)) " -n " (plain(&shown.key.namespace)) } }
+    };
+    page(&format!("Gateway {}", shown.key), &shown.hub, &shown.notices, body)
+}
+
+fn of_tile(tile: &Tile) -> Markup {
+    let mut rows = tile.rows.iter();
+    let (title, rest) = (rows.next(), rows);
+    html! {
+        li {
+            @if let Some(row) = title {
+                @match tile.object.as_ref().and_then(|object| named::page(&object.id)) {
+                    Some(page) => a href=(page) { (plain(&row.title)) },
+                    None => (plain(&row.title)),
+                }
+                (policies(&row.policies))
+            }
+            @if !tile.faults.is_empty() {
+                ul { @for fault in &tile.faults { li.fault { "! " (plain(fault)) } } }
+            }
+            @if rest.len() > 0 {
+                ul {
+                    @for row in rest {
+                        li {
+                            @if row.faulty { span.fault { "! " } }
+                            (plain(&row.title))
+                            (policies(&row.policies))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn policies(on: &[crate::topology::show::Named]) -> Markup {
+    html! {
+        @if !on.is_empty() {
+            " – "
+            @for (index, policy) in on.iter().enumerate() {
+                @if index > 0 { ", " }
+                (named::linked(policy))
+            }
+        }
+    }
+}

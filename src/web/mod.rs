@@ -1,0 +1,28 @@
+//! Pages for people: functions from reports to markup, and what they need of a request. They know no socket and no hub; who
+//! serves them is [`server::web`](crate::server::web).
+//!
+//! Every text of others goes through [`maud`], which escapes it, and every address through [`address`].
+
+pub mod address;
+mod cells;
+mod cluster;
+mod effective;
+mod error;
+mod events;
+mod fleet;
+mod gateway;
+mod layout;
+mod named;
+mod policy;
+
+pub use cluster::{ClusterPage, cluster};
+pub use effective::{EffectivePage, EffectiveQuery, InForceAt, effective};
+pub use error::error;
+pub use events::line;
+pub use fleet::{FleetPage, FleetQuery, fleet};
+pub use gateway::{GatewayPage, gateway};
+pub use layout::{Notices, SCRIPT, STYLE};
+pub use policy::{PolicyPage, policy};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! One policy: what it says of itself, and how it is on each of its clusters.
+
+use maud::{Markup, html};
+
+use super::address;
+use super::cells::{legend, word};
+use super::layout::{Notices, page, plain, table};
+use crate::report::fleet::Cell;
+use crate::report::{PolicyReport, Reading};
+
+/// How many clusters a page has.
+const ROOM: usize = 500;
+
+/// What the page shows.
+#[derive(Clone, Debug)]
+pub struct PolicyPage {
+    /// Where the hub is.
+    pub hub: String,
+    /// What is said above.
+    pub notices: Notices,
+    /// What the policy's annotations say.
+    pub report: PolicyReport,
+    /// How many clusters come before the first that is shown.
+    pub skip: usize,
+}
+
+/// The page.
+#[must_use]
+pub fn policy(shown: &PolicyPage) -> Markup {
+    let report = &shown.report;
+    let key = report.origin.object();
+    let is_told =
+        [report.summary == Reading::Missing, report.clusters == Reading::Missing, report.message.is_none()];
+    let is_told = is_told.contains(&false);
+    let body = html! {
+        dl.facts {
+            div { dt { "Namespace" } dd { (plain(&key.namespace)) } }
+            div { dt { "Name" } dd { (plain(&key.name)) } }
+            @if let Some(created) = report.created { div { dt { "Created" } dd { (created) } } }
+            @if let Some(summary) = report.summary.value() {
+                div { dt { "Applied" } dd { (summary.applied) " of " (summary.clusters) " clusters" } }
+                div { dt { "Enforced" } dd { (summary.enforced) } }
+                div { dt { "Overridden" } dd { (summary.overridden) } }
+            }
+        }
+        @if let Some(message) = &report.message { p.message { (plain(message)) } }
+        @for fault in &report.faults { p.fault { (plain(fault)) } }
+        @if !is_told { p { "The controller has said nothing of it yet." } }
+        @if let Some(left_out) = report.detail.explanation() { p.note { (plain(&left_out)) } }
+        (clusters(shown))
+        p { "Why it is on a cluster, or is not: " code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) } }
+    };
+    page(&format!("{} {key}", report.kind), &shown.hub, &shown.notices, body)
+}
+
+fn clusters(shown: &PolicyPage) -> Markup {
+    let report = &shown.report;
+    let address = address::policy(&report.kind, &report.origin.kind().group, report.origin.object());
+    let mut entries: Vec<_> = report.clusters.value().into_iter().flatten().collect();
+    if entries.is_empty() {
+        return html! {};
+    }
+    let of = entries.len();
+    entries.sort_by_cached_key(|entry| (Cell::of_entry(report, entry).state, entry.cluster.clone()));
+    let entries: Vec<_> = entries.into_iter().skip(shown.skip).take(ROOM).collect();
+    let head = html! {
+        tr { th scope="col" { "Cluster" } th scope="col" { "State" } th scope="col" { "Conditions" } th scope="col" { "Message" } }
+    };
+    let rows = html! {
+        @for entry in &entries {
+            @let cell = Cell::of_entry(report, entry);
+            tr {
+                th scope="row" { a href=(address::cluster(&entry.cluster)) { (plain(&entry.cluster.0)) } }
+                td { (word(cell.state)) }
+                td {
+                    @for condition in &entry.conditions {
+                        div {
+                            (plain(&condition.condition_type)) ": " (plain(&condition.status))
+                            @if let Some(reason) = &condition.reason { " (" (plain(reason)) ")" }
+                        }
+                    }
+                }
+                td { (plain(entry.message.as_deref().or(cell.message.as_deref()).unwrap_or_default())) }
+            }
+        }
+    };
+    let caption = match entries.len() {
+        shown if shown == of => format!("Its clusters: all {of}, the worst first"),
+        count => {
+            format!("Its clusters: {} to {} of {of}, the worst first", shown.skip + 1, shown.skip + count)
+        }
+    };
+    let next = shown.skip + entries.len();
+    html! {
+        @if next < of { p { a href=(address::with_query(&address, &[("cluster", &next.to_string())])) { "More clusters" } } }
+        (table("clusters", &caption, &head, &rows))
+        (legend())
+    }
+}

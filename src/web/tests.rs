@@ -1,0 +1,176 @@
+//! Whatever tenants and clusters write is text on every page, and nothing is shown that is not there.
+
+use std::collections::BTreeMap;
+
+use maud::Markup;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::annotations::{
+    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::api::object::HubObject;
+use crate::report::tests::{SUMMARY, report};
+use crate::report::{CopyReport, PolicyReport};
+use crate::topology::show::picture::Picture;
+use crate::topology::show::{EffectiveReport, TopologyReport, faults};
+use crate::topology::{Graph, Objects};
+
+const EVIL: &str = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
+
+fn is_text(page: Markup) -> String {
+    let text = page.into_string();
+    assert!(!text.contains("<script>alert") && !text.contains("\"'"), "{text}");
+    assert!(!text.contains('\u{202e}') && !text.contains('\u{7f}'), "{text}");
+    text
+}
+
+fn notices() -> Notices {
+    let evil = || vec![EVIL.to_owned()];
+    Notices { away: evil(), unread: evil(), faults: evil(), notes: evil() }
+}
+
+fn evil_policy() -> PolicyReport {
+    let entries = json!([{
+        "cluster": EVIL, "name": EVIL, "namespace": EVIL, "applied": false, "message": EVIL,
+        "conditions": [{"type": EVIL, "status": EVIL, "reason": EVIL, "message": EVIL}],
+    }]);
+    let entries = entries.to_string();
+    let mut report = report(&[
+        (POLICIES_SYNCED, &*entries),
+        (POLICIES_SYNCED_SUMMARY, SUMMARY),
+        (POLICY_SYNC_MESSAGE, EVIL),
+    ]);
+    report.kind = EVIL.to_owned();
+    report.origin = Origin::named(EVIL, EVIL, EVIL, EVIL);
+    report.faults.push(EVIL.to_owned());
+    report
+}
+
+#[test]
+fn a_policy_is_text() {
+    let shown = PolicyPage { hub: EVIL.to_owned(), notices: notices(), report: evil_policy(), skip: 0 };
+    let text = is_text(policy(&shown));
+    assert!(text.contains("&lt;script&gt;"), "{text}");
+}
+
+#[test]
+fn a_policy_says_what_its_list_leaves_out() {
+    let page = |annotations: &[(&str, &str)], skip| {
+        let report = report(annotations);
+        policy(&PolicyPage { hub: String::new(), notices: Notices::default(), report, skip }).into_string()
+    };
+    assert!(page(&[], 0).contains("The controller has said nothing of it yet"));
+    let entries: Vec<Value> = (0..600)
+        .map(|n| json!({"cluster": format!("c-{n:03}"), "name": "limits", "namespace": "shop", "applied": n != 7}))
+        .collect();
+    let (entries, keys) = (json!(entries).to_string(), [(POLICIES_SYNCED_DETAIL, "keys")]);
+    let first = page(&[(POLICIES_SYNCED, &*entries), (POLICIES_SYNCED_SUMMARY, SUMMARY)], 0);
+    assert!(first.contains("1 to 500 of 600"), "{first}");
+    assert!(first.contains("?cluster=500") && first.find("c-007") < first.find("c-000"), "the worst first");
+    let cut =
+        page(&[&[(POLICIES_SYNCED, &*entries), (POLICIES_SYNCED_SUMMARY, SUMMARY)], &keys[..]].concat(), 500);
+    assert!(cut.contains("501 to 600 of 600") && cut.contains("only the clusters' names"), "{cut}");
+}
+
+#[test]
+fn a_cluster_is_text() {
+    let mut copy = CopyReport::default();
+    (copy.origin, copy.kind) = (Some(Origin::named(EVIL, EVIL, EVIL, EVIL)), EVIL.to_owned());
+    let shown = ClusterPage {
+        hub: EVIL.to_owned(),
+        notices: notices(),
+        cluster: ClusterName::from(EVIL),
+        silent_since: None,
+        copies: Some(vec![copy]),
+        skip: 0,
+    };
+    is_text(cluster(&shown));
+    let nothing = cluster(&ClusterPage { copies: Some(Vec::new()), ..shown.clone() }).into_string();
+    assert!(nothing.contains("Nothing of ours is on this cluster"));
+    // What may not be read may be there.
+    let unread = cluster(&ClusterPage { copies: None, ..shown }).into_string();
+    assert!(!unread.contains("Nothing of ours") && !unread.contains("<table"));
+}
+
+/// A Gateway with a route and a policy, whose names and texts are these.
+fn objects(text: &str) -> Objects {
+    let mut objects = Objects::default();
+    let all = [
+        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": text, "namespace": text},
+            "spec": {"gatewayClassName": text, "listeners": [{"name": text, "port": 80, "protocol": "HTTP"}]}}),
+        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": text, "namespace": text},
+            "spec": {"parentRefs": [{"name": text}], "rules": [{"name": text}]}}),
+        json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": text, "namespace": text},
+            "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": text},
+                "limits": {(text): {"rates": [{"limit": 1, "window": text}]}}}}),
+    ];
+    for object in all {
+        let object: HubObject = serde_json::from_value(object).unwrap();
+        let _ = objects.take(&object);
+    }
+    objects
+}
+
+#[test]
+fn a_gateway_and_what_is_in_force_are_text() {
+    for text in ["plain", EVIL] {
+        let objects = objects(text);
+        let facts = objects.facts();
+        let graph = Graph::build(&facts);
+        let found = faults(&graph, &|_| None);
+        let report = TopologyReport::new(&graph, crate::topology::show::Scope::default(), found);
+        let shown = GatewayPage {
+            hub: text.to_owned(),
+            notices: Notices { notes: vec![text.to_owned()], ..Notices::default() },
+            key: ObjectKey::new(text, text),
+            picture: Picture::new(&report),
+            is_fine: report.is_fine(),
+        };
+        let page = is_text(gateway(&shown));
+        assert!(page.contains("<svg") && page.contains("The same as a list"), "{page}");
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(
+                ["cluster", "namespace", "gateway", "host", "path", "method", "port"].map(|key| (key, text)),
+            )
+            .finish();
+        let effective_report = EffectiveReport::new(&graph, &Default::default(), None, vec![text.to_owned()]);
+        let shown = EffectivePage {
+            hub: text.to_owned(),
+            notices: Notices::default(),
+            query: EffectiveQuery::read(&query),
+            clusters: vec![text.to_owned()],
+            answer: Some(Ok(InForceAt::Hub(effective_report))),
+        };
+        let page = is_text(effective(&shown));
+        assert!(text == EVIL || page.contains("limits#plain"), "{page}");
+    }
+}
+
+#[test]
+fn a_request_that_is_none_says_where() {
+    let fault = |query: &str| EffectiveQuery::read(query).request().unwrap_err();
+    assert!(fault("host=a%20b").starts_with("Host: "));
+    assert!(fault("path=cart").starts_with("Path: "));
+    assert!(fault("method=G+T").starts_with("Method: "));
+    assert!(["0", "65536", "x"].iter().all(|port| fault(&format!("port={port}")).starts_with("Port: ")));
+    let request = EffectiveQuery::read("host=shop.example.com&port=8080").request().unwrap().unwrap();
+    assert_eq!(
+        (request.host.as_deref(), request.port, &*request.path),
+        (Some("shop.example.com"), Some(8080), "/")
+    );
+    assert_eq!(EffectiveQuery::read("cluster=*").request(), Ok(None));
+    let asks: BTreeMap<&str, bool> = ["", "cluster=eu-1", "host=a.io", "gateway=web"]
+        .map(|query| (query, EffectiveQuery::read(query).asks()))
+        .into();
+    assert_eq!(
+        asks,
+        BTreeMap::from([("", false), ("cluster=eu-1", false), ("host=a.io", true), ("gateway=web", true)])
+    );
+}
+
+#[test]
+fn the_script_is_small() {
+    assert!(SCRIPT.len() < 3 << 10, "{} bytes", SCRIPT.len());
+}

@@ -1,0 +1,65 @@
+//! The page of a Gateway and what is in force: they say what `topology` and `effective` say.
+
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use serde_json::{Value, json};
+
+use crate::site::{Site, command, tenant};
+
+#[tokio::test]
+async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
+    let name = "web-attached";
+    let tenant = tenant(name).await;
+    let route = |route: &str, parent: &str| {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"name": route, "namespace": name},
+            "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
+                "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{route}")}}]}]},
+        })
+    };
+    for object in [rate_limit_policy(name, "limits", "web"), route("cart", "web"), route("astray", "nowhere")]
+    {
+        tenant.apply(&object).await.unwrap();
+    }
+    let controller = tenant.controller_name();
+    let site = Site::of(&tenant).await;
+
+    let page = site.get(&format!("/gateways/{name}/web")).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    assert!(page.body.contains("<svg") && page.body.contains(&format!("HTTPRoute {name}/cart")), "{page:?}");
+    let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
+    assert!(page.body.contains(&format!("href=\"{policy}\"")), "{page:?}");
+    assert_eq!(site.get(&policy).await.status, 200);
+    assert_eq!(site.get(&format!("/gateways/{name}/nowhere")).await.status, 404);
+
+    let asked = site.get("/effective").await;
+    assert!(asked.body.contains("name a host, a Gateway or a namespace"), "{asked:?}");
+    let host = ["--host", "shop.example.com", "--path", "/cart/1", "-n", name];
+    let arguments = [&["effective", "--controller-name", &*controller, "-o", "json"], &host[..]].concat();
+    let printed = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let page =
+        site.get(&format!("/effective?host=shop.example.com&path=/cart/1&namespace={name}")).await.body;
+    let answers = printed["answers"].as_array().unwrap();
+    assert!(!answers.is_empty(), "{printed}");
+    for answer in answers {
+        for of in answer["effective"].as_object().unwrap().values() {
+            for (key, rule) in of["rules"].as_object().unwrap() {
+                let value = rule["value"].to_string().replace('"', "&quot;");
+                assert!(
+                    page.contains(&format!(">{key}</th>")) && page.contains(&value),
+                    "{key} {value}: {page}"
+                );
+                assert!(page.contains(&format!("href=\"{policy}\"")), "{page}");
+            }
+        }
+    }
+    let none = site.get(&format!("/effective?host=other.example.com&namespace={name}")).await.body;
+    assert!(none.contains("Nothing answers this request"), "{none}");
+    let bad = site.get("/effective?host=a%20b").await.body;
+    assert!(bad.contains(r#"role="alert""#) && bad.contains("is no host"), "{bad}");
+    for (query, status) in [("*", 200), ("eu-1", 200), ("nowhere", 404), ("Not_A_Name", 404)] {
+        let page = site.get(&format!("/effective?namespace={name}&cluster={query}")).await;
+        assert_eq!(page.status, status, "{query}: {page:?}");
+    }
+}

@@ -1,0 +1,235 @@
+//! The page of the fleet, of a policy and of a cluster: they say what the commands say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICY_SYNC_MESSAGE};
+use policy_sync::api::names::ControllerName;
+use policy_sync::hub::{HubClient, RequestTimeout, watching};
+use policy_sync::report::fleet::{Live, Matrix, MatrixQuery, State};
+use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{Tenant, wait};
+use serde_json::Value;
+
+use crate::site::{Site, annotated, annotations, command, entry, tenant};
+
+const ROOM: (usize, usize) = (100, 50);
+
+/// Policies in all states that there are.
+async fn write(tenant: &Tenant<'_>) {
+    let name = tenant.name();
+    let policy = |policy: &str| rate_limit_policy(name, policy, "web");
+    let enforced = [("Accepted", "True", "Accepted"), ("Enforced", "True", "Enforced")];
+    let overridden = [("Enforced", "False", "Overridden")];
+    let without = [("Enforced", "False", "Unknown")];
+    let not_taken = [("Accepted", "False", "Invalid")];
+    let client = tenant.client();
+    let fine = [entry("eu-1", true, &enforced), entry("us-1", true, &overridden)];
+    annotated(client, &policy("fine"), annotations(&fine)).await;
+    let mut pending = entry("us-1", false, &[]);
+    pending.pending = true;
+    annotated(client, &policy("pending"), annotations(&[entry("eu-1", true, &[]), pending])).await;
+    let mut refused = entry("us-1", false, &[]);
+    refused.message = Some("no room <b>".to_owned());
+    annotated(client, &policy("refused"), annotations(&[entry("eu-1", true, &without), refused])).await;
+    annotated(client, &policy("invalid"), annotations(&[entry("eu-1", true, &not_taken)])).await;
+    let mut frozen = annotations(&fine);
+    frozen.insert(POLICY_SYNC_MESSAGE, "overrides cannot be read".to_owned());
+    annotated(client, &policy("frozen"), frozen).await;
+    let mut leaving = entry("us-1", false, &[]);
+    leaving.deleting = true;
+    annotated(client, &policy("leaving"), annotations(&[leaving])).await;
+    let mut keys = annotations(&[entry("eu-1", false, &[])]);
+    keys.insert(POLICIES_SYNCED_DETAIL, "keys".to_owned());
+    annotated(client, &policy("keys"), keys).await;
+    let mut first = annotations(&[entry("eu-1", false, &[]), entry("us-1", false, &[])]);
+    first.insert(POLICIES_SYNCED, serde_json::json!([entry("eu-1", false, &[])]).to_string());
+    first.insert(POLICIES_SYNCED_DETAIL, "first 1 of 2".to_owned());
+    annotated(client, &policy("first"), first).await;
+    let mut broken = annotations(&fine);
+    broken.insert(POLICIES_SYNCED, "[".to_owned());
+    annotated(client, &policy("broken"), broken).await;
+    annotated(client, &policy("untold"), BTreeMap::new()).await;
+    annotated(client, &auth_policy(name, "auth", "web"), annotations(&fine)).await;
+}
+
+/// All policies that [`write`] writes.
+const ALL: usize = 11;
+
+/// What is watched of a hub, as soon as it shows so many policies.
+async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
+    let kubeconfig = Kubeconfig::read_from(tenant.hub().kubeconfig()).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let client = watching(config.clone(), &Metrics::new().unwrap(), RequestTimeout::default()).unwrap();
+    let hub = HubClient::new(config, RequestTimeout::default()).unwrap();
+    let controller = ControllerName::new(&tenant.controller_name());
+    let live = Arc::new(Live::start(hub, client, controller, Some(tenant.name())).await.unwrap());
+    wait::until("all is listed", LIMIT, || async {
+        let matrix = matrix(&live, MatrixQuery::default());
+        ensure!(matrix.policies == policies && matrix.clusters == Some(2), "{matrix:#?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    live
+}
+
+fn matrix(live: &Live, query: MatrixQuery) -> Matrix {
+    live.look().matrix(&MatrixQuery { room: ROOM, ..query })
+}
+
+/// What a command prints for programs.
+fn printed(tenant: &Tenant<'_>, arguments: &[&str]) -> Value {
+    let controller = tenant.controller_name();
+    let arguments = [arguments, &["--controller-name", &controller, "-o", "json"]].concat();
+    let ran = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_matrix_says_of_each_cell_what_status_says() {
+    let tenant = tenant("web-matrix").await;
+    write(&tenant).await;
+    let live = live(&tenant, ALL).await;
+    let shown = matrix(&live, MatrixQuery::default());
+    let mut states = std::collections::BTreeSet::new();
+    for (place, column) in shown.columns.iter().enumerate() {
+        let items =
+            printed(&tenant, &["status", "policies", "-n", "web-matrix", "--cluster", &column.cluster.0]);
+        let items: BTreeMap<(String, String), Value> = items["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| {
+                let text = |key: &str| item[key].as_str().unwrap().to_owned();
+                ((text("kind"), text("name")), item.clone())
+            })
+            .collect();
+        for row in &shown.rows {
+            let said = items.get(&(row.kind.clone(), row.key.name.to_string()));
+            match (&row.cells[place], said) {
+                (Some(cell), Some(said)) => {
+                    assert_eq!(cell.in_sync, said["inSync"], "{row:?} on {}: {said}", column.cluster);
+                    states.insert(cell.state);
+                }
+                (None, None) => {}
+                (cell, said) => panic!("{cell:?}, {said:?}: {row:?} on {}", column.cluster),
+            }
+        }
+    }
+    assert_eq!(states, State::ALL.into(), "not every state is tried");
+    let all = printed(&tenant, &["status", "policies", "-n", "web-matrix"]);
+    let all = all["items"].as_array().unwrap();
+    assert_eq!(shown.policies, all.len());
+    assert_eq!(shown.not_synced, all.iter().filter(|item| item["inSync"] == false).count());
+}
+
+#[tokio::test]
+async fn the_worst_comes_first_and_filters_choose() {
+    let tenant = tenant("web-filters").await;
+    write(&tenant).await;
+    let live = live(&tenant, ALL).await;
+    let names =
+        |matrix: &Matrix| -> Vec<String> { matrix.rows.iter().map(|row| row.key.name.to_string()).collect() };
+    let all = matrix(&live, MatrixQuery::default());
+    let lacking: Vec<usize> = all.columns.iter().map(|column| column.lacking).collect();
+    assert!(lacking.is_sorted_by(|a, b| a >= b), "{lacking:?}");
+    let order = names(&all);
+    let place = |name: &str| order.iter().position(|other| other == name).unwrap();
+    assert!(place("refused") < place("frozen") && place("frozen") < place("pending"), "{order:?}");
+    assert!(place("pending") < place("fine"), "{order:?}");
+
+    let of = |query: MatrixQuery| matrix(&live, query);
+    let auth = of(MatrixQuery { kind: Some("AuthPolicy".to_owned()), ..MatrixQuery::default() });
+    assert_eq!(names(&auth), ["auth"]);
+    let elsewhere = of(MatrixQuery { namespace: Some("elsewhere".to_owned()), ..MatrixQuery::default() });
+    assert_eq!((elsewhere.rows.len(), elsewhere.of.0, elsewhere.policies), (0, 0, ALL));
+    let clusters = policy_sync::api::selector::parse("region=us").unwrap();
+    let us = of(MatrixQuery { clusters, ..MatrixQuery::default() });
+    assert_eq!(us.columns.iter().map(|column| &*column.cluster.0).collect::<Vec<_>>(), ["us-1"]);
+    assert!(!names(&us).contains(&"invalid".to_owned()), "it is for eu-1 alone");
+    let lacking = of(MatrixQuery { not_synced: true, ..MatrixQuery::default() });
+    assert_eq!(lacking.rows.len(), all.not_synced);
+    assert!(lacking.rows.iter().all(|row| !row.in_sync));
+    let second = live.look().matrix(&MatrixQuery { skip: (1, 1), room: (2, 1), ..MatrixQuery::default() });
+    assert_eq!(names(&second), order[1..3]);
+    assert_eq!((second.of, second.columns.len()), ((ALL, 2), 1));
+    assert_eq!(second.columns[0].cluster, all.columns[1].cluster);
+}
+
+async fn until_page(site: &Site, path: &str, holds: impl Fn(&str) -> bool) -> Result<String> {
+    wait::until("the page says so", LIMIT, || async {
+        let page = site.get(path).await;
+        ensure!(holds(&page.body), "{page:?}");
+        Ok(page.body)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_page_shows_what_is_written_and_follows_it() {
+    let tenant = tenant("web-pages").await;
+    write(&tenant).await;
+    let site = Site::of(&tenant).await;
+    let fleet =
+        until_page(&site, "/", |page| page.contains("11 policies in namespace web-pages on 2 clusters"))
+            .await
+            .unwrap();
+    assert!(fleet.contains(r#"title="no room &lt;b&gt;""#), "{fleet}");
+    assert!(fleet.contains(r#"href="/policies/ratelimitpolicy.kuadrant.io/web-pages/refused""#), "{fleet}");
+    assert!(fleet.contains(r#"href="/clusters/us-1""#), "{fleet}");
+    let refused = site.get("/policies/ratelimitpolicy.kuadrant.io/web-pages/refused").await;
+    assert_eq!(refused.status, 200);
+    assert!(refused.body.contains("no room &lt;b&gt;") && refused.body.contains("1 of 2"), "{refused:?}");
+    let cluster = site.get("/clusters/us-1").await;
+    assert_eq!(cluster.status, 200);
+    // No work of it was written: `status cluster` says so.
+    assert!(
+        cluster.body.contains("not written") && cluster.body.contains("web-pages/refused"),
+        "{cluster:?}"
+    );
+    let bad = site.get("/?clusters=a%20in%20b").await;
+    assert!(bad.body.contains(r#"role="alert""#), "{bad:?}");
+    let none = site.get("/?kind=gateway").await;
+    assert!(none.body.contains("None of them is what is asked for"), "{none:?}");
+
+    let policy = rate_limit_policy("web-pages", "refused", "web");
+    annotated(tenant.client(), &policy, annotations(&[entry("us-1", true, &[])])).await;
+    until_page(&site, "/", |page| !page.contains("no room")).await.unwrap();
+    tenant.delete(&policy).await.unwrap();
+    until_page(&site, "/", |page| page.contains("10 policies") && !page.contains("web-pages/refused"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_hub_without_a_class_or_without_policies_has_a_sentence() {
+    let tenant = tenant("web-empty").await;
+    let none = Site::start(tenant.hub().kubeconfig(), &["--controller-name", "example.com/none"]).await;
+    let page = until_page(&none, "/", |page| page.contains("No GatewayClass of this hub")).await.unwrap();
+    assert!(page.contains("example.com/none") && !page.contains("<table"), "{page}");
+    let empty = Site::of(&tenant).await;
+    let page =
+        until_page(&empty, "/", |page| page.contains("There is no policy of the kinds")).await.unwrap();
+    assert!(page.contains("in namespace web-empty") && !page.contains("<table"), "{page}");
+}
+
+#[tokio::test]
+async fn a_class_that_lists_more_is_followed() {
+    let tenant = tenant("web-kinds").await;
+    tenant
+        .parameters(&serde_json::json!({"policiesToSync": [policy_sync_testenv::tenant::auth_policies()]}))
+        .await
+        .unwrap();
+    annotated(tenant.client(), &rate_limit_policy("web-kinds", "limits", "web"), BTreeMap::new()).await;
+    let site = Site::of(&tenant).await;
+    until_page(&site, "/", |page| page.contains("There is no policy of the kinds AuthPolicy")).await.unwrap();
+    tenant.parameters(&policy_sync_testenv::tenant::all_kinds()).await.unwrap();
+    let page = until_page(&site, "/", |page| page.contains("web-kinds/limits")).await.unwrap();
+    assert!(page.contains("the controller has said nothing of it yet"), "{page}");
+}

@@ -1,0 +1,11 @@
+//! `policy-sync web` from outside: what it answers to whom, and what a browser makes of it.
+
+#![allow(clippy::unwrap_used)]
+
+mod attached;
+mod browser;
+mod fleet;
+mod guard;
+mod looking;
+mod rights;
+mod site;

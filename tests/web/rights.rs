@@ -1,0 +1,75 @@
+//! What users see who may read less, and of a cluster that is no hub.
+
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use policy_sync_testenv::running::Running;
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply::apply, wait};
+use serde_json::json;
+
+use crate::site::{Site, annotated, annotations, command, entry, tenant};
+
+#[tokio::test]
+async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
+    let tenant = tenant("web-rights").await;
+    let policy = rate_limit_policy("web-rights", "limits", "web");
+    annotated(tenant.client(), &policy, annotations(&[entry("eu-1", true, &[])])).await;
+    let group = "rbac.authorization.k8s.io";
+    let verbs = ["get", "list", "watch"];
+    let rules = json!([
+        {"apiGroups": ["kuadrant.io"], "resources": ["ratelimitpolicies"], "verbs": verbs},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+    ]);
+    let classes = json!([{"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses"], "verbs": verbs}]);
+    for (prefix, namespace, rules) in [("", Some("web-rights"), rules), ("Cluster", None, classes)] {
+        let metadata = json!({"name": "web-rights-reader", "namespace": namespace});
+        let role = json!({"apiVersion": format!("{group}/v1"), "kind": format!("{prefix}Role"), "metadata": metadata, "rules": rules});
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": format!("{prefix}Role"), "name": "web-rights-reader"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "web-reader"}],
+        });
+        for object in [role, binding] {
+            apply(tenant.client(), &object).await.unwrap();
+        }
+    }
+    let kubeconfig = tenant.hub().kubeconfig_for(&User::new("web-reader")).unwrap();
+    let controller = tenant.controller_name();
+
+    // Of all namespaces nothing: a sentence, and no table that looks as if there were none.
+    let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
+    let page = wait::until("it is said", LIMIT, || async {
+        let page = all.get("/").await.body;
+        anyhow::ensure!(
+            page.contains("Not all of the hub may be read") && page.contains("RateLimitPolicy"),
+            "{page}"
+        );
+        Ok(page)
+    })
+    .await
+    .unwrap();
+    assert!(!page.contains("<table") && !page.contains("There is no policy"), "{page}");
+    all.process.says("RateLimitPolicy").await;
+
+    let one = Site::start(&kubeconfig, &["--controller-name", &controller, "-n", "web-rights"]).await;
+    let page = wait::until("its policy is shown", LIMIT, || async {
+        let page = one.get("/").await.body;
+        anyhow::ensure!(page.contains("web-rights/limits") && page.contains("ManagedCluster"), "{page}");
+        Ok(page)
+    })
+    .await
+    .unwrap();
+    // The cluster's name is from the annotation: clusters may not be read, which is said.
+    assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
+    let cluster = one.get("/clusters/eu-1").await;
+    assert!(cluster.status == 200 && cluster.body.contains("Not all of the hub may be read"), "{cluster:?}");
+    assert!(!cluster.body.contains("Nothing of ours"), "{cluster:?}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_no_hub_is_refused_with_what_it_lacks() {
+    let plain = ControlPlane::start(ControlPlaneOptions::named("web-plain")).await.unwrap();
+    let mut process = Running::start(command(plain.kubeconfig(), &["web", "--port", "0"]));
+    process.says("Gateway API is not installed").await;
+    assert_eq!(process.ends().await, Some(2));
+}

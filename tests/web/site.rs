@@ -1,0 +1,130 @@
+//! A hub of these tests, and `policy-sync web` of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use policy_sync::api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::http::{Answer, request, send};
+use policy_sync_testenv::running::Running;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+
+/// `policy-sync web` while it runs.
+pub(crate) struct Site {
+    pub(crate) process: Running,
+    /// `127.0.0.1:<port>`.
+    pub(crate) host: String,
+    pub(crate) key: String,
+}
+
+impl Site {
+    /// Starts it with these arguments, on a free port.
+    pub(crate) async fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::start_on("0", kubeconfig, arguments).await
+    }
+
+    /// Starts it for what a tenant has.
+    pub(crate) async fn of(tenant: &Tenant<'_>) -> Self {
+        Self::on("0", tenant).await
+    }
+
+    /// The same on this port.
+    pub(crate) async fn on(port: &str, tenant: &Tenant<'_>) -> Self {
+        let controller = tenant.controller_name();
+        let arguments = ["--controller-name", &*controller, "-n", tenant.name()];
+        Self::start_on(port, tenant.hub().kubeconfig(), &arguments).await
+    }
+
+    /// Starts it with these arguments on this port.
+    async fn start_on(port: &str, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let process = Running::start(command(kubeconfig, &[&["web", "--port", port], arguments].concat()));
+        let lines = process.prints("its address", |line| line.starts_with("http://")).await;
+        let address = lines.last().unwrap().strip_prefix("http://").unwrap();
+        let (host, key) = address.split_once("/?key=").unwrap();
+        Self { host: host.to_owned(), key: key.to_owned(), process }
+    }
+
+    /// The header that shows the key.
+    pub(crate) fn cookie(&self) -> String {
+        let port = self.host.split_once(':').unwrap().1;
+        format!("Cookie: policy-sync-{port}={}", self.key)
+    }
+
+    /// The line of the host.
+    pub(crate) fn host_line(&self) -> String {
+        format!("Host: {}", self.host)
+    }
+
+    /// A page.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        let request = request(&format!("GET {path}"), &[&self.host_line(), &self.cookie()]);
+        send(&self.host, &request).await.unwrap()
+    }
+}
+
+/// The binary, with this hub.
+pub(crate) fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
+    command.env_remove("KUBECONFIG").env("HOME", "/nonexistent");
+    command
+}
+
+/// The hub of these tests, with two clusters, on which no controller runs: what one would say, tests write themselves.
+pub(crate) async fn hub() -> &'static ControlPlane {
+    static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
+    let start = || async {
+        let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+        let hub =
+            ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("web") }).await?;
+        for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
+            let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
+            apply(&hub.client()?, &fixtures::managed_cluster(cluster, &labels)).await?;
+            apply(&hub.client()?, &fixtures::namespace(cluster)).await?;
+        }
+        anyhow::Ok(hub)
+    };
+    HUB.get_or_try_init(start).await.unwrap()
+}
+
+/// A tenant of that hub.
+pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
+    Tenant::new(hub().await, Path::new(BINARY), name, &[]).await.unwrap()
+}
+
+/// What a cluster says of a policy.
+pub(crate) fn entry(cluster: &str, applied: bool, conditions: &[(&str, &str, &str)]) -> Synced {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(name, status, reason)| json!({"type": name, "status": status, "reason": reason}))
+        .collect();
+    let entry = json!({
+        "cluster": cluster, "name": "limits", "namespace": "kuadrant-shop", "applied": applied, "conditions": conditions,
+    });
+    serde_json::from_value(entry).unwrap()
+}
+
+/// The annotations that say so of these clusters.
+pub(crate) fn annotations(entries: &[Synced]) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        (POLICIES_SYNCED, json!(entries).to_string()),
+        (POLICIES_SYNCED_SUMMARY, json!(Summary::new(entries, |_| true)).to_string()),
+    ])
+}
+
+/// Writes `policy` with these annotations of the controller's, and no other.
+pub(crate) async fn annotated(client: &Client, policy: &Value, annotations: BTreeMap<&str, String>) {
+    apply(client, policy).await.unwrap();
+    let all = OF_POLICY.map(|key| (key, annotations.get(key)));
+    let (policies, name) = api_for(client, policy).await.unwrap();
+    let patch = json!({"metadata": {"annotations": BTreeMap::from(all)}});
+    policies.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
