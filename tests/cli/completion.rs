@@ -71,6 +71,7 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
         "explain",
         "topology",
         "effective",
+        "web",
         "rego",
         "audit",
         "placement",
