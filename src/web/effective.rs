@@ -167,7 +167,7 @@ fn form(shown: &EffectivePage) -> Markup {
             (input("Method", "method", &query.method, "GET"))
             (input("Port", "port", &query.port, ""))
             button { "Show" }
-            @if *query != EffectiveQuery::default() { " " a href=(EFFECTIVE) { "Show all" } }
+            @if *query != EffectiveQuery::default() { " " a href=(EFFECTIVE) { "Ask anew" } }
         }
     }
 }

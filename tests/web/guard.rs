@@ -106,6 +106,10 @@ async fn each_request_gets_what_the_table_says() {
         ("POST /", &[&host, &cookie, "Content-Length: 0"], 405),
         ("DELETE /clusters/eu-1", &[&host, &cookie], 405),
         ("OPTIONS /", &[&host, &cookie], 405),
+        // In this order, before anybody is asked who they are.
+        ("POST /", &[&host, "Content-Length: 0"], 405),
+        ("GET /clusters/../style.css", &[&host], 404),
+        ("POST /clusters/../style.css", &["Host: example.com", "Content-Length: 0"], 421),
         // What is no page.
         ("GET /nowhere", &[&host, &cookie], 404),
         ("GET /clusters/../style.css", &[&host, &cookie], 404),
