@@ -179,6 +179,12 @@ impl PolicyReport {
         synced && self.message.is_none() && self.faults.is_empty()
     }
 
+    /// Whether the controller has said anything on it.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.summary != Reading::Missing || self.clusters != Reading::Missing || self.message.is_some()
+    }
+
     /// The clusters where a policy of their own wins; `None` where the list does not say.
     #[must_use]
     pub fn overridden(&self) -> Option<Vec<&str>> {

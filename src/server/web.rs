@@ -72,11 +72,13 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
         .route(address::EVENTS, get(events))
         .route(address::STYLE, text("text/css; charset=utf-8", web::STYLE))
         .route(address::SCRIPT, text("text/javascript; charset=utf-8", web::SCRIPT))
-        .fallback(async |State(pages): State<Pages>| pages.missing("There is no such page.").into_response())
+        .fallback(async |State(pages): State<Pages>| pages.missing(NO_PAGE).into_response())
         .with_state(pages)
         .layer(axum::middleware::from_fn(move |request: Request, next| guard.clone().answer(request, next)))
 }
 
+/// What is said where an address is none.
+const NO_PAGE: &str = "There is no such page.";
 /// What pages say that are not followed.
 const READ: &str =
     "What is attached is read where the page is opened, and not more often than every ten seconds.";
@@ -117,7 +119,7 @@ async fn policy(
     let what = format!("{kind} {namespace}/{name}");
     let is_full = kind.contains('.');
     if !is_full || ![&kind, &namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
-        return Err(pages.missing("There is no such page."));
+        return Err(pages.missing(NO_PAGE));
     }
     let scope = hub::Scope::Object(ObjectKey::new(&namespace, &name));
     let report = pages.read(Asked::Kind(&kind), scope, None).await?;
@@ -139,7 +141,7 @@ async fn cluster(
     RawQuery(query): RawQuery,
 ) -> Result<Page, Refusal> {
     let Some(cluster) = ClusterName::parse(&name) else {
-        return Err(pages.missing("There is no such page."));
+        return Err(pages.missing(NO_PAGE));
     };
     let mut notices = pages.notices();
     let hub = pages.live.hub();
@@ -179,7 +181,7 @@ async fn gateway(
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<Page, Refusal> {
     if ![&namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
-        return Err(pages.missing("There is no such page."));
+        return Err(pages.missing(NO_PAGE));
     }
     let key = ObjectKey::new(&namespace, &name);
     let found = pages.objects().await?;
@@ -190,7 +192,7 @@ async fn gateway(
         let unread = found.unknown(&graph);
         if !found.objects.gateways().contains_key(&key) {
             let why = format!("The hub has no Gateway {key}, or it may not be read.");
-            return Err((StatusCode::NOT_FOUND, Page(web::error(&pages.hub(), "Not found", &why))));
+            return Err(pages.missing(&why));
         }
         let report = TopologyReport::new(&graph, scope, found.faults(&graph));
         let notices = Notices { unread, notes: vec![READ.to_owned()], ..pages.notices() };

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::layout::plain;
+use crate::api::annotations::SyncedCondition;
 use crate::api::text::printable;
 use crate::report::fleet::{Cell, State};
 
@@ -24,10 +25,25 @@ fn sign(state: State) -> (&'static str, &'static str) {
 /// A word with its sign.
 pub(super) fn word(state: State) -> Markup {
     let (sign, class) = sign(state);
+    match state {
+        State::Unknown => html! { span.state.(class) { abbr title="not known" { "?" } } },
+        state => signed(sign, class, state.word()),
+    }
+}
+
+/// These words with a sign before them.
+pub(super) fn signed(sign: &str, class: &str, words: &str) -> Markup {
+    html! { span.state.(class) { span aria-hidden="true" { (sign) } " " (words) } }
+}
+
+/// The conditions of a copy, a line each.
+pub(super) fn conditions(of: &[SyncedCondition]) -> Markup {
     html! {
-        span.state.(class) {
-            @if state == State::Unknown { abbr title="not known" { "?" } }
-            @else { span aria-hidden="true" { (sign) } " " (state.word()) }
+        @for condition in of {
+            div {
+                (plain(&condition.condition_type)) ": " (plain(&condition.status))
+                @if let Some(reason) = &condition.reason { " (" (plain(reason)) ")" }
+            }
         }
     }
 }

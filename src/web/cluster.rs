@@ -4,7 +4,8 @@ use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::address;
-use super::layout::{Notices, page, plain, table};
+use super::cells::{conditions, signed};
+use super::layout::{Notices, page, plain, range, table};
 use crate::api::names::{ClusterName, Origin};
 use crate::report::CopyReport;
 
@@ -60,14 +61,7 @@ fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
         }
     };
     let rows = html! { @for copy in &rest { (row(copy)) } };
-    let caption = match rest.len() {
-        count if count == of => format!("Everything of ours there, or to be there: all {of}"),
-        count => format!(
-            "Everything of ours there, or to be there: {} to {} of {of}",
-            shown.skip + 1,
-            shown.skip + count
-        ),
-    };
+    let caption = format!("Everything of ours there, or to be there: {}", range(shown.skip, rest.len(), of));
     let next = shown.skip + rest.len();
     let address = address::cluster(&shown.cluster);
     html! {
@@ -108,15 +102,8 @@ fn row(copy: &CopyReport) -> Markup {
                 }
                 @if copy.origin.is_some() { " " span.kind { (plain(&copy.kind)) } }
             }
-            td { span.state.(class) { span aria-hidden="true" { (sign) } " " (state) } }
-            td {
-                @for condition in copy.work.iter().flat_map(|work| &work.conditions) {
-                    div {
-                        (plain(&condition.condition_type)) ": " (plain(&condition.status))
-                        @if let Some(reason) = &condition.reason { " (" (plain(reason)) ")" }
-                    }
-                }
-            }
+            td { (signed(sign, class, state)) }
+            td { @if let Some(work) = &copy.work { (conditions(&work.conditions)) } }
             td { @if let Some(since) = copy.since { (since) } }
             td { (plain(copy.message().unwrap_or_default())) }
         }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::address::{FLEET, cluster, policy, with_query};
 use super::cells::{cell, legend};
-use super::layout::{Notices, page, plain, table};
+use super::layout::{Notices, page, plain, range, table};
 use crate::api::selector::{self, SelectorError};
 use crate::api::text::printable;
 use crate::report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
@@ -194,11 +194,12 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
 }
 
 fn rows(query: &FleetQuery, matrix: &Matrix) -> Markup {
-    let caption = format!(
-        "{} and {}, the worst first",
-        range("Policies", query.skip.0, matrix.rows.len(), matrix.of.0),
-        range("clusters", query.skip.1, matrix.columns.len(), matrix.of.1),
-    );
+    let clusters = match matrix.columns.len() {
+        0 => "no clusters".to_owned(),
+        shown => format!("clusters: {}", range(query.skip.1, shown, matrix.of.1)),
+    };
+    let policies = range(query.skip.0, matrix.rows.len(), matrix.of.0);
+    let caption = format!("Policies: {policies} and {clusters}, the worst first");
     let head = html! {
         tr {
             th scope="col" { "Policy" }
@@ -258,14 +259,6 @@ fn pages(query: &FleetQuery, matrix: &Matrix) -> Markup {
                 @for (words, skip) in links { a href=(query.after(skip)) { (words) } " " }
             }
         }
-    }
-}
-
-fn range(what: &str, skip: usize, shown: usize, of: usize) -> String {
-    match shown {
-        0 => format!("no {what}"),
-        _ if shown == of => format!("{what}: all {of}"),
-        _ => format!("{what}: {} to {} of {of}", skip + 1, skip + shown),
     }
 }
 

@@ -5,8 +5,9 @@ use maud::{Markup, PreEscaped, html};
 use super::layout::{Notices, page, plain};
 use super::named;
 use crate::api::names::ObjectKey;
+use crate::topology::show::Named;
 use crate::topology::show::picture::{Picture, Tile};
-use crate::topology::show::svg::svg;
+use crate::topology::show::svg::{LEGEND, svg};
 
 /// What the page shows.
 #[derive(Clone, Debug)]
@@ -31,10 +32,7 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
             @if shown.is_fine { "All of it is attached, and every policy on it counts." }
             @else { "Not all of it is attached, or counts: see what an exclamation mark stands at." }
         }
-        p {
-            "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed mark counts the policies "
-            "on a row. An exclamation mark is where something is at fault."
-        }
+        p { (LEGEND) }
         div.scroll #picture role="region" tabindex="0" aria-label="Picture of what is attached" {
             // Its texts are escaped where it is written.
             (PreEscaped(svg(&shown.picture, &|of| named::page(&of.id))))
@@ -81,7 +79,7 @@ fn of_tile(tile: &Tile) -> Markup {
     }
 }
 
-fn policies(on: &[crate::topology::show::Named]) -> Markup {
+fn policies(on: &[Named]) -> Markup {
     html! {
         @if !on.is_empty() {
             " – "

@@ -97,3 +97,8 @@ pub(super) fn table(name: &str, caption: &str, head: &Markup, rows: &Markup) -> 
 pub(super) fn plain(text: &str) -> PreEscaped<String> {
     html! { (crate::api::text::printable(text)) }
 }
+
+/// Which `shown` of all are shown after so many.
+pub(super) fn range(skip: usize, shown: usize, of: usize) -> String {
+    if shown == of { format!("all {of}") } else { format!("{} to {} of {of}", skip + 1, skip + shown) }
+}

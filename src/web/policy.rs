@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::address;
-use super::cells::{legend, word};
-use super::layout::{Notices, page, plain, table};
+use super::cells::{conditions, legend, word};
+use super::layout::{Notices, page, plain, range, table};
+use crate::report::PolicyReport;
 use crate::report::fleet::Cell;
-use crate::report::{PolicyReport, Reading};
 
 /// How many clusters a page has.
 const ROOM: usize = 500;
@@ -29,9 +29,6 @@ pub struct PolicyPage {
 pub fn policy(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
     let key = report.origin.object();
-    let is_told =
-        [report.summary == Reading::Missing, report.clusters == Reading::Missing, report.message.is_none()];
-    let is_told = is_told.contains(&false);
     let body = html! {
         dl.facts {
             div { dt { "Namespace" } dd { (plain(&key.namespace)) } }
@@ -45,7 +42,7 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         }
         @if let Some(message) = &report.message { p.message { (plain(message)) } }
         @for fault in &report.faults { p.fault { (plain(fault)) } }
-        @if !is_told { p { "The controller has said nothing of it yet." } }
+        @if !report.is_told() { p { "The controller has said nothing of it yet." } }
         @if let Some(left_out) = report.detail.explanation() { p.note { (plain(&left_out)) } }
         (clusters(shown))
         p { "Why it is on a cluster, or is not: " code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) } }
@@ -72,24 +69,12 @@ fn clusters(shown: &PolicyPage) -> Markup {
             tr {
                 th scope="row" { a href=(address::cluster(&entry.cluster)) { (plain(&entry.cluster.0)) } }
                 td { (word(cell.state)) }
-                td {
-                    @for condition in &entry.conditions {
-                        div {
-                            (plain(&condition.condition_type)) ": " (plain(&condition.status))
-                            @if let Some(reason) = &condition.reason { " (" (plain(reason)) ")" }
-                        }
-                    }
-                }
+                td { (conditions(&entry.conditions)) }
                 td { (plain(entry.message.as_deref().or(cell.message.as_deref()).unwrap_or_default())) }
             }
         }
     };
-    let caption = match entries.len() {
-        shown if shown == of => format!("Its clusters: all {of}, the worst first"),
-        count => {
-            format!("Its clusters: {} to {} of {of}, the worst first", shown.skip + 1, shown.skip + count)
-        }
-    };
+    let caption = format!("Its clusters: {}, the worst first", range(shown.skip, entries.len(), of));
     let next = shown.skip + entries.len();
     html! {
         @if next < of { p { a href=(address::with_query(&address, &[("cluster", &next.to_string())])) { "More clusters" } } }

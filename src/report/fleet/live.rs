@@ -11,12 +11,12 @@ use tokio::task::AbortHandle;
 
 use super::matrix::{Matrix, MatrixQuery};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
+use crate::announce::announce;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
 use crate::api::params::Role;
 use crate::api::text::with_causes;
 use crate::clock::Clock;
-use crate::hub::mirror::Cascade;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::hub::{
     self, AnyRow, Changed, Changes, FailureKind, HubClient, HubError, Line, Mirror, MirrorGuard, Scope,
@@ -121,10 +121,6 @@ impl hub::Index for Index {
         if let Some(row) = row.get_mut::<FleetRow>() {
             row.share(|text| self.texts.intern(text));
         }
-    }
-
-    fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
-        Vec::new()
     }
 }
 
@@ -380,12 +376,7 @@ impl Following {
             if now == *before {
                 continue;
             }
-            self.wanted.send_if_modified(|wanted| {
-                let now = self::wanted(&now, &self.scope);
-                let differs = *wanted != now;
-                *wanted = now;
-                differs
-            });
+            announce(&self.wanted, wanted(&now, &self.scope));
             self.roster.send_replace(Arc::new(now));
             self.inbox.put([Place::Everything]);
         }

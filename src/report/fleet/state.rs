@@ -97,8 +97,7 @@ impl Cell {
     #[must_use]
     pub fn of_entry(report: &PolicyReport, entry: &Synced) -> Self {
         if !report.detail.shows_states() {
-            let all = report.summary.value().is_some_and(|summary| summary.synced);
-            return if all && report.in_sync() {
+            return if report.is_held(None) {
                 Self { state: State::Applied, in_sync: true, message: None }
             } else {
                 Self::unknown(report.detail.explanation().as_deref())
@@ -106,7 +105,6 @@ impl Cell {
         }
         let condition = |name: &str| entry.conditions.iter().find(|c| c.condition_type == name);
         let is_false = |name| condition(name).filter(|condition| condition.status == "False");
-        let is_fine = report.message.is_none() && report.faults.is_empty();
         let words = |condition: &SyncedCondition| {
             let word = condition.reason.clone().unwrap_or_default();
             match &condition.message {
@@ -134,9 +132,7 @@ impl Cell {
         } else {
             (State::Applied, entry.message.clone())
         };
-        // The same as `PolicyOnCluster::in_sync`.
-        let all = report.summary.value().is_some_and(|summary| summary.synced);
-        let in_sync = (all || entry.applied) && is_fine;
+        let in_sync = report.is_held(Some(entry));
         Self { state, in_sync, message: message.as_deref().filter(|text| !text.is_empty()).map(kept) }
     }
 

@@ -31,6 +31,13 @@ impl PolicyReport {
         })
     }
 
+    /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
+    pub(in crate::report) fn is_held(&self, state: Option<&Synced>) -> bool {
+        let all = self.summary.value().is_some_and(|summary| summary.synced);
+        let applied = all || state.is_some_and(|entry| entry.applied);
+        applied && self.message.is_none() && self.faults.is_empty()
+    }
+
     /// Whether a cluster that the list does not name is one that the policy is not for.
     pub(in crate::report) fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
@@ -55,9 +62,7 @@ impl PolicyOnCluster<'_> {
     /// Whether the cluster holds the policy as it is, and nothing keeps the policy from being planned.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        let all = self.report.summary.value().is_some_and(|summary| summary.synced);
-        let applied = all || self.state().is_some_and(|entry| entry.applied);
-        applied && self.report.message.is_none() && self.report.faults.is_empty()
+        self.report.is_held(self.state())
     }
 
     /// The report for programs: of the clusters, this one alone, and null where it is not known.

@@ -1,7 +1,5 @@
 //! Pages as they were made: many tabs that show the same cost one.
 
-use std::sync::Arc;
-
 use axum::body::Bytes;
 use parking_lot::Mutex;
 
@@ -18,12 +16,7 @@ pub(super) struct Rendered {
 
 impl Rendered {
     /// The page of `query` as of `version`: the one that is there, or one that is made now, while others wait for it.
-    pub(super) fn page(
-        self: &Arc<Self>,
-        query: &FleetQuery,
-        version: u64,
-        make: impl FnOnce() -> String,
-    ) -> Bytes {
+    pub(super) fn page(&self, query: &FleetQuery, version: u64, make: impl FnOnce() -> String) -> Bytes {
         let mut kept = self.pages.lock();
         if kept.0 != version {
             *kept = (version, Vec::new());
@@ -46,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_page_is_made_once_until_something_changes() {
-        let (rendered, query) = (Arc::<Rendered>::default(), FleetQuery::read("namespace=shop"));
+        let (rendered, query) = (Rendered::default(), FleetQuery::read("namespace=shop"));
         let mut made = 0;
         let mut page = |query: &FleetQuery, version| {
             rendered.page(query, version, || {

@@ -20,7 +20,7 @@ const CHARACTER: usize = 8;
 const SIZE: usize = 12;
 
 /// What a picture says in words, for those who read it.
-const LEGEND: &str = "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed \
+pub const LEGEND: &str = "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed \
     mark counts the policies on a row. An exclamation mark is where something is at fault.";
 
 /// `picture` as an SVG document. `link` is where the page of an object is, for one that has a page.
