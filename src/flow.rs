@@ -27,7 +27,7 @@ use crate::sync::write::{PolicySync, PolicySyncOptions};
 use crate::sync::{Mirror, Settings, triggers};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
-use crate::topology::stored::Stored;
+use crate::topology::stored::{self, Stored};
 
 /// What the flow from watch to apply needs.
 pub struct Flow {
@@ -111,7 +111,8 @@ impl Flow {
         });
         let storing = self.topology.map(|topology| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
-            topology.start(client, self.mirror.clone(), leadership, &metrics, &tasks, stop)
+            let sources = stored::Sources { sync: self.mirror.clone(), syncing: queue.clone() };
+            topology.start(client, sources, leadership, &metrics, &tasks, stop)
         });
         let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });
         let registering = self.registration.zip(sources).map(|((registration, _), sources)| {

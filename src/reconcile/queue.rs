@@ -27,6 +27,8 @@ const JITTER: f64 = 0.25;
 pub struct Queue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
+    /// Told where nothing is to be worked on any more.
+    emptied: Notify,
     window: Duration,
 }
 
@@ -75,6 +77,11 @@ impl<K: Key> State<K> {
         } else {
             self.push(key, now);
         }
+    }
+
+    /// Whether nothing is worked on, or to be as soon as possible.
+    fn is_idle(&self) -> bool {
+        self.queued.is_empty() && self.active.is_empty()
     }
 
     fn push(&mut self, key: K, added: Instant) {
@@ -150,7 +157,12 @@ impl<K: Key> Queue<K> {
     /// together.
     #[must_use]
     pub fn new(window: Duration, metrics: Metrics) -> Self {
-        Self { state: Mutex::new(State::empty(metrics)), changed: Notify::new(), window }
+        Self {
+            state: Mutex::new(State::empty(metrics)),
+            changed: Notify::new(),
+            emptied: Notify::new(),
+            window,
+        }
     }
 
     /// Adds keys that a change affects: to be worked on as soon as possible, or within the window.
@@ -213,6 +225,24 @@ impl<K: Key> Queue<K> {
         }
     }
 
+    /// Waits until nothing is worked on, or to be as soon as possible, but not longer than `at_most`.
+    pub async fn idle(&self, at_most: Duration) {
+        let idle = async {
+            let mut emptied = std::pin::pin!(self.emptied.notified());
+            loop {
+                // Before it looks, so that nothing is missed.
+                emptied.as_mut().enable();
+                if self.state.lock().is_idle() {
+                    return;
+                }
+                emptied.as_mut().await;
+                emptied.set(self.emptied.notified());
+            }
+        };
+        // Whoever gives way goes on in the end.
+        let _ = tokio::time::timeout(at_most, idle).await;
+    }
+
     /// Whether `key`, which is worked on, was added meanwhile: what it was decided from has changed.
     #[must_use]
     pub fn is_added_again(&self, key: &K) -> bool {
@@ -249,6 +279,9 @@ impl<K: Key> Queue<K> {
         }
         state.give_back();
         self.changed.notify_one();
+        if state.is_idle() {
+            self.emptied.notify_waiters();
+        }
     }
 }
 

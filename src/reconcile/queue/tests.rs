@@ -117,6 +117,29 @@ async fn changes_within_the_window_are_carried_out_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_gives_way_waits_until_nothing_is_to_be_done_or_long_enough() {
+    let queue = queue();
+    let begin = Instant::now();
+    queue.add_after(key("a"), Duration::from_secs(5));
+    queue.idle(Duration::from_secs(3600)).await;
+    assert_eq!(begin.elapsed(), Duration::ZERO, "what waits for its time keeps nobody");
+    queue.add(key("b"));
+    queue.idle(Duration::from_secs(1)).await;
+    assert_eq!(begin.elapsed(), Duration::from_secs(1));
+    let taken = queue.next().await;
+    let working = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.add(key("b"));
+        queue.done(&taken);
+        let again = queue.next().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.failed(&again);
+    };
+    tokio::join!(working, queue.idle(Duration::from_secs(3600)), queue.idle(Duration::from_secs(3600)));
+    assert_eq!(begin.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_others_wait_for_comes_first() {
     let queue = queue();
     queue.add(in_turn("calm", "a"));

@@ -55,6 +55,14 @@ impl Settings {
     }
 }
 
+/// What it takes of the sync.
+pub(crate) struct Sources {
+    /// What is known of classes, Gateways and policies.
+    pub(crate) sync: Arc<sync::Mirror>,
+    /// What goes first.
+    pub(crate) syncing: Arc<Queue<sync::Key>>,
+}
+
 /// What keeps the topology, not started yet. Clones are the same.
 #[derive(Clone)]
 pub struct Stored {
@@ -121,7 +129,7 @@ impl Stored {
     pub(crate) fn start(
         self,
         client: Client,
-        sync: Arc<sync::Mirror>,
+        Sources { sync, syncing }: Sources,
         leadership: Leadership,
         metrics: &Metrics,
         tasks: &Tasks,
@@ -155,6 +163,7 @@ impl Stored {
             queue: turns.clone(),
             statuses: statuses.clone(),
             pace: Pace::new(PER_SECOND),
+            syncing: syncing.clone(),
             repeats: Repeats::default(),
             logged: Logged::default(),
         };
@@ -162,6 +171,7 @@ impl Stored {
             settings,
             controller,
             sync,
+            syncing,
             mirror,
             clock,
             wanted: wanted.clone(),

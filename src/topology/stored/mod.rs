@@ -7,8 +7,8 @@
 //!                                                    ╰─▶ what else is to be watched
 //! ```
 //!
-//! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else. The graph is built anew
-//! each time and dropped after use.
+//! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else; graphs and statuses also
+//! wait a moment while works are planned and written. The graph is built anew each time and dropped after use.
 
 mod affected;
 pub mod config_map;
@@ -33,6 +33,7 @@ mod text;
 mod watches;
 
 pub use affected::is_affected;
+pub(crate) use flow::Sources;
 pub use flow::{Settings, Stored};
 pub use gateway_status::GatewayStatus;
 pub use index::{Index, OwnRows, Versions, View};

@@ -1,46 +1,94 @@
-//! Turns, of which so many come in a second.
+//! Turns, of which so many come in a second, and which give way to others.
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use crate::reconcile::{Key, Queue};
+
+/// For how long turns give way at a time.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Gives turns, one after the other.
 #[derive(Debug)]
 pub(super) struct Pace {
     between: Duration,
-    next: Mutex<Instant>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next: Instant,
+    /// For how long they may give way.
+    saved: Duration,
 }
 
 impl Pace {
     /// So many turns in a second.
     pub(super) fn new(per_second: u32) -> Self {
-        Self { between: Duration::from_secs(1) / per_second, next: Mutex::new(Instant::now()) }
+        let state = State { next: Instant::now(), saved: LONGEST };
+        Self { between: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
     }
 
-    /// Waits for a turn.
-    pub(super) async fn turn(&self) {
-        let at = {
-            let mut next = self.next.lock();
-            let at = (*next).max(Instant::now());
-            *next = at + self.between;
-            at
-        };
+    /// Waits for a turn, and until `others` are idle. Whoever keeps these busy takes every other turn at most: each turn saves up as
+    /// much as it takes itself.
+    pub(super) async fn turn<K: Key>(&self, others: &Queue<K>) {
+        let mut state = self.state.lock().await;
+        let at = state.next.max(Instant::now());
         tokio::time::sleep_until(at).await;
+        let began = Instant::now();
+        others.idle(state.saved).await;
+        let gave = began.elapsed();
+        state.saved = (state.saved.saturating_sub(gave) + self.between).min(LONGEST);
+        state.next = at + gave + self.between;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::key::Key as TopologyKey;
     use super::*;
+    use crate::telemetry::metrics::Metrics;
+
+    fn others() -> Queue<TopologyKey> {
+        Queue::new(Duration::ZERO, Metrics::new().unwrap())
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_nobody_took_is_not_kept() {
-        let pace = Pace::new(20);
+        let (pace, others) = (Pace::new(20), others());
         let begin = Instant::now();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let turns = futures::future::join_all((0..21).map(|_| pace.turn()));
-        turns.await;
+        futures::future::join_all((0..21).map(|_| pace.turn(&others))).await;
         assert_eq!(begin.elapsed(), Duration::from_secs(6));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_wait_for_others_that_are_busy_for_a_moment() {
+        let (pace, others) = (Pace::new(20), Arc::new(others()));
+        others.add(TopologyKey);
+        let key = others.next().await;
+        let begin = Instant::now();
+        let working = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            others.done(&key);
+        };
+        tokio::join!(working, pace.turn(&others));
+        assert_eq!(begin.elapsed(), Duration::from_millis(300));
+        futures::future::join_all((0..20).map(|_| pace.turn(&others))).await;
+        assert_eq!(begin.elapsed(), Duration::from_millis(1300));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn others_that_are_always_busy_take_every_other_turn() {
+        let (pace, others) = (Pace::new(20), others());
+        others.add(TopologyKey);
+        let begin = Instant::now();
+        futures::future::join_all((0..200).map(|_| pace.turn(&others))).await;
+        let took = begin.elapsed();
+        assert!((Duration::from_secs(19)..=Duration::from_secs(21)).contains(&took), "{took:?}");
     }
 }

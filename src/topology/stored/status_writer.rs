@@ -25,6 +25,7 @@ use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
 use crate::hub::{self, Extent};
 use crate::reconcile::{Capability, Failure, Queue, Repeats, RequestError, Requests, Slot, apply, of_kind};
+use crate::sync;
 use crate::topology::rows::RouteKind;
 
 /// How many routes are written in a second: this is never urgent, and whoever puts a policy on a Gateway changes as many as it has.
@@ -64,6 +65,8 @@ pub(super) struct StatusWriter {
     pub(super) queue: Arc<Queue<Turn>>,
     pub(super) statuses: Arc<Statuses>,
     pub(super) pace: Pace,
+    /// What goes first.
+    pub(super) syncing: Arc<Queue<sync::Key>>,
     /// What was written last: the hash of it, and of the uid of the object.
     pub(super) repeats: Repeats<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
@@ -110,7 +113,7 @@ impl Capability for StatusWriter {
         let written = match key {
             StatusKey::Gateway(gateway) => self.gateway(key, gateway, &write).await,
             StatusKey::Route(kind, route) => {
-                self.pace.turn().await;
+                self.pace.turn(&self.syncing).await;
                 // While it waited, a later graph may have had something else.
                 match self.statuses.read(|pending| pending.next(key)) {
                     Some(write) => self.route(key, *kind, route, &write).await,

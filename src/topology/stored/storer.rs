@@ -29,11 +29,16 @@ use crate::reconcile::{
 };
 use crate::sync;
 
+/// For how long a graph waits while works are planned and written.
+const GIVES_WAY: Duration = Duration::from_secs(1);
+
 /// Builds the topology, and keeps the ConfigMap.
 pub(super) struct Storer {
     pub(super) settings: Settings,
     pub(super) controller: ControllerName,
     pub(super) sync: Arc<sync::Mirror>,
+    /// What goes first.
+    pub(super) syncing: Arc<Queue<sync::Key>>,
     pub(super) mirror: Arc<hub::Mirror<Index>>,
     pub(super) clock: Clock,
     pub(super) wanted: watch::Sender<Wanted>,
@@ -107,6 +112,7 @@ impl Capability for Storer {
             self.queue.add_later(*key);
             return Ok(());
         }
+        self.syncing.idle(GIVES_WAY).await;
         self.statuses.change(|pending| pending.begin());
         let Some(work) = self.snapshot() else { return self.give_up(key) };
         let leads = self.leadership.leads();
