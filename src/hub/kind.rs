@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::row::{Pruned, Row};
+use super::row::{Pruned, Prunes, Row};
 use super::source::{Extent, Line, Registered, Resource, Scope, Source};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 
@@ -97,13 +97,6 @@ impl<R: Pruned> Family<R> {
         Self { line: Line::pruned::<R>(name), rows: PhantomData }
     }
 
-    /// Only their metadata is read.
-    #[must_use]
-    pub const fn of_metadata(mut self) -> Self {
-        self.line.extent = Extent::Metadata;
-        self
-    }
-
     /// Their whole text is read.
     #[must_use]
     pub const fn with_text(mut self) -> Self {
@@ -113,6 +106,19 @@ impl<R: Pruned> Family<R> {
 }
 
 impl<R: Row> Family<R> {
+    /// The objects of each, of which `P` makes the rows. `name` is a word of its own.
+    #[must_use]
+    pub const fn pruned_by<P: Prunes<Row = R>>(name: &'static str) -> Self {
+        Self { line: Line::pruned::<P>(name), rows: PhantomData }
+    }
+
+    /// Only their metadata is read.
+    #[must_use]
+    pub const fn of_metadata(mut self) -> Self {
+        self.line.extent = Extent::Metadata;
+        self
+    }
+
     /// What some task finds out by itself: nothing is watched for it. `name` is a word of its own.
     #[must_use]
     pub const fn found_out(name: &'static str) -> Self {

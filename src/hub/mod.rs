@@ -33,5 +33,5 @@ pub use mirror::{
 };
 pub use pages::Pages;
 pub use request_timeout::RequestTimeout;
-pub use row::{AnyRow, Pruned, Row};
+pub use row::{AnyRow, Pruned, Prunes, Row};
 pub use source::{Extent, Line, Registered, Scope, Source, Wanted};

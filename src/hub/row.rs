@@ -21,6 +21,23 @@ pub trait Pruned: Row {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 
+/// What makes rows of objects, where families of several kinds have rows of one type.
+pub trait Prunes: 'static {
+    /// What is kept.
+    type Row: Row;
+
+    /// What is kept of `object` for `controller`.
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self::Row;
+}
+
+impl<R: Pruned> Prunes for R {
+    type Row = R;
+
+    fn prune(object: &HubObject, controller: &ControllerName) -> R {
+        R::prune(object, controller)
+    }
+}
+
 /// A row of any kind.
 #[derive(Debug)]
 pub struct AnyRow(Box<dyn Erased>);

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::mirror::table::{AnyTable, Table};
-use super::row::{AnyRow, Pruned, Row};
+use super::row::{AnyRow, Prunes, Row};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 
@@ -42,9 +42,9 @@ impl Line {
         Self { name, resource: None, extent: Extent::Whole, fields: None, labels: None, prune: None, table }
     }
 
-    pub(super) const fn pruned<R: Pruned>(name: &'static str) -> Self {
-        let mut line = Self::new::<R>(name);
-        line.prune = Some(|object, controller| AnyRow::new(R::prune(object, controller)));
+    pub(super) const fn pruned<P: Prunes>(name: &'static str) -> Self {
+        let mut line = Self::new::<P::Row>(name);
+        line.prune = Some(|object, controller| AnyRow::new(P::prune(object, controller)));
         line
     }
 }

@@ -3,10 +3,11 @@
 mod connections;
 mod guard;
 mod news;
-mod objects;
 mod rendered;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, Request, State};
@@ -15,20 +16,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use form_urlencoded::parse;
 use maud::Markup;
+use tokio::time::timeout;
 
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::api::syntax::is_dns_subdomain;
 use crate::api::text::with_causes;
 use crate::hub::{self, HubError};
-use crate::report::fleet::Live;
-use crate::report::{
-    self, Across, AcrossQuery, Asked, ClusterObjects, ClusterQuery, Item, Query, QueryError, Report,
-};
+use crate::report::fleet::{Attached, AttachedError, GraphOf, Live};
+use crate::report::{self, Across, AcrossQuery, Asked, Item, PolicyReport, Query, QueryError, Report};
 use crate::sync::Settings;
 use crate::sync::dry_run::ReadError;
-use crate::topology::Graph;
+use crate::topology::locator::KindRef;
 use crate::topology::show::picture::Picture;
-use crate::topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
+use crate::topology::show::{self, ClustersReport, EffectiveReport, Scope, TopologyReport};
 use crate::web::{
     self, ClusterPage, EffectivePage, EffectiveQuery, FleetPage, FleetQuery, GatewayPage, InForceAt, Notices,
     PolicyPage, address,
@@ -37,7 +37,6 @@ use crate::web::{
 pub use connections::serve;
 pub use guard::{Guard, Key};
 pub use news::News;
-use objects::Objects;
 use rendered::Rendered;
 
 /// What the pages are made of.
@@ -46,7 +45,6 @@ pub struct Pages {
     live: Arc<Live>,
     news: News,
     rendered: Arc<Rendered>,
-    objects: Arc<Objects>,
     settings: Arc<Settings>,
 }
 
@@ -54,7 +52,7 @@ impl Pages {
     /// Pages of what is watched by `live`; `news` tells what changes there, and plans are made as `settings` say.
     #[must_use]
     pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
-        Self { live, news, rendered: Arc::default(), objects: Arc::default(), settings: settings.into() }
+        Self { live, news, rendered: Arc::default(), settings: settings.into() }
     }
 }
 
@@ -79,9 +77,14 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
 
 /// What is said where an address is none.
 const NO_PAGE: &str = "There is no such page.";
-/// What pages say that are not followed.
-const READ: &str =
-    "What is attached is read where the page is opened, and not more often than every ten seconds.";
+/// What a page says that is not followed.
+const READ: &str = "What is on clusters is read where the page is opened.";
+/// What is said while that takes longer.
+const LISTING: &str = "What is attached is still being read: try again.";
+/// For how long a page waits until what is attached has been listed.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// For how long one waits that has something else to show.
+const A_MOMENT: Duration = Duration::from_secs(2);
 /// The most clusters that a list to choose from has.
 const CLUSTERS: usize = 1_000;
 
@@ -132,7 +135,8 @@ async fn policy(
     };
     let notices = Notices { unread: report.unread, faults: report.faults, ..pages.notices() };
     let (hub, skip) = (pages.hub(), skip(query.as_deref(), "cluster"));
-    Ok(Page(web::policy(&PolicyPage { hub, notices, report: found, skip })))
+    let on_hub = pages.on_hub(&found).await;
+    Ok(Page(web::policy(&PolicyPage { hub, notices, report: found, on_hub, skip })))
 }
 
 async fn cluster(
@@ -184,22 +188,20 @@ async fn gateway(
         return Err(pages.missing(NO_PAGE));
     }
     let key = ObjectKey::new(&namespace, &name);
-    let found = pages.objects().await?;
     let scope = Scope { namespace: Some(namespace), gateway: Some(name), ..Scope::default() };
-    aside(move || {
-        let facts = found.objects.facts();
-        let graph = Graph::build(&facts);
-        let unread = found.unknown(&graph);
-        if !found.objects.gateways().contains_key(&key) {
-            let why = format!("The hub has no Gateway {key}, or it may not be read.");
-            return Err(pages.missing(&why));
-        }
-        let report = TopologyReport::new(&graph, scope, found.faults(&graph));
-        let notices = Notices { unread, notes: vec![READ.to_owned()], ..pages.notices() };
-        let (picture, is_fine) = (Picture::new(&report), report.is_fine());
-        Ok(Page(web::gateway(&GatewayPage { hub: pages.hub(), notices, key, picture, is_fine })))
-    })
-    .await?
+    let (hub, notices) = (pages.hub(), pages.notices());
+    let shown = pages.graph(PATIENCE, move |GraphOf { found, graph }| {
+        found.objects.gateways().contains_key(&key).then(|| {
+            let notices = Notices { unread: found.unknown(graph), ..notices };
+            let report = TopologyReport::new(graph, scope, found.faults(graph));
+            let (picture, is_fine) = (Picture::new(&report), report.is_fine());
+            web::gateway(&GatewayPage { hub, notices, key, picture, is_fine })
+        })
+    });
+    match shown.await? {
+        Some(page) => Ok(Page(page)),
+        None => Err(pages.missing("The hub has no such Gateway, or it may not be read.")),
+    }
 }
 
 async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Result<Page, Refusal> {
@@ -223,19 +225,15 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     if !query.asks() {
         return Ok(Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer: None })));
     }
-    notices.notes.push(READ.to_owned());
     if query.cluster.is_empty() {
-        let found = pages.objects().await?;
-        return aside(move || {
-            let facts = found.objects.facts();
-            let graph = Graph::build(&facts);
-            let unknown = found.unknown(&graph);
-            let report = EffectiveReport::new(&graph, &scope, request, unknown);
+        let shown = pages.graph(PATIENCE, move |GraphOf { found, graph }| {
+            let report = EffectiveReport::new(graph, &scope, request, found.unknown(graph));
             let answer = Some(Ok(InForceAt::Hub(report)));
-            Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer }))
-        })
-        .await;
+            web::effective(&EffectivePage { hub, notices, query, clusters, answer })
+        });
+        return shown.await.map(Page);
     }
+    notices.notes.push(READ.to_owned());
     let cluster = match &*query.cluster {
         "*" => None,
         name => match ClusterName::parse(name) {
@@ -249,22 +247,14 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         ReadError::Hub(error) => pages.failed(error),
         error => (StatusCode::BAD_GATEWAY, Page(web::error(&hub, "No hub of ours", &with_causes(error)))),
     })?;
-    aside(move || {
+    // A large hub takes a while.
+    let making = tokio::task::spawn_blocking(move || {
         let Across { objects, fleet, unknown, .. } = across;
         let report = ClustersReport::new(&objects, &fleet, &scope, request, unknown);
         let answer = Some(Ok(InForceAt::Clusters(report)));
-        Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer }))
-    })
-    .await
-}
-
-/// What `make` comes to, on a thread of its own: a large hub takes a while.
-async fn aside<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    let failed = |_| {
-        let why = "It could not be made: see standard error.";
-        (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error("", "No page", why)))
-    };
-    tokio::task::spawn_blocking(make).await.map_err(failed)
+        web::effective(&EffectivePage { hub, notices, query, clusters, answer })
+    });
+    making.await.map(Page).map_err(|_| pages.unmade())
 }
 
 async fn events(State(pages): State<Pages>) -> impl IntoResponse {
@@ -319,7 +309,9 @@ impl Pages {
 
     /// What is said above each page.
     fn notices(&self) -> Notices {
-        Notices { away: self.live.look().away(), ..Notices::default() }
+        let attached = self.live.watched().into_iter().flat_map(Attached::away);
+        let away: BTreeSet<String> = self.live.look().away().into_iter().chain(attached).collect();
+        Notices { away: away.into_iter().collect(), ..Notices::default() }
     }
 
     fn fleet(&self, query: FleetQuery) -> FleetPage {
@@ -340,11 +332,44 @@ impl Pages {
         }
     }
 
-    /// What is attached to what is made of these.
-    async fn objects(&self) -> Result<Arc<ClusterObjects>, Refusal> {
-        let (hub, controller) = (self.live.hub(), self.live.controller());
-        let query = ClusterQuery { controller, namespace: self.live.namespace(), hint: "" };
-        self.objects.read(hub, query).await.map_err(|error| self.failed(&error))
+    /// What `ask` says of what is attached to what, which is waited for so long.
+    async fn graph<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let attached = self.live.attached().await.map_err(|error| match &error {
+            AttachedError::Hub(error) => self.failed(error),
+            AttachedError::Unstarted(_) => self.unmade(),
+        })?;
+        match timeout(patience, attached.ask(ask)).await {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(self.unmade()),
+            Err(_) => {
+                let away = attached.away();
+                let why = if away.is_empty() { LISTING.to_owned() } else { away.join(" ") };
+                Err((StatusCode::SERVICE_UNAVAILABLE, Page(web::error(&self.hub(), "Not read yet", &why))))
+            }
+        }
+    }
+
+    /// Where a policy is in force among the hub's own routes; `None` where it is no policy.
+    async fn on_hub(&self, policy: &PolicyReport) -> Option<show::PolicyReport> {
+        let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
+        let asked = self.graph(A_MOMENT, move |GraphOf { found, graph }| {
+            let kind = KindRef { group: &origin.kind().group, kind: &kind };
+            show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))
+        });
+        asked.await.unwrap_or_else(|_| {
+            let unknown = vec!["what is attached has not been read yet".to_owned()];
+            Some(show::PolicyReport { unknown, ..show::PolicyReport::default() })
+        })
+    }
+
+    /// What is said where a page cannot be made.
+    fn unmade(&self) -> Refusal {
+        let why = "It could not be made: see standard error.";
+        (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
     }
 
     async fn read(

@@ -6,7 +6,8 @@
 //!
 //! Everything here is a function of [`Facts`]: plain rows, which the mirror of a hub lends as well as files do. No client, no
 //! clock, no await. A *node* is an object or a section of one (a listener, a route's rule, a Service's port), a *stack* the
-//! policies of one kind along a path. Only `stored` is otherwise: the capability that keeps what comes of it on a hub.
+//! policies of one kind along a path. Only two rooms are otherwise: `stored`, the capability that keeps what comes of it on a
+//! hub, and `watched`, the rows of whoever looks.
 
 mod attachment;
 pub mod clusters;
@@ -27,6 +28,7 @@ pub mod rows;
 pub mod rules;
 pub mod show;
 pub mod stored;
+pub mod watched;
 
 pub use effective::{Effective, EffectiveId, Entry, Folds};
 pub use facts::{Facts, Needs, Rows};

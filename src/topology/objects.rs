@@ -22,7 +22,59 @@ pub const NAMESPACE: KindRef<'static> = KindRef { group: "", kind: "Namespace" }
 /// ReferenceGrants.
 pub const GRANT: KindRef<'static> = KindRef { group: GROUP, kind: "ReferenceGrant" };
 
-type Table<R> = BTreeMap<ObjectKey, R>;
+type Table<R> = BTreeMap<ObjectKey, Arc<R>>;
+
+/// An object, as far as a graph reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// A GatewayClass.
+    Class,
+    /// A Gateway.
+    Gateway(Arc<Gateway>),
+    /// A ListenerSet.
+    ListenerSet(Arc<ListenerSet>),
+    /// A route.
+    Route(RouteKind, Arc<Route>),
+    /// A Service.
+    Service(Arc<Service>),
+    /// A Namespace.
+    Namespace(Arc<Namespace>),
+    /// A ReferenceGrant.
+    Grant(Arc<Grant>),
+    /// A policy of any kind.
+    Policy(Arc<Policy>),
+}
+
+impl Row {
+    /// The row of `object`, which is of `kind`; where a graph knows no such kind, that of a policy.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(kind: KindRef<'_>, object: &HubObject) -> Result<Self, Fault> {
+        Ok(match kind {
+            GATEWAY_CLASS => Self::Class,
+            GATEWAY => Self::Gateway(Gateway::read(object)?.into()),
+            LISTENER_SET => Self::ListenerSet(ListenerSet::read(object)?.into()),
+            SERVICE => Self::Service(Service::read(object)?.into()),
+            NAMESPACE => Self::Namespace(Namespace::read(object).into()),
+            GRANT => Self::Grant(Grant::read(object)?.into()),
+            _ => match RouteKind::named(kind) {
+                Some(route) => Self::Route(route, Route::read(route, object)?.into()),
+                None => Self::Policy(Policy::read(object)?.into()),
+            },
+        })
+    }
+
+    /// Has `shared` keep once what other rows are likely to say as well, where nobody else has this one yet.
+    pub(super) fn share(&mut self, shared: &mut Shared) {
+        if let Self::Route(_, route) = self
+            && let Some(route) = Arc::get_mut(route)
+        {
+            route.share(shared);
+        }
+    }
+}
 
 /// Objects, as far as a graph reads them.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +86,7 @@ pub struct Objects {
     services: Table<Service>,
     namespaces: Table<Namespace>,
     grants: Table<Grant>,
-    policies: BTreeMap<(Kind, ObjectKey), Policy>,
+    policies: BTreeMap<(Kind, ObjectKey), Arc<Policy>>,
     definitions: BTreeMap<Kind, Definition>,
     /// What parameters say of kinds, the first of a kind.
     configured: Vec<(GroupResource, Configured)>,
@@ -121,13 +173,13 @@ impl Objects {
 
     /// The Gateways.
     #[must_use]
-    pub fn gateways(&self) -> &BTreeMap<ObjectKey, Gateway> {
+    pub fn gateways(&self) -> &BTreeMap<ObjectKey, Arc<Gateway>> {
         &self.gateways
     }
 
     /// The policies, each with its kind.
     #[must_use]
-    pub fn policies(&self) -> &BTreeMap<(Kind, ObjectKey), Policy> {
+    pub fn policies(&self) -> &BTreeMap<(Kind, ObjectKey), Arc<Policy>> {
         &self.policies
     }
 
@@ -145,17 +197,31 @@ impl Objects {
 
     /// Takes in a GatewayClass.
     pub fn put_class(&mut self, key: ObjectKey) {
-        self.classes.insert(key, Class);
+        self.classes.insert(key, Class.into());
     }
 
     /// Takes in a Gateway.
     pub fn put_gateway(&mut self, key: ObjectKey, gateway: Gateway) {
-        self.gateways.insert(key, gateway);
+        self.gateways.insert(key, gateway.into());
     }
 
     /// Takes in a policy of `kind`.
     pub fn put_policy(&mut self, kind: Kind, key: ObjectKey, policy: Policy) {
-        self.policies.insert((kind, key), policy);
+        self.policies.insert((kind, key), policy.into());
+    }
+
+    /// Takes in the row of the object `key` of `kind`.
+    pub fn put(&mut self, kind: KindRef<'_>, key: ObjectKey, row: Row) {
+        match row {
+            Row::Class => self.put_class(key),
+            Row::Gateway(gateway) => drop(self.gateways.insert(key, gateway)),
+            Row::ListenerSet(set) => drop(self.sets.insert(key, set)),
+            Row::Route(route, row) => drop(self.routes[route as usize].insert(key, row)),
+            Row::Service(service) => drop(self.services.insert(key, service)),
+            Row::Namespace(namespace) => drop(self.namespaces.insert(key, namespace)),
+            Row::Grant(grant) => drop(self.grants.insert(key, grant)),
+            Row::Policy(policy) => drop(self.policies.insert((kind.to_kind(), key), policy)),
+        }
     }
 
     /// Takes `object` in.
@@ -165,26 +231,15 @@ impl Objects {
     /// What the API server would refuse. Then nothing is taken.
     pub fn take(&mut self, object: &HubObject) -> Result<(), Fault> {
         check(object)?;
-        let (kind, key) = (kind_of(object), object.key());
-        match kind {
-            GATEWAY_CLASS => drop(self.classes.insert(key, Class)),
-            GATEWAY => drop(self.gateways.insert(key, Gateway::read(object)?)),
-            LISTENER_SET => drop(self.sets.insert(key, ListenerSet::read(object)?)),
-            SERVICE => drop(self.services.insert(key, Service::read(object)?)),
-            NAMESPACE => drop(self.namespaces.insert(key, Namespace::read(object))),
-            GRANT => drop(self.grants.insert(key, Grant::read(object)?)),
-            DEFINITION => self.define_by(object),
-            _ => match (RouteKind::named(kind), role(object)) {
-                (Some(route), _) => {
-                    let mut row = Route::read(route, object)?;
-                    row.share(&mut self.shared);
-                    self.routes[route as usize].insert(key, row);
-                }
-                (None, Role::Policy) => {
-                    self.policies.insert((kind.to_kind(), key), Policy::read(object)?);
-                }
-                _ => {}
-            },
+        match role(object) {
+            Role::Of(_) | Role::Policy => {
+                let kind = kind_of(object);
+                let mut row = Row::read(kind, object)?;
+                row.share(&mut self.shared);
+                self.put(kind, object.key(), row);
+            }
+            Role::Definition => self.define_by(object),
+            Role::None => {}
         }
         Ok(())
     }
@@ -216,7 +271,7 @@ impl Objects {
             services: self.rows(&self.services, SERVICE, false),
             namespaces: self.rows(&self.namespaces, NAMESPACE, true),
             grants: self.rows(&self.grants, GRANT, true),
-            policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, policy)).collect(),
+            policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, &**policy)).collect(),
             downstream_prefix: &self.downstream_prefix,
             ..Facts::default()
         };
@@ -233,7 +288,7 @@ impl Objects {
             Some(listed) => listed.iter().any(|listed| listed.as_ref() == kind),
             None => of_files || !table.is_empty(),
         };
-        Rows { known, objects: table.iter().collect() }
+        Rows { known, objects: table.iter().map(|(key, row)| (key, &**row)).collect() }
     }
 
     /// How policies are merged of each kind of which that is said.

@@ -17,13 +17,16 @@ pub fn line(roster: &Roster, places: &BTreeSet<Place>) -> String {
     }
     let of_places = places.iter().filter_map(|place| match place {
         Place::Everything => None,
+        Place::Gateway(key) => Some(address::gateway(key)),
+        Place::InForce => Some(address::EFFECTIVE.to_owned()),
         Place::Policy(resource, key) => {
             roster.kind(resource).map(|kind| address::policy(&kind.kind, &resource.group, key))
         }
         Place::Cluster(cluster) => Some(address::cluster(cluster)),
     });
-    // Each policy and each cluster is in the matrix.
-    [address::FLEET.to_owned()].into_iter().chain(of_places).collect::<Vec<_>>().join(" ")
+    let is_in_matrix = |place: &Place| matches!(place, Place::Policy(..) | Place::Cluster(_));
+    let fleet = places.iter().any(is_in_matrix).then(|| address::FLEET.to_owned());
+    fleet.into_iter().chain(of_places).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -55,6 +58,12 @@ mod tests {
             line(&roster, &places),
             "/ /policies/ratelimitpolicy.kuadrant.io/shop/limits /clusters/eu-1"
         );
+    }
+
+    #[test]
+    fn what_is_attached_is_in_no_matrix() {
+        let places = BTreeSet::from([Place::Gateway(ObjectKey::new("shop", "web")), Place::InForce]);
+        assert_eq!(line(&Roster::default(), &places), "/gateways/shop/web /effective");
     }
 
     #[test]

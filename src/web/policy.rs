@@ -7,6 +7,7 @@ use super::cells::{conditions, legend, word};
 use super::layout::{Notices, page, plain, range, table};
 use crate::report::PolicyReport;
 use crate::report::fleet::Cell;
+use crate::topology::show;
 
 /// How many clusters a page has.
 const ROOM: usize = 500;
@@ -20,6 +21,8 @@ pub struct PolicyPage {
     pub notices: Notices,
     /// What the policy's annotations say.
     pub report: PolicyReport,
+    /// Where it is in force among the hub's own routes; `None` where nothing is said of that.
+    pub on_hub: Option<show::PolicyReport>,
     /// How many clusters come before the first that is shown.
     pub skip: usize,
 }
@@ -45,6 +48,10 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         @if !report.is_told() { p { "The controller has said nothing of it yet." } }
         @if let Some(left_out) = report.detail.explanation() { p.note { (plain(&left_out)) } }
         (clusters(shown))
+        @if let Some(on_hub) = &shown.on_hub {
+            h2 { "Among the hub's own routes, which stay there" }
+            ul { @for sentence in on_hub.sentences() { li { (plain(&sentence)) "." } } }
+        }
         p { "Why it is on a cluster, or is not: " code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) } }
     };
     page(&format!("{} {key}", report.kind), &shown.hub, &shown.notices, body)

@@ -38,7 +38,7 @@
       const paths = line.split(" ");
       if (line !== "*" && !paths.includes(location.pathname)) return;
       refresh();
-      const names = paths.filter(path => path[1]).map(path => decodeURI(path.split("/").slice(2).join(" ")));
+      const names = paths.map(path => decodeURI(path.split("/").slice(2).join(" "))).filter(Boolean);
       const more = names[3] ? ` and ${names.length - 3} more` : "";
       say("Changed: " + (names.slice(0, 3).join(", ") || "the hub") + more);
     },

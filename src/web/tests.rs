@@ -1,6 +1,6 @@
 //! Whatever tenants and clusters write is text on every page, and nothing is shown that is not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::Markup;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::api::object::HubObject;
 use crate::report::tests::{SUMMARY, report};
 use crate::report::{CopyReport, PolicyReport};
 use crate::topology::show::picture::Picture;
-use crate::topology::show::{EffectiveReport, TopologyReport, faults};
+use crate::topology::show::{self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults};
 use crate::topology::{Graph, Objects};
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
@@ -50,7 +50,15 @@ fn evil_policy() -> PolicyReport {
 
 #[test]
 fn a_policy_is_text() {
-    let shown = PolicyPage { hub: EVIL.to_owned(), notices: notices(), report: evil_policy(), skip: 0 };
+    let named = BTreeSet::from([Named { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
+    let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
+    let on_hub = show::PolicyReport {
+        void: Some(("Conflicted", EVIL.to_owned())),
+        fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named }],
+        unknown: vec![EVIL.to_owned()],
+    };
+    let (hub, report, on_hub) = (EVIL.to_owned(), evil_policy(), Some(on_hub));
+    let shown = PolicyPage { hub, notices: notices(), report, on_hub, skip: 0 };
     let text = is_text(policy(&shown));
     assert!(text.contains("&lt;script&gt;"), "{text}");
 }
@@ -59,7 +67,8 @@ fn a_policy_is_text() {
 fn a_policy_says_what_its_list_leaves_out() {
     let page = |annotations: &[(&str, &str)], skip| {
         let report = report(annotations);
-        policy(&PolicyPage { hub: String::new(), notices: Notices::default(), report, skip }).into_string()
+        let (hub, notices) = (String::new(), Notices::default());
+        policy(&PolicyPage { hub, notices, report, on_hub: None, skip }).into_string()
     };
     assert!(page(&[], 0).contains("The controller has said nothing of it yet"));
     let entries: Vec<Value> = (0..600)

@@ -3,22 +3,29 @@
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
+use crate::browser::Browser;
 use crate::site::{Site, command, tenant};
+
+/// A route for one path of a host.
+fn route(namespace: &str, name: &str, parent: &str) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
+            "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{name}")}}]}]},
+    })
+}
 
 #[tokio::test]
 async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
     let name = "web-attached";
     let tenant = tenant(name).await;
-    let route = |route: &str, parent: &str| {
-        json!({
-            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
-            "metadata": {"name": route, "namespace": name},
-            "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
-                "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{route}")}}]}]},
-        })
-    };
-    for object in [rate_limit_policy(name, "limits", "web"), route("cart", "web"), route("astray", "nowhere")]
-    {
+    let objects = [
+        rate_limit_policy(name, "limits", "web"),
+        route(name, "cart", "web"),
+        route(name, "astray", "nowhere"),
+    ];
+    for object in objects {
         tenant.apply(&object).await.unwrap();
     }
     let controller = tenant.controller_name();
@@ -62,4 +69,38 @@ async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
         let page = site.get(&format!("/effective?namespace={name}&cluster={query}")).await;
         assert_eq!(page.status, status, "{query}: {page:?}");
     }
+}
+
+#[tokio::test]
+async fn what_is_attached_follows_the_hub() {
+    let name = "web-follows";
+    let tenant = tenant(name).await;
+    tenant.apply(&rate_limit_policy(name, "limits", "web")).await.unwrap();
+    let site = Site::of(&tenant).await;
+    let browser = Browser::start(&[]).await;
+    browser.enter(&site).await;
+    browser.open(&site, &format!("/gateways/{name}/web")).await;
+    browser.until_text("main", |text| text.contains("RateLimitPolicy web-follows/limits")).await;
+    browser.script("document.getElementById('picture').focus()").await;
+    tenant.apply(&route(name, "cart", "web")).await.unwrap();
+    browser.until_text("main", |text| text.contains("HTTPRoute web-follows/cart")).await;
+    browser.until_text("#live", |text| text.contains("web-follows web")).await;
+    assert_eq!(browser.script("return document.activeElement.id").await, json!("picture"));
+
+    // What is in force where a route is, and no longer once its own policy takes its place.
+    let asked = format!("/effective?host=shop.example.com&path=/cart&namespace={name}");
+    let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
+    site.until(&asked, |page| page.contains(&format!("href=\"{policy}\""))).await;
+    site.until(&policy, |page| page.contains("In force on 1 path: HTTPRoute web-follows/cart")).await;
+    let mut own = rate_limit_policy(name, "own", "web");
+    own["spec"]["targetRef"]["kind"] = json!("HTTPRoute");
+    own["spec"]["targetRef"]["name"] = json!("cart");
+    browser.open(&site, &asked).await;
+    tenant.apply(&own).await.unwrap();
+    browser.until_text("main", |text| text.contains("web-follows/own")).await;
+    site.until(&policy, |page| page.contains("Not in force on 1 path")).await;
+
+    tenant.delete(&route(name, "cart", "web")).await.unwrap();
+    browser.until_text("main", |text| text.contains("Nothing answers this request")).await;
+    browser.end().await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICY_SYNC_MESSAGE};
@@ -162,24 +162,13 @@ async fn the_worst_comes_first_and_filters_choose() {
     assert_eq!(second.columns[0].cluster, all.columns[1].cluster);
 }
 
-async fn until_page(site: &Site, path: &str, holds: impl Fn(&str) -> bool) -> Result<String> {
-    wait::until("the page says so", LIMIT, || async {
-        let page = site.get(path).await;
-        ensure!(holds(&page.body), "{page:?}");
-        Ok(page.body)
-    })
-    .await
-}
-
 #[tokio::test]
 async fn each_page_shows_what_is_written_and_follows_it() {
     let tenant = tenant("web-pages").await;
     write(&tenant).await;
     let site = Site::of(&tenant).await;
     let fleet =
-        until_page(&site, "/", |page| page.contains("11 policies in namespace web-pages on 2 clusters"))
-            .await
-            .unwrap();
+        site.until("/", |page| page.contains("11 policies in namespace web-pages on 2 clusters")).await;
     assert!(fleet.contains(r#"title="no room &lt;b&gt;""#), "{fleet}");
     assert!(fleet.contains(r#"href="/policies/ratelimitpolicy.kuadrant.io/web-pages/refused""#), "{fleet}");
     assert!(fleet.contains(r#"href="/clusters/us-1""#), "{fleet}");
@@ -200,22 +189,19 @@ async fn each_page_shows_what_is_written_and_follows_it() {
 
     let policy = rate_limit_policy("web-pages", "refused", "web");
     annotated(tenant.client(), &policy, annotations(&[entry("us-1", true, &[])])).await;
-    until_page(&site, "/", |page| !page.contains("no room")).await.unwrap();
+    site.until("/", |page| !page.contains("no room")).await;
     tenant.delete(&policy).await.unwrap();
-    until_page(&site, "/", |page| page.contains("10 policies") && !page.contains("web-pages/refused"))
-        .await
-        .unwrap();
+    site.until("/", |page| page.contains("10 policies") && !page.contains("web-pages/refused")).await;
 }
 
 #[tokio::test]
 async fn a_hub_without_a_class_or_without_policies_has_a_sentence() {
     let tenant = tenant("web-empty").await;
     let none = Site::start(tenant.hub().kubeconfig(), &["--controller-name", "example.com/none"]).await;
-    let page = until_page(&none, "/", |page| page.contains("No GatewayClass of this hub")).await.unwrap();
+    let page = none.until("/", |page| page.contains("No GatewayClass of this hub")).await;
     assert!(page.contains("example.com/none") && !page.contains("<table"), "{page}");
     let empty = Site::of(&tenant).await;
-    let page =
-        until_page(&empty, "/", |page| page.contains("There is no policy of the kinds")).await.unwrap();
+    let page = empty.until("/", |page| page.contains("There is no policy of the kinds")).await;
     assert!(page.contains("in namespace web-empty") && !page.contains("<table"), "{page}");
 }
 
@@ -228,8 +214,8 @@ async fn a_class_that_lists_more_is_followed() {
         .unwrap();
     annotated(tenant.client(), &rate_limit_policy("web-kinds", "limits", "web"), BTreeMap::new()).await;
     let site = Site::of(&tenant).await;
-    until_page(&site, "/", |page| page.contains("There is no policy of the kinds AuthPolicy")).await.unwrap();
+    site.until("/", |page| page.contains("There is no policy of the kinds AuthPolicy")).await;
     tenant.parameters(&policy_sync_testenv::tenant::all_kinds()).await.unwrap();
-    let page = until_page(&site, "/", |page| page.contains("web-kinds/limits")).await.unwrap();
+    let page = site.until("/", |page| page.contains("web-kinds/limits")).await;
     assert!(page.contains("the controller has said nothing of it yet"), "{page}");
 }

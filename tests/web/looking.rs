@@ -3,9 +3,8 @@
 use std::time::Instant;
 
 use fantoccini::key::Key;
+use policy_sync_testenv::Tenant;
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::tenant::LIMIT;
-use policy_sync_testenv::{Tenant, wait};
 use serde_json::json;
 
 use crate::browser::Browser;
@@ -20,13 +19,7 @@ async fn site(name: &str) -> (Tenant<'static>, Site) {
         write(&tenant, policy, applied, "too many <script>alert(1)</script>").await;
     }
     let site = Site::of(&tenant).await;
-    wait::until("all is shown", LIMIT, || async {
-        let page = site.get("/").await.body;
-        anyhow::ensure!(page.contains("3 policies in namespace"), "{page}");
-        Ok(())
-    })
-    .await
-    .unwrap();
+    site.until("/", |page| page.contains("3 policies in namespace")).await;
     (tenant, site)
 }
 

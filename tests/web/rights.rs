@@ -3,8 +3,7 @@
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::running::Running;
-use policy_sync_testenv::tenant::LIMIT;
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply::apply, wait};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply::apply};
 use serde_json::json;
 
 use crate::site::{Site, annotated, annotations, command, entry, tenant};
@@ -19,6 +18,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     let rules = json!([
         {"apiGroups": ["kuadrant.io"], "resources": ["ratelimitpolicies"], "verbs": verbs},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gateways", "httproutes"], "verbs": verbs},
     ]);
     let classes = json!([{"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses"], "verbs": verbs}]);
     for (prefix, namespace, rules) in [("", Some("web-rights"), rules), ("Cluster", None, classes)] {
@@ -38,32 +38,34 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
 
     // Of all namespaces nothing: a sentence, and no table that looks as if there were none.
     let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
-    let page = wait::until("it is said", LIMIT, || async {
-        let page = all.get("/").await.body;
-        anyhow::ensure!(
-            page.contains("Not all of the hub may be read") && page.contains("RateLimitPolicy"),
-            "{page}"
-        );
-        Ok(page)
-    })
-    .await
-    .unwrap();
+    let is_said =
+        |page: &str| page.contains("Not all of the hub may be read") && page.contains("RateLimitPolicy");
+    let page = all.until("/", is_said).await;
     assert!(!page.contains("<table") && !page.contains("There is no policy"), "{page}");
     all.process.says("RateLimitPolicy").await;
 
     let one = Site::start(&kubeconfig, &["--controller-name", &controller, "-n", "web-rights"]).await;
-    let page = wait::until("its policy is shown", LIMIT, || async {
-        let page = one.get("/").await.body;
-        anyhow::ensure!(page.contains("web-rights/limits") && page.contains("ManagedCluster"), "{page}");
-        Ok(page)
-    })
-    .await
-    .unwrap();
+    let is_shown = |page: &str| page.contains("web-rights/limits") && page.contains("ManagedCluster");
+    let page = one.until("/", is_shown).await;
     // The cluster's name is from the annotation: clusters may not be read, which is said.
     assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
     let cluster = one.get("/clusters/eu-1").await;
     assert!(cluster.status == 200 && cluster.body.contains("Not all of the hub may be read"), "{cluster:?}");
     assert!(!cluster.body.contains("Nothing of ours"), "{cluster:?}");
+
+    // What is attached is that of the namespace, and what else there may be is said.
+    let route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": "cart", "namespace": "web-rights"}, "spec": {"parentRefs": [{"name": "web"}]},
+    });
+    apply(tenant.client(), &route).await.unwrap();
+    let attached = |page: &str| {
+        page.contains("HTTPRoute web-rights/cart") && page.contains("RateLimitPolicy web-rights/limits")
+    };
+    let page = one.until("/gateways/web-rights/web", attached).await;
+    assert!(page.contains("Not all of the hub may be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
+    let none = all.get("/gateways/web-rights/web").await;
+    assert!(none.status == 404 && none.body.contains("or it may not be read"), "{none:?}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::ensure;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use policy_sync::api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
@@ -11,7 +12,8 @@ use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::crds::{self, Side};
 use policy_sync_testenv::http::{Answer, request, send};
 use policy_sync_testenv::running::Running;
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -67,6 +69,16 @@ impl Site {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         let request = request(&format!("GET {path}"), &[&self.host_line(), &self.cookie()]);
         send(&self.host, &request).await.unwrap()
+    }
+
+    /// A page, as soon as it is as it should be.
+    pub(crate) async fn until(&self, path: &str, holds: impl Fn(&str) -> bool) -> String {
+        let shown = wait::until("the page says so", LIMIT, || async {
+            let page = self.get(path).await;
+            ensure!(holds(&page.body), "{page:?}");
+            Ok(page.body)
+        });
+        shown.await.unwrap()
     }
 }
 

@@ -1,14 +1,12 @@
 //! An explanation in sentences.
 
-use std::collections::BTreeSet;
-
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 use crate::api::text::named;
 use crate::cli::text::printable;
 use crate::report::{Group, ObjectExplanation};
 use crate::sync::explain::{CLUSTER, Reason, State, When};
-use crate::topology::show::{Fate, Instead, Named, OnPaths, PolicyReport};
+use crate::topology::show::PolicyReport;
 
 /// The sentences.
 pub(super) fn text(explanation: &ObjectExplanation) -> String {
@@ -35,32 +33,9 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
 
 /// Where a policy is in force on the hub's own graph.
 fn of_hub(report: &PolicyReport) -> String {
-    let mut lines: Vec<String> = report.fates.iter().map(of_paths).collect();
-    lines.extend(report.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
-    if lines.is_empty() && report.unknown.is_empty() {
-        lines.push("No listener and no route is on a path through what it targets".to_owned());
-    }
-    lines.extend(report.unknown.iter().map(|unknown| format!("Not known: {unknown}")));
-    let lines: Vec<String> = lines.iter().map(|line| printable(&format!("- {line}."))).collect();
+    let lines: Vec<String> =
+        report.sentences().iter().map(|sentence| printable(&format!("- {sentence}."))).collect();
     format!("\nAmong the hub's own routes, which stay there:\n{}\n", lines.join("\n"))
-}
-
-fn of_paths(OnPaths { fate, paths, at }: &OnPaths) -> String {
-    let words = |named: &BTreeSet<Named>| named.iter().map(|named| named.words.clone()).collect::<Vec<_>>();
-    let at = named(&words(at));
-    let on = match paths {
-        0 => format!("at {at}"),
-        1 => format!("on 1 path: {at}"),
-        paths => format!("on {paths} paths: {at}"),
-    };
-    let instead = |instead: &Instead| named(&words(&instead.policies));
-    let keys = |instead: &Instead| named(&instead.keys.iter().collect::<Vec<_>>());
-    match fate {
-        Fate::InForce => format!("In force {on}"),
-        Fate::InPart(of) => format!("In force in part {on}; instead of its {}: {}", keys(of), instead(of)),
-        Fate::Lost(of) => format!("Not in force {on}; instead of it: {}", instead(of)),
-        Fate::NoRules => format!("It has no rules {on}"),
-    }
 }
 
 fn of_group(group: &Group) -> String {

@@ -1,14 +1,16 @@
 //! What a hub has of the fleet while it is watched, and what of that has changed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 use tokio::task::AbortHandle;
 
+use super::attached::{Attached, AttachedError, Watcher};
 use super::matrix::{Matrix, MatrixQuery};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
 use crate::announce::announce;
@@ -30,7 +32,7 @@ use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// How often it is looked what the classes list: they change seldom, and may not be watched with the rights of many.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What is watched: what the classes of the controller list, as far as that may be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +71,10 @@ pub enum Place {
     Policy(GroupResource, ObjectKey),
     /// A cluster, or how something is on it.
     Cluster(ClusterName),
+    /// What is attached to a Gateway.
+    Gateway(ObjectKey),
+    /// Which rules are in force.
+    InForce,
 }
 
 /// The most places that are named one by one: more is everything.
@@ -76,13 +82,29 @@ const PLACES: usize = 1_000;
 
 /// What has changed, and was not told yet.
 #[derive(Debug, Default)]
-struct Inbox {
+pub(super) struct Inbox {
     places: Mutex<BTreeSet<Place>>,
     arrived: Notify,
 }
 
 impl Inbox {
-    fn put(&self, changed: impl IntoIterator<Item = Place>) {
+    /// Takes what is in it, which may be nothing.
+    pub(super) fn take(&self) -> BTreeSet<Place> {
+        std::mem::take(&mut *self.places.lock())
+    }
+
+    /// Waits until something was put in since it was last waited for.
+    pub(super) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Puts something in again that was taken, which nobody is told of.
+    pub(super) fn put_back(&self, places: BTreeSet<Place>) {
+        self.places.lock().extend(places);
+    }
+
+    /// Puts in what has changed.
+    pub(super) fn put(&self, changed: impl IntoIterator<Item = Place>) {
         let mut places = self.places.lock();
         for place in changed {
             if places.len() >= PLACES {
@@ -125,7 +147,6 @@ impl hub::Index for Index {
 }
 
 /// A hub that is watched.
-#[derive(Debug)]
 pub struct Live {
     hub: HubClient,
     controller: ControllerName,
@@ -135,6 +156,14 @@ pub struct Live {
     inbox: Arc<Inbox>,
     tasks: Tasks,
     running: [AbortHandle; 2],
+    client: Client,
+    attached: OnceCell<Attached>,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("hub", &self.hub).field("scope", &self.scope).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Live {
@@ -175,7 +204,7 @@ impl Live {
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
         let (wanted, sources) = watch::channel(wanted(&first, &scope));
         let (sender, roster) = watch::channel(first);
-        let supervisor = Supervisor::new(client, feed, tasks.clone());
+        let supervisor = Supervisor::new(client.clone(), feed, tasks.clone());
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
         }));
@@ -189,7 +218,18 @@ impl Live {
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));
         let running = [watching.abort_handle(), following.abort_handle()];
-        Ok(Self { hub, controller, scope, mirror, roster, inbox, tasks, running })
+        Ok(Self {
+            hub,
+            controller,
+            scope,
+            mirror,
+            roster,
+            inbox,
+            tasks,
+            running,
+            client,
+            attached: OnceCell::new(),
+        })
     }
 
     /// The hub.
@@ -220,10 +260,33 @@ impl Live {
         Look { guard: self.mirror.read(), live: self, roster }
     }
 
+    /// What is attached to what, which is watched from when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be read.
+    pub async fn attached(&self) -> Result<&Attached, AttachedError> {
+        let watcher = || Watcher {
+            hub: self.hub.clone(),
+            client: self.client.clone(),
+            controller: self.controller.clone(),
+            scope: self.scope.clone(),
+            inbox: self.inbox.clone(),
+            tasks: self.tasks.clone(),
+        };
+        self.attached.get_or_try_init(|| Attached::start(watcher())).await
+    }
+
+    /// The same, where somebody has asked for it.
+    #[must_use]
+    pub fn watched(&self) -> Option<&Attached> {
+        self.attached.get()
+    }
+
     /// Takes what has changed, which may be nothing.
     #[must_use]
     pub fn taken(&self) -> BTreeSet<Place> {
-        std::mem::take(&mut *self.inbox.places.lock())
+        self.inbox.take()
     }
 
     /// Waits until something has changed, and takes what.
@@ -238,7 +301,7 @@ impl Live {
                 return Ok(places);
             }
             tokio::select! {
-                () = self.inbox.arrived.notified() => {}
+                () = self.inbox.arrived() => {}
                 () = self.tasks.ended() => self.tasks.check()?,
             }
         }
@@ -312,20 +375,27 @@ impl Look<'_> {
     }
 
     fn failing(&self, counts: impl Fn(FailureKind) -> bool) -> Vec<String> {
-        let tables = self.guard.tables();
-        let lines = tables.failing().into_keys().filter_map(|source| {
-            let failing = tables.failure(source).filter(|failing| counts(failing.kind))?;
-            let kind = match source.resource() {
-                Some(resource) => self.roster.kind(resource).map_or("policies", |kind| &kind.kind),
-                None => "ManagedCluster",
-            };
-            Some(match failing.kind {
-                FailureKind::NoAnswer => failing.text.clone(),
-                _ => format!("{kind}: {}", failing.text),
-            })
-        });
-        lines.collect()
+        failing(self.guard.tables(), counts, |source| match source.resource() {
+            Some(resource) => self.roster.kind(resource).map_or("policies", |kind| &kind.kind).to_owned(),
+            None => "ManagedCluster".to_owned(),
+        })
     }
+}
+
+/// Why sources of `tables` cannot be watched, where that is of a kind that `counts`, a line each; `named` says what is watched.
+pub(super) fn failing(
+    tables: &Tables,
+    counts: impl Fn(FailureKind) -> bool,
+    named: impl Fn(&Source) -> String,
+) -> Vec<String> {
+    let lines = tables.failing().into_keys().filter_map(|source| {
+        let failing = tables.failure(source).filter(|failing| counts(failing.kind))?;
+        Some(match failing.kind {
+            FailureKind::NoAnswer => failing.text.clone(),
+            _ => format!("{}: {}", named(source), failing.text),
+        })
+    });
+    lines.collect()
 }
 
 fn source(kind: &ServedKind, scope: &Scope) -> Source {

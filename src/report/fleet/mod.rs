@@ -6,14 +6,20 @@
 //! ManagedClusters ──────────────────────┘                 └─────▶ what has changed
 //! ```
 //!
+//! What is attached to what is watched beside it once somebody asks for that: [`Attached`].
+//!
 //! No works are read: a fleet has a hundred for each policy. A row keeps words and short messages; all that a policy's
 //! clusters say is in [`PolicyReport`](super::PolicyReport), which is read where one policy is looked at.
 
+mod attached;
+mod graphs;
 mod live;
 mod matrix;
 mod rows;
 mod state;
 
+pub use attached::{Attached, AttachedError};
+pub use graphs::GraphOf;
 pub use live::{Live, LiveError, Look, Place, Roster};
 pub use matrix::{Column, Matrix, MatrixQuery, MatrixRow};
 pub use rows::{ClusterRow, FleetRow};

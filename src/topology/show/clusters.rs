@@ -14,7 +14,7 @@ use crate::topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, is_t
 use crate::topology::effective::Folds;
 use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{GATEWAY, Kind, Locator};
-use crate::topology::objects::Objects;
+use crate::topology::objects::{Objects, Row};
 use crate::topology::request::Request;
 use crate::topology::rows::Policy;
 
@@ -118,7 +118,7 @@ impl ClustersReport {
     ) {
         let Some(gateway) = objects.gateways().get(key) else { return };
         let mut base = objects.without_them();
-        base.put_gateway(key.clone(), gateway.clone());
+        base.put(GATEWAY, key.clone(), Row::Gateway(gateway.clone()));
         let facts = base.facts();
         let graph = Graph::build(&facts);
         let listeners: Vec<NodeId> = match &self.request {

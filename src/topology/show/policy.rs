@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Named;
 use crate::api::names::ObjectKey;
+use crate::api::text::named;
 use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{KindRef, Locator};
@@ -146,6 +147,44 @@ impl PolicyReport {
         }
         report.fates.extend(on.into_iter().map(|(fate, (paths, at))| OnPaths { fate, paths, at }));
         Some(report)
+    }
+}
+
+impl PolicyReport {
+    /// What it says, for people, without a full stop.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.fates.iter().map(OnPaths::sentence).collect();
+        lines
+            .extend(self.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
+        if lines.is_empty() && self.unknown.is_empty() {
+            lines.push("No listener and no route is on a path through what it targets".to_owned());
+        }
+        lines.extend(self.unknown.iter().map(|unknown| format!("Not known: {unknown}")));
+        lines
+    }
+}
+
+impl OnPaths {
+    fn sentence(&self) -> String {
+        let words =
+            |named: &BTreeSet<Named>| named.iter().map(|named| named.words.clone()).collect::<Vec<_>>();
+        let at = named(&words(&self.at));
+        let on = match self.paths {
+            0 => format!("at {at}"),
+            1 => format!("on 1 path: {at}"),
+            paths => format!("on {paths} paths: {at}"),
+        };
+        let instead = |instead: &Instead| named(&words(&instead.policies));
+        let keys = |instead: &Instead| named(&instead.keys.iter().collect::<Vec<_>>());
+        match &self.fate {
+            Fate::InForce => format!("In force {on}"),
+            Fate::InPart(of) => {
+                format!("In force in part {on}; instead of its {}: {}", keys(of), instead(of))
+            }
+            Fate::Lost(of) => format!("Not in force {on}; instead of it: {}", instead(of)),
+            Fate::NoRules => format!("It has no rules {on}"),
+        }
     }
 }
 

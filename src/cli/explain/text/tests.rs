@@ -3,6 +3,7 @@ use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use crate::topology::show::{Fate, Instead, Named, OnPaths};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
     let kind = "RateLimitPolicy";

@@ -1,0 +1,279 @@
+//! What is attached to what, kept up to date from when somebody first asks.
+//!
+//! ```text
+//! kinds, every ten seconds ──▶ watches ──▶ rows ──once a second──▶ objects ──▶ a thread that keeps their graph ◀── who asks
+//!                                 ▲                                   │
+//!                                 ╰──── what these refer to ◀─────────╯
+//! ```
+//!
+//! What may not be watched in all namespaces is watched in the one that is shown, where it is one.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::graphs::{GraphOf, Graphs};
+use super::live::{Inbox, LOOK_EVERY, Place, failing};
+use crate::announce::announce;
+use crate::api::names::ControllerName;
+use crate::api::text::with_causes;
+use crate::clock::Clock;
+use crate::hub::watch::{Feed, Supervisor};
+use crate::hub::{
+    Changed, Changes, FailureKind, HubClient, HubError, Mirror, Scope, Source, Table, Tables, Wanted,
+};
+use crate::report::topology::TopologyKinds;
+use crate::report::{ClusterObjects, ServedKind};
+use crate::tasks::Tasks;
+use crate::topology::Needs;
+use crate::topology::locator::KindRef;
+use crate::topology::watched::{self, Index, WatchedRow};
+
+/// What changes within this time is taken together.
+const WINDOW: Duration = Duration::from_secs(1);
+/// How soon it is looked again whether everything has been listed.
+const LISTING: Duration = Duration::from_millis(50);
+
+/// What is attached to what.
+#[derive(Debug)]
+pub struct Attached {
+    mirror: Arc<Mirror<Index>>,
+    graphs: Arc<Graphs>,
+    /// Why kinds could not be looked up again.
+    failure: watch::Receiver<Option<String>>,
+    running: [AbortHandle; 2],
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.running.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Why it is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachedError {
+    /// The hub cannot be read.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// There is no thread to keep it.
+    #[error("no thread can be started")]
+    Unstarted(#[from] io::Error),
+}
+
+/// What a hub is to whoever watches it.
+pub(super) struct Watcher {
+    pub(super) hub: HubClient,
+    pub(super) client: Client,
+    pub(super) controller: ControllerName,
+    pub(super) scope: Scope,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) tasks: Tasks,
+}
+
+impl Attached {
+    /// Begins to watch it.
+    pub(super) async fn start(watcher: Watcher) -> Result<Self, AttachedError> {
+        let Watcher { hub, client, controller, scope, inbox, tasks } = watcher;
+        let kinds = TopologyKinds::read(&hub, &controller).await?;
+        let graphs = Arc::new(Graphs::start()?);
+        let mirror = Arc::new(Mirror::new(controller.clone()));
+        let changed = Arc::new(Inbox::default());
+        let into = changed.clone();
+        let feed = Feed::new(mirror.clone(), controller.clone(), Clock::start(), move |changes| {
+            into.put(changes.iter().flat_map(|changed| places(changed, changes)));
+        });
+        let (wanted, sources) = watch::channel(Wanted::default());
+        let (failing, failure) = watch::channel(None);
+        let supervisor = Supervisor::new(client, feed, tasks.clone());
+        let watching = tasks.clone().watch("watches", async move { supervisor.run(&[], sources).await });
+        let keeper = Keeper {
+            hub,
+            controller,
+            scope,
+            mirror: mirror.clone(),
+            graphs: graphs.clone(),
+            wanted,
+            needs: Mutex::default(),
+            changed,
+            inbox,
+            failing,
+        };
+        let keeping = tasks.watch("topology", keeper.run(kinds));
+        let running = [tokio::spawn(watching).abort_handle(), tokio::spawn(keeping).abort_handle()];
+        Ok(Self { mirror, graphs, failure, running })
+    }
+
+    /// What `ask` says of it, as soon as all of it has been listed; `None` where it panics. Others wait meanwhile.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.graphs.ask(ask).await
+    }
+
+    /// Why it cannot be watched for a while, a line each.
+    #[must_use]
+    pub fn away(&self) -> Vec<String> {
+        let guard = self.mirror.read();
+        let failure = self.failure.borrow().clone();
+        let failing = failing(guard.tables(), |kind| kind != FailureKind::Refused, Source::label);
+        failure.into_iter().chain(failing).collect()
+    }
+}
+
+/// Where a change shows.
+fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
+    let view = changes.view();
+    let Some(gateways) = view.gateways(changed) else { return vec![Place::Everything] };
+    let policy = view.policy(changed).map(|(resource, key)| Place::Policy(resource.clone(), key.clone()));
+    gateways.into_iter().map(Place::Gateway).chain(policy).chain([Place::InForce]).collect()
+}
+
+/// What has the graph be of what there is.
+struct Keeper {
+    hub: HubClient,
+    controller: ControllerName,
+    scope: Scope,
+    mirror: Arc<Mirror<Index>>,
+    graphs: Arc<Graphs>,
+    wanted: watch::Sender<Wanted>,
+    /// What the last objects refer to.
+    needs: Mutex<Needs>,
+    /// What has changed, and is not in the graph yet.
+    changed: Arc<Inbox>,
+    /// Where that is told once it is.
+    inbox: Arc<Inbox>,
+    failing: watch::Sender<Option<String>>,
+}
+
+impl Keeper {
+    async fn run(self, mut kinds: TopologyKinds) {
+        let mut looked = Instant::now();
+        let mut is_stale = true;
+        loop {
+            if is_stale {
+                let is_built = self.build(&kinds).await;
+                is_stale = !is_built;
+                tokio::time::sleep(if is_built { WINDOW } else { LISTING }).await;
+            }
+            tokio::select! {
+                () = self.changed.arrived() => is_stale = true,
+                () = tokio::time::sleep_until(looked + LOOK_EVERY) => {
+                    looked = Instant::now();
+                    is_stale |= self.look(&mut kinds).await;
+                }
+            }
+        }
+    }
+
+    /// Looks again of which kinds it is; returns whether these are others.
+    async fn look(&self, kinds: &mut TopologyKinds) -> bool {
+        match TopologyKinds::read(&self.hub, &self.controller).await {
+            Ok(now) => {
+                announce(&self.failing, None);
+                let differs = !now.is_as(kinds);
+                *kinds = now;
+                if differs {
+                    self.changed.put([Place::Everything]);
+                }
+                differs
+            }
+            Err(error) => {
+                announce(&self.failing, Some(with_causes(&error)));
+                false
+            }
+        }
+    }
+
+    /// Has the graph be of what is known now; returns whether all of that was listed.
+    async fn build(&self, kinds: &TopologyKinds) -> bool {
+        loop {
+            let needs = *self.needs.lock();
+            let watched: Vec<&ServedKind> = kinds.always.iter().chain(kinds.needed(needs)).collect();
+            let changed = self.changed.take();
+            let found = {
+                let guard = self.mirror.read();
+                let tables = guard.tables();
+                let wanted = self.sources(tables, &watched);
+                let is_settled = wanted.keys().all(|source| tables.is_settled(source));
+                announce(&self.wanted, wanted);
+                is_settled.then(|| self.objects(tables, &watched, kinds))
+            };
+            let Some(found) = found else {
+                self.changed.put_back(changed);
+                return false;
+            };
+            let now = found.objects.needs();
+            if now != needs {
+                *self.needs.lock() = now;
+                self.changed.put_back(changed);
+                continue;
+            }
+            self.graphs.replace(found).await;
+            self.inbox.put(changed);
+            return true;
+        }
+    }
+
+    /// What is watched: each kind in all namespaces, and what may not be watched so in the one that is shown.
+    fn sources(&self, tables: &Tables, kinds: &[&ServedKind]) -> Wanted {
+        let mut wanted = Wanted::default();
+        for kind in kinds {
+            let source = source(kind);
+            if kind.is_namespaced && self.scope != Scope::All && is_refused(tables, &source) {
+                wanted.insert(source.clone().within(self.scope.clone()), kind.gvr.clone());
+            }
+            wanted.insert(source, kind.gvr.clone());
+        }
+        wanted
+    }
+
+    fn objects(&self, tables: &Tables, kinds: &[&ServedKind], of: &TopologyKinds) -> ClusterObjects {
+        let mut found = of.objects();
+        let mut refused: Vec<(&str, String)> = Vec::new();
+        refused.extend(of.refused.as_ref().map(|error| ("CustomResourceDefinition", error.to_string())));
+        for kind in kinds {
+            let (of, mut source) = (KindRef { group: &kind.gvr.kind.group, kind: &kind.kind }, source(kind));
+            if let Some(failing) =
+                tables.failure(&source).filter(|failing| failing.kind == FailureKind::Refused)
+            {
+                refused.push((&kind.kind, failing.text.clone()));
+                source = source.within(self.scope.clone());
+            } else if tables.synced(&source).is_some() {
+                found.objects.lists(of);
+            }
+            if is_refused(tables, &source) {
+                continue;
+            }
+            let table = tables.table::<WatchedRow>(&source);
+            for (key, row) in table.into_iter().flat_map(Table::iter) {
+                match row.read() {
+                    Ok(row) => found.objects.put(of, key.clone(), row.clone()),
+                    Err(fault) => found.fault(of, key, fault),
+                }
+            }
+        }
+        // What may not be read is one line.
+        if let Some((_, text)) = refused.first() {
+            let kinds: Vec<&str> = refused.iter().map(|(kind, _)| *kind).collect();
+            found.unread.push(format!("{}: {text}", kinds.join(", ")));
+        }
+        found
+    }
+}
+
+fn source(kind: &ServedKind) -> Source {
+    let of = KindRef { group: &kind.gvr.kind.group, kind: &kind.kind };
+    watched::source(of, kind.gvr.kind.clone())
+}
+
+fn is_refused(tables: &Tables, source: &Source) -> bool {
+    tables.failure(source).is_some_and(|failing| failing.kind == FailureKind::Refused)
+}

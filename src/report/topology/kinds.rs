@@ -1,0 +1,179 @@
+//! Of which kinds a topology of a cluster is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ClusterObjects;
+use crate::api::gateway::{POLICY_LABEL, is_direct};
+use crate::api::names::{ControllerName, GroupResource, GroupVersionResource};
+use crate::api::object::HubObject;
+use crate::api::params::{Merge, Role};
+use crate::hub::{Extent, HubClient, HubError};
+use crate::report::query::Listed;
+use crate::report::served::{ServedKind, discover};
+use crate::sync::kinds::GATEWAY_API;
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
+use crate::topology::objects::{GRANT, NAMESPACE};
+use crate::topology::rows::RouteKind;
+use crate::topology::rules::Configured;
+use crate::topology::show::ObjectFault;
+use crate::topology::{Needs, Objects};
+
+/// Of which kinds a topology of a cluster is made, and what is said of them.
+#[derive(Debug)]
+pub(in crate::report) struct TopologyKinds {
+    /// Those that are read always: what routes are attached to, routes, and policies.
+    pub(in crate::report) always: Vec<ServedKind>,
+    /// Those that are read where something refers to one.
+    services: ServedKind,
+    namespaces: ServedKind,
+    grants: Option<ServedKind>,
+    unserved: BTreeSet<Kind>,
+    /// Of each kind its plural, and whether its policies are direct.
+    definitions: Vec<(Kind, String, bool)>,
+    /// How policies of kinds are merged.
+    merges: Vec<(GroupResource, Merge)>,
+    /// What is wrong with parameters.
+    faults: Vec<String>,
+    /// What may not be read of them.
+    unread: Vec<String>,
+    /// Why definitions may not be read, where they may not.
+    pub(in crate::report) refused: Option<HubError>,
+}
+
+impl TopologyKinds {
+    /// What the cluster serves, and what the classes of `controller` and the definitions of policies say.
+    ///
+    /// # Errors
+    ///
+    /// Where it has no Gateway API, or does not answer.
+    pub(in crate::report) async fn read(
+        hub: &HubClient,
+        controller: &ControllerName,
+    ) -> Result<Self, HubError> {
+        hub.has(&[GATEWAY_API]).await?;
+        let served = discover(hub).await?;
+        let mut unserved = BTreeSet::new();
+        let mut find = |kind: KindRef<'_>| {
+            let found = served.iter().find(|served| is(served, kind)).cloned();
+            if found.is_none() {
+                unserved.insert(kind.to_kind());
+            }
+            found
+        };
+        let routes = RouteKind::ALL.map(RouteKind::kind);
+        let always =
+            [GATEWAY_CLASS, GATEWAY, LISTENER_SET].into_iter().chain(routes).filter_map(&mut find).collect();
+        let grants = find(GRANT);
+        let (labels, refused) = match labels(hub).await {
+            Ok(labels) => (labels, None),
+            Err(error) if error.is_forbidden() => (BTreeMap::new(), Some(error)),
+            Err(error) => return Err(error),
+        };
+        let definition = |of: &ServedKind| {
+            let kind = Kind { group: of.gvr.kind.group.clone(), kind: of.kind.as_str().into() };
+            let direct = labels.get(&of.gvr.kind.to_string()).is_some_and(|label| is_direct(label));
+            (kind, of.gvr.kind.resource.to_string(), direct)
+        };
+        let mut kinds = Self {
+            always,
+            services: ServedKind::core(SERVICE.kind, "services"),
+            namespaces: ServedKind::core(NAMESPACE.kind, "namespaces"),
+            grants,
+            unserved,
+            definitions: served.iter().map(definition).collect(),
+            merges: Vec::new(),
+            faults: Vec::new(),
+            unread: Vec::new(),
+            refused,
+        };
+        let policies = kinds.policies(hub, controller, &served, &labels).await?;
+        kinds.always.extend(policies);
+        Ok(kinds)
+    }
+
+    /// The kinds of policies.
+    async fn policies(
+        &mut self,
+        hub: &HubClient,
+        controller: &ControllerName,
+        served: &[ServedKind],
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Vec<ServedKind>, HubError> {
+        let is_labelled = |kind: &&ServedKind| labels.contains_key(&kind.gvr.kind.to_string());
+        let labelled = || served.iter().filter(is_labelled).cloned().collect();
+        let listed = match Listed::read(hub, controller).await {
+            Ok(listed) if listed.has_classes => listed,
+            Ok(_) => return Ok(labelled()),
+            // What may not be read of classes is told where these are read.
+            Err(error) if error.is_forbidden() => return Ok(labelled()),
+            Err(error) => return Err(error),
+        };
+        self.merges = listed.merges;
+        self.faults = listed.faults;
+        // Where parameters may not be read, labels are what is left.
+        let is_unread = !listed.unread.is_empty();
+        self.unread = listed.unread;
+        if is_unread && listed.kinds.is_empty() {
+            return Ok(labelled());
+        }
+        Ok(listed.kinds.into_iter().filter(|kind| kind.role == Role::Policy).collect())
+    }
+
+    /// Whether `other` says the same.
+    pub(in crate::report) fn is_as(&self, other: &Self) -> bool {
+        let said = |kinds: &Self| {
+            (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
+        };
+        self.always == other.always
+            && self.grants == other.grants
+            && self.unserved == other.unserved
+            && self.definitions == other.definitions
+            && self.merges == other.merges
+            && said(self) == said(other)
+    }
+
+    /// What is known of the cluster before any object is.
+    pub(in crate::report) fn objects(&self) -> ClusterObjects {
+        let mut objects = Objects::of_cluster(BTreeSet::new());
+        for (kind, plural, direct) in &self.definitions {
+            objects.define(kind.clone(), plural, *direct);
+        }
+        for (resource, merge) in &self.merges {
+            objects.configure(resource.clone(), Configured::from(merge));
+        }
+        let fault = |message: &String| ObjectFault {
+            message: message.clone(),
+            object: "parameters".to_owned(),
+            place: None,
+        };
+        ClusterObjects {
+            objects,
+            faults: self.faults.iter().map(fault).collect(),
+            unread: self.unread.clone(),
+            unserved: self.unserved.clone(),
+        }
+    }
+
+    /// The kinds that objects with these `needs` refer to.
+    pub(in crate::report) fn needed(&self, needs: Needs) -> Vec<&ServedKind> {
+        let Needs { services, namespaces, grants } = needs;
+        let services = services.then_some(&self.services);
+        let namespaces = namespaces.then_some(&self.namespaces);
+        let grants = self.grants.as_ref().filter(|_| grants);
+        services.into_iter().chain(namespaces).chain(grants).collect()
+    }
+}
+
+/// The labels of definitions of policies, by the names of these.
+async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
+    let gvr = GroupVersionResource::definitions();
+    let what = format!("list {}", gvr.kind);
+    let definitions = hub.objects(&gvr, "", Some(POLICY_LABEL), Extent::Metadata, &what).await?;
+    let label =
+        |mut object: HubObject| Some((object.metadata.name, object.metadata.labels.remove(POLICY_LABEL)?));
+    Ok(definitions.into_iter().filter_map(label).collect())
+}
+
+fn is(served: &ServedKind, kind: KindRef<'_>) -> bool {
+    *served.gvr.kind.group == *kind.group && *served.kind == *kind.kind
+}
