@@ -56,6 +56,11 @@ needs_browser() {
 fonts-dejavu-core"
 }
 
+# Which brings what looks for faults of these pages.
+needs_npm() {
+    command -v npm >/dev/null || missing "npm is missing: on Debian, apt-get install --no-install-recommends npm"
+}
+
 # Where cargo puts what it builds.
 target_directory() {
     cargo metadata --format-version 1 --no-deps --locked | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'

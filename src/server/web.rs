@@ -26,12 +26,12 @@ use crate::report::fleet::{Attached, AttachedError, GraphOf, Live};
 use crate::report::{self, Across, AcrossQuery, Asked, Item, PolicyReport, Query, QueryError, Report};
 use crate::sync::Settings;
 use crate::sync::dry_run::ReadError;
-use crate::topology::locator::KindRef;
+use crate::topology::locator::{KindRef, Locator};
 use crate::topology::show::picture::Picture;
-use crate::topology::show::{self, ClustersReport, EffectiveReport, Scope, TopologyReport};
+use crate::topology::show::{self, ClustersReport, EffectiveReport, Named, Scope, TopologyReport};
 use crate::web::{
     self, ClusterPage, EffectivePage, EffectiveQuery, FleetPage, FleetQuery, GatewayPage, InForceAt, Notices,
-    PolicyPage, address,
+    OnHub, PolicyPage, address,
 };
 
 pub use connections::serve;
@@ -219,17 +219,36 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         Ok(request) => request,
         Err(fault) => {
             let answer = Some(Err(fault));
-            return Ok(Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer })));
+            return Ok(Page(web::effective(&EffectivePage {
+                hub,
+                notices,
+                query,
+                clusters,
+                gateways: Vec::new(),
+                answer,
+            })));
         }
     };
     if !query.asks() {
-        return Ok(Page(web::effective(&EffectivePage { hub, notices, query, clusters, answer: None })));
+        let gateways = pages.graph(A_MOMENT, |GraphOf { found, .. }| {
+            found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>()
+        });
+        // Those of a hub that is not read yet come with what changes.
+        let gateways = gateways.await.unwrap_or_default();
+        return Ok(Page(web::effective(&EffectivePage {
+            hub,
+            notices,
+            query,
+            clusters,
+            gateways,
+            answer: None,
+        })));
     }
     if query.cluster.is_empty() {
         let shown = pages.graph(PATIENCE, move |GraphOf { found, graph }| {
             let report = EffectiveReport::new(graph, &scope, request, found.unknown(graph));
             let answer = Some(Ok(InForceAt::Hub(report)));
-            web::effective(&EffectivePage { hub, notices, query, clusters, answer })
+            web::effective(&EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer })
         });
         return shown.await.map(Page);
     }
@@ -252,7 +271,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         let Across { objects, fleet, unknown, .. } = across;
         let report = ClustersReport::new(&objects, &fleet, &scope, request, unknown);
         let answer = Some(Ok(InForceAt::Clusters(report)));
-        web::effective(&EffectivePage { hub, notices, query, clusters, answer })
+        web::effective(&EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer })
     });
     making.await.map(Page).map_err(|_| pages.unmade())
 }
@@ -353,16 +372,21 @@ impl Pages {
         }
     }
 
-    /// Where a policy is in force among the hub's own routes; `None` where it is no policy.
-    async fn on_hub(&self, policy: &PolicyReport) -> Option<show::PolicyReport> {
+    /// A policy on the hub itself; `None` where it is no policy.
+    async fn on_hub(&self, policy: &PolicyReport) -> Option<OnHub> {
         let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
         let asked = self.graph(A_MOMENT, move |GraphOf { found, graph }| {
             let kind = KindRef { group: &origin.kind().group, kind: &kind };
-            show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))
+            let report = show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))?;
+            let locator = Locator::of(kind, origin.object());
+            let policy = graph.policies().iter().find(|policy| policy.locator == locator)?;
+            let targets = policy.targets.iter().map(|target| Named::object(target.locator)).collect();
+            Some(OnHub { targets, report })
         });
         asked.await.unwrap_or_else(|_| {
             let unknown = vec!["what is attached has not been read yet".to_owned()];
-            Some(show::PolicyReport { unknown, ..show::PolicyReport::default() })
+            let report = show::PolicyReport { unknown, ..show::PolicyReport::default() };
+            Some(OnHub { report, ..OnHub::default() })
         })
     }
 

@@ -3,15 +3,18 @@
 use form_urlencoded::parse;
 use maud::{Markup, html};
 
-use super::address::{EFFECTIVE, cluster};
+use super::address::{EFFECTIVE, cluster, gateway, with_query};
 use super::layout::{Notices, page, plain};
 use super::named::linked;
+use crate::api::names::ObjectKey;
 use crate::api::text::{cut, printable};
 use crate::topology::Request;
 use crate::topology::show::{Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope};
 
 /// How many answers a page has.
 const ROOM: usize = 50;
+/// How many Gateways it names to begin with.
+const GATEWAYS: usize = 100;
 /// The most characters of a rule's value.
 const VALUE: usize = 400;
 
@@ -113,6 +116,8 @@ pub struct EffectivePage {
     pub query: EffectiveQuery,
     /// The clusters that there are, as far as is known.
     pub clusters: Vec<String>,
+    /// The Gateways that there are, to begin with; none where something is asked.
+    pub gateways: Vec<ObjectKey>,
     /// The answer, or what is wrong with the question; `None` where nothing is asked.
     pub answer: Option<Result<InForceAt, String>>,
 }
@@ -123,7 +128,10 @@ pub fn effective(shown: &EffectivePage) -> Markup {
     let body = html! {
         (form(shown))
         @match &shown.answer {
-            None => p { "Which rules are in force, and whose they are: name a host, a Gateway or a namespace." },
+            None => {
+                p { "Which rules are in force, and whose they are: name a host, a Gateway or a namespace." }
+                (gateways(&shown.gateways))
+            }
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
             Some(Ok(InForceAt::Hub(report))) => {
                 (counted(report.answers.len(), if report.request.is_some() { "Nothing answers this request." } else { "There is no such path." }))
@@ -138,6 +146,27 @@ pub fn effective(shown: &EffectivePage) -> Markup {
         }
     };
     page("What is in force", &shown.hub, &shown.notices, body)
+}
+
+/// The Gateways, each with what is in force there.
+fn gateways(keys: &[ObjectKey]) -> Markup {
+    let asked =
+        |key: &ObjectKey| with_query(EFFECTIVE, &[("namespace", &*key.namespace), ("gateway", &*key.name)]);
+    html! {
+        @if !keys.is_empty() {
+            h2 { "Gateways" }
+            ul {
+                @for key in keys.iter().take(GATEWAYS) {
+                    li {
+                        a href=(gateway(key)) { (plain(&key.to_string())) }
+                        ": "
+                        a href=(asked(key)) { "what is in force on " (plain(&key.to_string())) }
+                    }
+                }
+            }
+            @if keys.len() > GATEWAYS { p { "There are " (keys.len()) ": name one." } }
+        }
+    }
 }
 
 fn form(shown: &EffectivePage) -> Markup {

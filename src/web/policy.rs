@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use super::address;
 use super::cells::{conditions, legend, word};
 use super::layout::{Notices, page, plain, range, table};
+use super::named::linked;
 use crate::report::PolicyReport;
 use crate::report::fleet::Cell;
-use crate::topology::show;
+use crate::topology::show::{self, Named};
 
 /// How many clusters a page has.
 const ROOM: usize = 500;
@@ -21,10 +22,19 @@ pub struct PolicyPage {
     pub notices: Notices,
     /// What the policy's annotations say.
     pub report: PolicyReport,
-    /// Where it is in force among the hub's own routes; `None` where nothing is said of that.
-    pub on_hub: Option<show::PolicyReport>,
+    /// What is so of it on the hub itself; `None` where nothing is said of that.
+    pub on_hub: Option<OnHub>,
     /// How many clusters come before the first that is shown.
     pub skip: usize,
+}
+
+/// A policy on the hub itself.
+#[derive(Clone, Debug, Default)]
+pub struct OnHub {
+    /// What it targets.
+    pub targets: Vec<Named>,
+    /// Where it is in force among the hub's own routes.
+    pub report: show::PolicyReport,
 }
 
 /// The page.
@@ -36,6 +46,9 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         dl.facts {
             div { dt { "Namespace" } dd { (plain(&key.namespace)) } }
             div { dt { "Name" } dd { (plain(&key.name)) } }
+            @for target in shown.on_hub.iter().flat_map(|on_hub| &on_hub.targets) {
+                div { dt { "Target" } dd { (linked(target)) } }
+            }
             @if let Some(created) = report.created { div { dt { "Created" } dd { (created) } } }
             @if let Some(summary) = report.summary.value() {
                 div { dt { "Applied" } dd { (summary.applied) " of " (summary.clusters) " clusters" } }
@@ -50,7 +63,7 @@ pub fn policy(shown: &PolicyPage) -> Markup {
         (clusters(shown))
         @if let Some(on_hub) = &shown.on_hub {
             h2 { "Among the hub's own routes, which stay there" }
-            ul { @for sentence in on_hub.sentences() { li { (plain(&sentence)) "." } } }
+            ul { @for sentence in on_hub.report.sentences() { li { (plain(&sentence)) "." } } }
         }
         p { "Why it is on a cluster, or is not: " code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) } }
     };

@@ -52,12 +52,13 @@ fn evil_policy() -> PolicyReport {
 fn a_policy_is_text() {
     let named = BTreeSet::from([Named { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
     let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
-    let on_hub = show::PolicyReport {
+    let report_on_hub = show::PolicyReport {
         void: Some(("Conflicted", EVIL.to_owned())),
-        fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named }],
+        fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named.clone() }],
         unknown: vec![EVIL.to_owned()],
     };
-    let (hub, report, on_hub) = (EVIL.to_owned(), evil_policy(), Some(on_hub));
+    let on_hub = Some(OnHub { targets: named.into_iter().collect(), report: report_on_hub });
+    let (hub, report) = (EVIL.to_owned(), evil_policy());
     let shown = PolicyPage { hub, notices: notices(), report, on_hub, skip: 0 };
     let text = is_text(policy(&shown));
     assert!(text.contains("&lt;script&gt;"), "{text}");
@@ -150,6 +151,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
             notices: Notices::default(),
             query: EffectiveQuery::read(&query),
             clusters: vec![text.to_owned()],
+            gateways: Vec::new(),
             answer: Some(Ok(InForceAt::Hub(effective_report))),
         };
         let page = is_text(effective(&shown));

@@ -41,6 +41,9 @@ async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
 
     let asked = site.get("/effective").await;
     assert!(asked.body.contains("name a host, a Gateway or a namespace"), "{asked:?}");
+    let page_of = format!("href=\"/gateways/{name}/web\"");
+    assert!(asked.body.contains(&page_of), "{asked:?}");
+    assert!(site.get(&policy).await.body.contains(&page_of));
     let host = ["--host", "shop.example.com", "--path", "/cart/1", "-n", name];
     let arguments = [&["effective", "--controller-name", &*controller, "-o", "json"], &host[..]].concat();
     let printed = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
@@ -82,8 +85,13 @@ async fn what_is_attached_follows_the_hub() {
     browser.open(&site, &format!("/gateways/{name}/web")).await;
     browser.until_text("main", |text| text.contains("RateLimitPolicy web-follows/limits")).await;
     browser.script("document.getElementById('picture').focus()").await;
-    tenant.apply(&route(name, "cart", "web")).await.unwrap();
-    browser.until_text("main", |text| text.contains("HTTPRoute web-follows/cart")).await;
+    for route_name in ["cart", "orders"] {
+        tenant.apply(&route(name, route_name, "web")).await.unwrap();
+        browser
+            .until_text("main", |text| text.contains(&format!("HTTPRoute web-follows/{route_name}")))
+            .await;
+    }
+    // The first may come with that all has been read.
     browser.until_text("#live", |text| text.contains("web-follows web")).await;
     assert_eq!(browser.script("return document.activeElement.id").await, json!("picture"));
 
@@ -91,7 +99,7 @@ async fn what_is_attached_follows_the_hub() {
     let asked = format!("/effective?host=shop.example.com&path=/cart&namespace={name}");
     let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
     site.until(&asked, |page| page.contains(&format!("href=\"{policy}\""))).await;
-    site.until(&policy, |page| page.contains("In force on 1 path: HTTPRoute web-follows/cart")).await;
+    site.until(&policy, |page| page.contains("In force on 2 paths: HTTPRoute web-follows/cart")).await;
     let mut own = rate_limit_policy(name, "own", "web");
     own["spec"]["targetRef"]["kind"] = json!("HTTPRoute");
     own["spec"]["targetRef"]["name"] = json!("cart");

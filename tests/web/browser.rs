@@ -4,10 +4,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use fantoccini::elements::Element;
+use fantoccini::key::Key;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
+use policy_sync_testenv::binaries;
+use policy_sync_testenv::ports::Port;
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
@@ -20,6 +23,7 @@ use crate::site::Site;
 pub(crate) struct Browser {
     pub(crate) page: Client,
     _driver: Running,
+    _port: Port,
 }
 
 /// A command that Chromium's driver has beside those of the standard.
@@ -39,13 +43,12 @@ impl WebDriverCompatibleCommand for OfChromium {
 impl Browser {
     /// Starts one, with these arguments besides.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
+        // On a port of its own choice it may find that another has it by then.
+        let port = Port::reserve().unwrap();
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0");
+        command.arg(format!("--port={}", port.number()));
         let driver = Running::start(command);
-        let started = "started successfully on port ";
-        let lines = driver.prints("its port", |line| line.contains(started)).await;
-        let line = lines.iter().find_map(|line| line.split_once(started)).unwrap().1;
-        let port = line.trim_end_matches('.');
+        driver.prints("that it has started", |line| line.contains("started successfully")).await;
         let mut all = vec![
             "--headless=new",
             "--disable-gpu",
@@ -64,8 +67,9 @@ impl Browser {
         });
         let mut builder = ClientBuilder::new(HttpConnector::new());
         let Value::Object(capabilities) = capabilities else { unreachable!() };
-        let page = builder.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await;
-        Self { page: page.unwrap(), _driver: driver }
+        let page =
+            builder.capabilities(capabilities).connect(&format!("http://127.0.0.1:{}", port.number())).await;
+        Self { page: page.unwrap(), _driver: driver, _port: port }
     }
 
     /// Opens the address that `site` printed.
@@ -109,6 +113,65 @@ impl Browser {
     pub(crate) async fn console(&self) -> Vec<String> {
         let log = self.page.issue_cmd(OfChromium("se/log", json!({"type": "browser"}))).await.unwrap();
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What axe-core finds on the page that keeps people out.
+    pub(crate) async fn violations(&self) -> Vec<String> {
+        let axe = std::fs::read_to_string(binaries::axe().await.unwrap()).unwrap();
+        self.script(&axe).await;
+        let run = "const done = arguments[arguments.length - 1]; \
+            const words = one => one.id + ': ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).join('; '); \
+            axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations.map(words)), why => done([String(why)]));";
+        let found = self.page.execute_async(run, Vec::new()).await.unwrap();
+        serde_json::from_value(found).unwrap()
+    }
+
+    /// Has pages be so wide, in pixels.
+    pub(crate) async fn widen(&self, width: u64) {
+        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
+    }
+
+    /// How wide the page is, in pixels: more than there is room for where it scrolls sideways.
+    pub(crate) async fn width(&self) -> u64 {
+        self.script("return document.documentElement.scrollWidth").await.as_u64().unwrap()
+    }
+
+    /// Goes on by the tabulator alone until `href` has the focus, which is always to be seen, and moves as the page is read.
+    pub(crate) async fn tab_to(&self, href: &str) {
+        let look = "const now = document.activeElement, before = window.before, style = getComputedStyle(now); window.before = now; \
+            const follows = !before || Boolean(before.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING); \
+            const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2; \
+            return [follows && seen, now.getAttribute('href'), now.textContent]";
+        let mut passed = Vec::new();
+        for _ in 0..200 {
+            self.press(Key::Tab).await;
+            let found = self.script(look).await;
+            assert_eq!(found[0], json!(true), "{found} after {passed:?}");
+            if found[1] == json!(href) {
+                return;
+            }
+            passed.push(found[1].clone());
+        }
+        panic!("{href} is not among {passed:?}");
+    }
+
+    /// Presses a key.
+    pub(crate) async fn press(&self, key: Key) {
+        self.page.active_element().await.unwrap().send_keys(&char::from(key).to_string()).await.unwrap();
+    }
+
+    /// Whether the page asked nobody but `site`, and its console is empty.
+    pub(crate) async fn is_quiet(&self, site: &Site) {
+        let asked =
+            self.script("return performance.getEntriesByType('resource').map(entry => entry.name)").await;
+        for name in asked.as_array().unwrap() {
+            let name = name.as_str().unwrap();
+            let is_own = name.starts_with(&format!("http://{}/", site.host));
+            assert!(is_own || name.starts_with("data:"), "{name}");
+        }
+        let console = self.console().await;
+        assert!(console.is_empty(), "{console:?}");
     }
 
     /// Asks the browser by its own protocol.

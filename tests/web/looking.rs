@@ -1,6 +1,6 @@
 //! What people see, with a keyboard alone, without a script, on a narrow screen, and while things change.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fantoccini::key::Key;
 use policy_sync_testenv::Tenant;
@@ -31,18 +31,6 @@ async fn write(tenant: &Tenant<'_>, policy: &str, applied: bool, message: &str) 
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", true, &enforced), us])).await;
 }
 
-/// Whether the page asked nobody but itself, and its console is empty.
-async fn is_quiet(browser: &Browser, site: &Site) {
-    let asked =
-        browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)").await;
-    for name in asked.as_array().unwrap() {
-        let name = name.as_str().unwrap();
-        assert!(name.starts_with(&format!("http://{}/", site.host)) || name.starts_with("data:"), "{name}");
-    }
-    let console = browser.console().await;
-    assert!(console.is_empty(), "{console:?}");
-}
-
 #[tokio::test]
 async fn the_address_that_is_printed_opens_every_page() {
     let (_tenant, site) = site("web-opens").await;
@@ -51,11 +39,11 @@ async fn the_address_that_is_printed_opens_every_page() {
     assert_eq!(browser.page.current_url().await.unwrap().as_str(), format!("http://{}/", site.host));
     assert_eq!(browser.text("h1").await, "Policies on clusters");
     assert!(browser.text("#matrix").await.contains("web-opens/quotas"));
-    is_quiet(&browser, &site).await;
+    browser.is_quiet(&site).await;
     for path in [&*format!("{LIMITS}/web-opens/quotas"), "/clusters/us-1"] {
         browser.open(&site, path).await;
         assert!(browser.text("main").await.contains("quotas"));
-        is_quiet(&browser, &site).await;
+        browser.is_quiet(&site).await;
     }
     browser.end().await;
 }
@@ -71,11 +59,15 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
     let link = format!("{LIMITS}/web-change/limits");
     browser.script(&format!("document.querySelector('a[href=\"{link}\"]').focus()")).await;
     browser.script("document.querySelector('[name=clusters]').value = 'typed'").await;
-    let began = Instant::now();
-    write(&tenant, "limits", false, "no room").await;
-    browser.until_text("#matrix tbody", |text| text.matches("refused").count() == 2).await;
-    let took = began.elapsed();
-    println!("a change shows after {took:?}");
+    let mut took = Vec::new();
+    for (applied, refused) in [(false, 2), (true, 1), (false, 2)] {
+        write(&tenant, "limits", applied, "no room").await;
+        let began = Instant::now();
+        browser.until_text("#matrix tbody", |text| text.matches("refused").count() == refused).await;
+        took.push(began.elapsed());
+    }
+    // One of them may meet a machine that does much else.
+    assert!(took.iter().min() < Some(&Duration::from_secs(2)), "a change shows after {took:?}");
     browser.until_text("#live", |text| text.contains("web-change limits")).await;
     assert_eq!(browser.script("return document.activeElement.getAttribute('href')").await, json!(link));
     assert_eq!(browser.script("return document.getElementById('legend').open").await, json!(true));
@@ -83,7 +75,7 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
         browser.script("return document.querySelector('[name=clusters]').value").await,
         json!("typed")
     );
-    is_quiet(&browser, &site).await;
+    browser.is_quiet(&site).await;
     browser.end().await;
 }
 
@@ -128,32 +120,11 @@ async fn a_keyboard_alone_leads_everywhere() {
     let (_tenant, site) = site("web-keys").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
-    let press = async |key: Key| {
-        browser.page.active_element().await.unwrap().send_keys(&char::from(key).to_string()).await.unwrap();
-    };
-    let focused = async || browser.script("return document.activeElement.textContent").await;
-    press(Key::Tab).await;
-    assert_eq!(focused().await, json!("Skip to what is shown"));
-    let mut seen = Vec::new();
-    let href = format!("{LIMITS}/web-keys/quotas");
-    for _ in 0..40 {
-        press(Key::Tab).await;
-        let is_seen = "const style = getComputedStyle(document.activeElement); \
-            return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2";
-        assert_eq!(
-            browser.script(is_seen).await,
-            json!(true),
-            "{:?}: focus is not to be seen",
-            focused().await
-        );
-        let at = browser.script("return document.activeElement.getAttribute('href')").await;
-        seen.push(at.clone());
-        if at == json!(href) {
-            break;
-        }
-    }
-    assert_eq!(seen.last(), Some(&json!(href)), "{seen:?}");
-    press(Key::Enter).await;
+    browser.press(Key::Tab).await;
+    let focused = browser.script("return document.activeElement.textContent").await;
+    assert_eq!(focused, json!("Skip to what is shown"));
+    browser.tab_to(&format!("{LIMITS}/web-keys/quotas")).await;
+    browser.press(Key::Enter).await;
     browser.until_text("h1", |text| text == "RateLimitPolicy web-keys/quotas").await;
     browser.page.back().await.unwrap();
     browser.until_text("h1", |text| text == "Policies on clusters").await;
@@ -183,19 +154,4 @@ async fn without_a_script_the_same_is_there() {
     assert!(!without.text("#matrix").await.contains("us-1"));
     with.end().await;
     without.end().await;
-}
-
-#[tokio::test]
-async fn a_narrow_screen_scrolls_in_tables_alone() {
-    let (_tenant, site) = site("web-narrow").await;
-    let browser = Browser::start(&[]).await;
-    browser.enter(&site).await;
-    let metrics = json!({"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": false});
-    browser.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
-    for path in ["/", "/clusters/us-1", &*format!("{LIMITS}/web-narrow/quotas")] {
-        browser.open(&site, path).await;
-        let width = browser.script("return document.documentElement.scrollWidth").await;
-        assert!(width.as_u64().unwrap() <= 320, "{path}: {width}");
-    }
-    browser.end().await;
 }

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod attached;
+mod away;
 mod browser;
 mod fleet;
 mod guard;
 mod looking;
 mod rights;
 mod site;
+mod whole;

@@ -63,7 +63,10 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
         page.contains("HTTPRoute web-rights/cart") && page.contains("RateLimitPolicy web-rights/limits")
     };
     let page = one.until("/gateways/web-rights/web", attached).await;
-    assert!(page.contains("Not all of the hub may be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
+    assert!(
+        page.contains("Not all of the hub may be read") && page.contains("HTTPRoute, AuthPolicy"),
+        "{page}"
+    );
     let none = all.get("/gateways/web-rights/web").await;
     assert!(none.status == 404 && none.body.contains("or it may not be read"), "{none:?}");
 }

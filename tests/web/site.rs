@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use policy_sync::api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
@@ -17,7 +17,7 @@ use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, f
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 
 /// `policy-sync web` while it runs.
 pub(crate) struct Site {
@@ -93,18 +93,20 @@ pub(crate) fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
 /// The hub of these tests, with two clusters, on which no controller runs: what one would say, tests write themselves.
 pub(crate) async fn hub() -> &'static ControlPlane {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
-    let start = || async {
-        let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
-        let hub =
-            ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("web") }).await?;
-        for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
-            let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
-            apply(&hub.client()?, &fixtures::managed_cluster(cluster, &labels)).await?;
-            apply(&hub.client()?, &fixtures::namespace(cluster)).await?;
-        }
-        anyhow::Ok(hub)
-    };
-    HUB.get_or_try_init(start).await.unwrap()
+    HUB.get_or_try_init(|| start_hub("web", &["eu-1", "us-1"])).await.unwrap()
+}
+
+/// A hub with these clusters, whose names begin with their regions, and no controller.
+pub(crate) async fn start_hub(name: &str, clusters: &[&str]) -> Result<ControlPlane> {
+    let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+    let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
+    for cluster in clusters {
+        let region = cluster.split('-').next().unwrap_or_default();
+        let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
+        apply(&hub.client()?, &fixtures::managed_cluster(cluster, &labels)).await?;
+        apply(&hub.client()?, &fixtures::namespace(cluster)).await?;
+    }
+    Ok(hub)
 }
 
 /// A tenant of that hub.

@@ -9,6 +9,7 @@
 
 mod debian;
 mod go;
+mod npm;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -100,6 +101,22 @@ pub async fn crane() -> Result<PathBuf> {
 /// Where it cannot be built.
 pub async fn opa() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::OPA)).await
+}
+
+/// The same for axe-core's script, which finds faults of pages that keep people out.
+///
+/// # Errors
+///
+/// Where it cannot be fetched, or is another than the one that is pinned.
+pub async fn axe() -> Result<PathBuf> {
+    blocking(|| {
+        let directory = made_directory()?;
+        let package = &npm::AXE;
+        let pins =
+            Pins { text: format!("{} {}", package.name, package.hash), version: package.name.to_owned() };
+        once(&directory, &directory.join("axe.js"), &pins, |to| package.fetch(to))
+    })
+    .await
 }
 
 async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

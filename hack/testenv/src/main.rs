@@ -48,6 +48,7 @@ async fn run(command: Command) -> Result<()> {
             let binaries = binaries::ensure().await?;
             binaries::chart_tools().await?;
             binaries::opa().await?;
+            binaries::axe().await?;
             println!("{}", binaries.kube_apiserver.parent().unwrap_or(&binaries.kube_apiserver).display());
             Ok(())
         }

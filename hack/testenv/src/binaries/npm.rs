@@ -1,0 +1,52 @@
+//! Files out of packages of npm: fetched, not installed, and compared with a hash that is pinned here.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// A file of a package.
+pub(super) struct Package {
+    /// Its name and version.
+    pub(super) name: &'static str,
+    /// Where the file is in it.
+    pub(super) inside: &'static str,
+    /// The BLAKE3 hash of the file.
+    pub(super) hash: &'static str,
+}
+
+/// What finds faults of pages that keep people out.
+pub(super) static AXE: Package = Package {
+    name: "axe-core@4.14.1",
+    inside: "package/axe.min.js",
+    hash: "a0ed4373d1e8caa6416959a32966c75840c12038c33fc4b8d68e50eed251640d",
+};
+
+impl Package {
+    /// Puts the file at `to`.
+    pub(super) fn fetch(&self, to: &Path) -> Result<()> {
+        let folder = tempfile::tempdir().context("making a folder")?;
+        let run = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(arguments).current_dir(folder.path()).stdin(Stdio::null());
+            let output = command.output().with_context(|| format!("starting {program}"))?;
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            ensure!(output.status.success(), "{program} {}: {words}", arguments.join(" "));
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let archive = run("npm", &["pack", "--silent", self.name])?;
+        run("tar", &["-xzf", &archive])?;
+        let file = fs::read(folder.path().join(self.inside))
+            .with_context(|| format!("looking for {} in {}", self.inside, self.name))?;
+        let found = blake3::hash(&file).to_string();
+        ensure!(
+            found == self.hash,
+            "{} of {} has the hash {found}, expected {}",
+            self.inside,
+            self.name,
+            self.hash
+        );
+        fs::write(to, file).with_context(|| format!("writing {}", to.display()))
+    }
+}

@@ -1,0 +1,40 @@
+//! A hub that goes away while somebody looks, and comes back.
+
+use std::time::{Duration, Instant};
+
+use policy_sync_testenv::Tenant;
+use policy_sync_testenv::fixtures::rate_limit_policy;
+
+use crate::browser::Browser;
+use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
+
+/// For how long it is away.
+const AWAY: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_hub_that_stops_for_a_while_is_said_and_followed_again() {
+    let hub = start_hub("web-away", &["eu-1", "us-1"]).await.unwrap();
+    let tenant = Tenant::new(&hub, BINARY.as_ref(), "shop", &[]).await.unwrap();
+    let policy = rate_limit_policy("shop", "limits", "web");
+    annotated(tenant.client(), &policy, annotations(&[entry("eu-1", true, &[])])).await;
+    let site = Site::of(&tenant).await;
+    let browser = Browser::start(&[]).await;
+    browser.enter(&site).await;
+    browser.until_text("#matrix", |text| text.contains("shop/limits") && text.contains("applied")).await;
+
+    let stopped = Instant::now();
+    hub.stop_api_server();
+    browser.until_text("main", |text| text.contains("The hub cannot be watched")).await;
+    // What was shown is still there, and pages that are read when they are opened say why they are not.
+    assert!(browser.text("#matrix").await.contains("shop/limits"));
+    let page = site.get("/clusters/eu-1").await;
+    assert!(page.status == 502 && page.body.contains("The hub does not answer"), "{page:?}");
+    tokio::time::sleep(AWAY.saturating_sub(stopped.elapsed())).await;
+    hub.start_api_server().await.unwrap();
+    browser.until_text("main", |text| !text.contains("cannot be watched")).await;
+    annotated(tenant.client(), &policy, annotations(&[entry("eu-1", false, &[])])).await;
+    browser.until_text("#matrix", |text| text.contains("refused")).await;
+    assert_eq!(site.get("/clusters/eu-1").await.status, 200);
+    browser.is_quiet(&site).await;
+    browser.end().await;
+}

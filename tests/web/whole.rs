@@ -1,0 +1,219 @@
+//! Forty policies on eight clusters, which everybody has to be able to read.
+
+use std::fs;
+use std::path::Path;
+
+use fantoccini::key::Key;
+use policy_sync::api::annotations::Synced;
+use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
+use policy_sync_testenv::{ControlPlane, Tenant};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::browser::Browser;
+use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
+
+const CLUSTERS: [&str; 8] = ["ap-1", "ap-2", "eu-1", "eu-2", "eu-3", "us-1", "us-2", "us-3"];
+const POLICIES: usize = 40;
+const EVIL: &str = "\"><script>alert(1)</script>' \u{202e}txet";
+const NAMESPACE: &str = "shop";
+
+/// The name of a policy; that of the first is as long as names may be.
+fn name(number: usize) -> String {
+    if number == 0 { "long.".repeat(50) + "abc" } else { format!("policy-{number:02}") }
+}
+
+/// What clusters say of a policy: every fifth is refused on one, overridden on one, or waited for.
+fn entries(number: usize) -> Vec<Synced> {
+    let enforced = [("Accepted", "True", "Accepted"), ("Enforced", "True", "Enforced")];
+    let overridden = [("Enforced", "False", "Overridden")];
+    let each = CLUSTERS.map(|cluster| match (number % 5, cluster) {
+        (0, "us-1") => {
+            let mut refused = entry(cluster, false, &[]);
+            refused.message = Some(EVIL.to_owned());
+            refused
+        }
+        (1, "eu-1") => entry(cluster, true, &overridden),
+        (2, "ap-1") => {
+            let mut pending = entry(cluster, false, &[]);
+            pending.pending = true;
+            pending
+        }
+        _ => entry(cluster, true, &enforced),
+    });
+    each.into()
+}
+
+fn route(name: &str, parent: &str) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
+            "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{name}")}}]}]},
+    })
+}
+
+/// The hub of these tests, whose policies nobody changes.
+async fn tenant() -> &'static Tenant<'static> {
+    static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
+    static TENANT: OnceCell<Tenant<'static>> = OnceCell::const_new();
+    let write = || async {
+        let hub = HUB.get_or_try_init(|| start_hub("web-whole", &CLUSTERS)).await?;
+        let tenant = Tenant::new(hub, BINARY.as_ref(), NAMESPACE, &[]).await?;
+        for number in 0..POLICIES {
+            let policy = match number % 2 {
+                0 => rate_limit_policy(NAMESPACE, &name(number), "web"),
+                _ => auth_policy(NAMESPACE, &name(number), "web"),
+            };
+            annotated(tenant.client(), &policy, annotations(&entries(number))).await;
+        }
+        for name in ["cart", "orders"] {
+            tenant.apply(&route(name, "web")).await?;
+        }
+        tenant.apply(&route("astray", "nowhere")).await?;
+        anyhow::Ok(tenant)
+    };
+    TENANT.get_or_try_init(write).await.unwrap()
+}
+
+/// The page of a rate limit policy.
+fn limits(number: usize) -> String {
+    format!("/policies/ratelimitpolicy.kuadrant.io/{NAMESPACE}/{}", name(number))
+}
+
+const ASKED: &str = "/effective?host=shop.example.com&path=/cart&namespace=shop";
+
+/// Every page, and what it says.
+fn pages() -> [(String, &'static str); 10] {
+    [
+        ("/".to_owned(), "40 policies"),
+        ("/?not-synced=1&clusters=region%3Dus&kind=RateLimitPolicy".to_owned(), "policy-10"),
+        (limits(0), "long.long."),
+        (limits(10), "<script>alert(1)</script>"),
+        ("/clusters/us-1".to_owned(), "policy-10"),
+        ("/gateways/shop/web".to_owned(), "HTTPRoute shop/cart"),
+        ("/effective".to_owned(), "name a host, a Gateway or a namespace"),
+        (ASKED.to_owned(), "HTTPRoute shop/cart"),
+        ("/effective?namespace=shop&cluster=*".to_owned(), "Nothing that was asked for is on a cluster"),
+        ("/nowhere".to_owned(), "There is no such page"),
+    ]
+}
+
+/// `policy-sync web`, as soon as it has read all.
+async fn site() -> Site {
+    let site = Site::of(tenant().await).await;
+    site.until("/", |page| page.contains("40 policies in namespace shop on 8 clusters")).await;
+    site.until("/gateways/shop/web", |page| page.contains("HTTPRoute shop/cart")).await;
+    site
+}
+
+/// Looks at each page where the browser has this feature, and at these widths.
+async fn keeps_nobody_out(feature: &str, value: &str) {
+    let site = site().await;
+    let browser = Browser::start(&[]).await;
+    browser.enter(&site).await;
+    let media = json!({"features": [{"name": feature, "value": value}]});
+    browser.devtools("Emulation.setEmulatedMedia", media).await;
+    for width in [1280, 320] {
+        browser.widen(width).await;
+        for (path, says) in pages() {
+            browser.open(&site, &path).await;
+            let is_on = browser.script(&format!("return matchMedia('({feature}: {value})').matches")).await;
+            assert_eq!(is_on, json!(true), "{feature}: {value}");
+            let text = browser.text("main").await;
+            assert!(text.contains(says), "{path}: {text}");
+            assert!(browser.width().await <= width, "{path} scrolls sideways at {width}");
+            if path != "/nowhere" {
+                browser.is_quiet(&site).await;
+            }
+            let violations = browser.violations().await;
+            assert!(violations.is_empty(), "{path} at {width}, {feature}: {value}: {violations:#?}");
+            browser.console().await;
+        }
+    }
+    browser.end().await;
+}
+
+#[tokio::test]
+async fn light_pages_keep_nobody_out() {
+    keeps_nobody_out("prefers-color-scheme", "light").await;
+}
+
+#[tokio::test]
+async fn dark_pages_keep_nobody_out() {
+    keeps_nobody_out("prefers-color-scheme", "dark").await;
+}
+
+#[tokio::test]
+async fn pages_in_forced_colors_keep_nobody_out() {
+    keeps_nobody_out("forced-colors", "active").await;
+}
+
+#[tokio::test]
+async fn without_a_script_each_page_says_the_same() {
+    let site = site().await;
+    let (with, without) =
+        (Browser::start(&[]).await, Browser::start(&["--blink-settings=scriptEnabled=false"]).await);
+    for browser in [&with, &without] {
+        browser.enter(&site).await;
+    }
+    for (path, says) in pages() {
+        with.open(&site, &path).await;
+        without.open(&site, &path).await;
+        let text = with.text("main").await;
+        assert!(text.contains(says), "{path}: {text}");
+        assert_eq!(text, without.text("main").await, "{path}");
+    }
+    without.open(&site, "/effective").await;
+    without.find("[name=host]").await.send_keys("shop.example.com").await.unwrap();
+    without.find("[name=path]").await.send_keys("/cart").await.unwrap();
+    without.find("form button").await.click().await.unwrap();
+    let url = without.page.current_url().await.unwrap();
+    assert!(url.query().unwrap().contains("host=shop.example.com&path=%2Fcart"), "{url}");
+    assert!(without.text("main").await.contains("HTTPRoute shop/cart"));
+    with.end().await;
+    without.end().await;
+}
+
+#[tokio::test]
+async fn a_keyboard_alone_leads_to_the_policy_of_a_rule_and_back() {
+    let site = site().await;
+    let browser = Browser::start(&[]).await;
+    browser.enter(&site).await;
+    browser.open(&site, ASKED).await;
+    let source = "return [...document.querySelectorAll('main table a')].map(a => a.getAttribute('href'))[0]";
+    let source = browser.script(source).await;
+    let source = source.as_str().unwrap();
+    assert!(source.starts_with("/policies/"), "{source}");
+    browser.tab_to(source).await;
+    browser.press(Key::Enter).await;
+    browser.until_text("h1", |text| text.contains("Policy shop/")).await;
+    assert_eq!(browser.page.current_url().await.unwrap().path(), source);
+    browser.page.back().await.unwrap();
+    browser.until_text("h1", |text| text == "What is in force").await;
+    browser.end().await;
+}
+
+#[tokio::test]
+async fn five_pages_are_pictured() {
+    let site = site().await;
+    let browser = Browser::start(&[]).await;
+    browser.enter(&site).await;
+    browser.widen(1280).await;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../web");
+    fs::create_dir_all(&folder).unwrap();
+    let pages = [
+        ("fleet", "/"),
+        ("policy", &*limits(10)),
+        ("cluster", "/clusters/us-1"),
+        ("gateway", "/gateways/shop/web"),
+        ("effective", ASKED),
+    ];
+    for (name, path) in pages {
+        browser.open(&site, path).await;
+        let picture = browser.page.screenshot().await.unwrap();
+        assert!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{path}: {} bytes", picture.len());
+        fs::write(folder.join(format!("{name}.png")), picture).unwrap();
+    }
+    browser.end().await;
+}
