@@ -1,9 +1,9 @@
 //! The page of a Gateway and what is in force: they say what `topology` and `effective` say.
 
+use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
 use crate::site::{Site, command, tenant};
 
 /// A route for one path of a host.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use policy_sync_testenv::Tenant;
+use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 
-use crate::browser::Browser;
 use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
 
 /// For how long it is away.

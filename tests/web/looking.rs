@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use fantoccini::key::Key;
 use policy_sync_testenv::Tenant;
+use policy_sync_testenv::browser::{Browser, Key};
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::json;
 
-use crate::browser::Browser;
 use crate::site::{Site, annotated, annotations, entry, tenant};
 
 const LIMITS: &str = "/policies/ratelimitpolicy.kuadrant.io";

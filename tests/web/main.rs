@@ -4,7 +4,6 @@
 
 mod attached;
 mod away;
-mod browser;
 mod fleet;
 mod guard;
 mod looking;

@@ -1,6 +1,7 @@
 //! A hub of these tests, and `policy-sync web` of it.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,21 +11,30 @@ use kube::api::{Patch, PatchParams};
 use policy_sync::api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::http::{Answer, request, send};
-use policy_sync_testenv::running::Running;
+use policy_sync_testenv::http::Answer;
 use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::web::Pages;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 
-/// `policy-sync web` while it runs.
-pub(crate) struct Site {
-    pub(crate) process: Running,
-    /// `127.0.0.1:<port>`.
-    pub(crate) host: String,
-    pub(crate) key: String,
+/// `policy-sync web` of these tests.
+pub(crate) struct Site(Pages);
+
+impl Deref for Site {
+    type Target = Pages;
+
+    fn deref(&self) -> &Pages {
+        &self.0
+    }
+}
+
+impl DerefMut for Site {
+    fn deref_mut(&mut self) -> &mut Pages {
+        &mut self.0
+    }
 }
 
 impl Site {
@@ -47,28 +57,12 @@ impl Site {
 
     /// Starts it with these arguments on this port.
     async fn start_on(port: &str, kubeconfig: &Path, arguments: &[&str]) -> Self {
-        let process = Running::start(command(kubeconfig, &[&["web", "--port", port], arguments].concat()));
-        let lines = process.prints("its address", |line| line.starts_with("http://")).await;
-        let address = lines.last().unwrap().strip_prefix("http://").unwrap();
-        let (host, key) = address.split_once("/?key=").unwrap();
-        Self { host: host.to_owned(), key: key.to_owned(), process }
-    }
-
-    /// The header that shows the key.
-    pub(crate) fn cookie(&self) -> String {
-        let port = self.host.split_once(':').unwrap().1;
-        format!("Cookie: policy-sync-{port}={}", self.key)
-    }
-
-    /// The line of the host.
-    pub(crate) fn host_line(&self) -> String {
-        format!("Host: {}", self.host)
+        Self(Pages::start(command(kubeconfig, &[&["web", "--port", port], arguments].concat())).await)
     }
 
     /// A page.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        let request = request(&format!("GET {path}"), &[&self.host_line(), &self.cookie()]);
-        send(&self.host, &request).await.unwrap()
+        self.0.get(path).await.unwrap()
     }
 
     /// A page, as soon as it is as it should be.

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use fantoccini::key::Key;
 use policy_sync::api::annotations::Synced;
+use policy_sync_testenv::browser::{Browser, Key};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
 use policy_sync_testenv::{ControlPlane, Tenant};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::browser::Browser;
 use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
 
 const CLUSTERS: [&str; 8] = ["ap-1", "ap-2", "eu-1", "eu-2", "eu-3", "us-1", "us-2", "us-3"];

@@ -1,7 +1,7 @@
 //! The hub that is measured on, and in which state a measurement finds it: without works, or with everything settled.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,6 +149,11 @@ impl MeasuredHub {
         self.settled &= self.policies == count;
         self.policies = count;
         Ok(())
+    }
+
+    /// The program.
+    pub(super) fn binary(&self) -> &Path {
+        &self.binary
     }
 
     pub(super) fn hub(&self) -> &ControlPlane {

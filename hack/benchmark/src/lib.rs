@@ -10,6 +10,7 @@
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
 //! pace         requests at a rate; allowing: a webhook that only allows
 //! topology     what is attached to what: its objects, and its rows
+//! web          the pages: a browser, and rows
 //! policed      a controller that loads both from the hub; apps: what is written for its review
 //! row files    one for each row of the table; those of gates in a room of their own
 //! report       the table, and results.json
@@ -53,6 +54,7 @@ mod storm;
 mod tenants;
 pub mod topology;
 mod usage;
+mod web;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -153,6 +155,15 @@ pub enum Row {
     /// What it costs a hub without routes.
     #[value(name = "T7")]
     Beside,
+    /// The page of a fleet: how soon, in a browser, in memory, and with many tabs.
+    #[value(name = "W1", aliases = ["W2", "W5", "W6"])]
+    Matrix,
+    /// The page of a Gateway with many routes.
+    #[value(name = "W3")]
+    GatewayPage,
+    /// How soon all is shown after a start.
+    #[value(name = "W4")]
+    PagesStart,
 }
 
 /// What to measure, and on what.
@@ -217,6 +228,9 @@ impl Row {
     /// Those of the topology.
     pub const OF_TOPOLOGY: [Self; 4] = [Self::Rebuild, Self::Statuses, Self::Largest, Self::Beside];
 
+    /// Those of the pages.
+    pub const OF_WEB: [Self; 3] = [Self::Matrix, Self::GatewayPage, Self::PagesStart];
+
     /// Whether the controller that syncs has policies in Rego meanwhile.
     fn is_policed(self, options: &Options) -> bool {
         match self {
@@ -226,6 +240,7 @@ impl Row {
             Self::Admitted | Self::Review | Self::Authorized | Self::Standing => false,
             Self::AuditGrowth | Self::Reports | Self::Traffic => false,
             Self::Rebuild | Self::Statuses | Self::Largest | Self::Beside => false,
+            Self::Matrix | Self::GatewayPage | Self::PagesStart => false,
             _ => options.policies_in_rego,
         }
     }
@@ -280,5 +295,8 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Statuses => topology::statuses::measure(hub.await?, options).await,
         Row::Largest => topology::command::measure(options).await,
         Row::Beside => topology::beside::measure(hub.await?, options).await,
+        Row::Matrix => web::matrix::measure(hub.await?, options).await,
+        Row::GatewayPage => web::gateway::measure(hub.await?, options).await,
+        Row::PagesStart => web::start::measure(hub.await?, options).await,
     }
 }

@@ -19,6 +19,9 @@ struct Arguments {
     /// Only the rows of the topology.
     #[arg(long, conflicts_with = "only")]
     topology: bool,
+    /// Only the rows of the pages, 1,000 policies that change 100 times a second.
+    #[arg(long, conflicts_with_all = ["only", "topology"])]
+    web: bool,
     /// 1,000 policies in place of 100.
     #[arg(long)]
     full: bool,
@@ -43,10 +46,10 @@ struct Arguments {
     /// How many objects policies in Rego read (R1 to R8, G1 to G6).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
-    /// How many objects the topology has (T1 to T6).
+    /// How many objects the topology has (T1 to T6), routes (W3) and policies (W4).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     objects: usize,
-    /// For how many seconds requests come at a rate (R3, R5, G1, G3, G4; five times as long for G7).
+    /// For how many seconds requests come at a rate (R3, R5, G1, G3, G4, W6; five times as long for G7).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     load: usize,
     /// The controller; otherwise the `policy-sync` beside this program.
@@ -65,13 +68,14 @@ impl Arguments {
         };
         let rows = match self.only {
             _ if self.topology => Row::OF_TOPOLOGY.to_vec(),
+            _ if self.web => Row::OF_WEB.to_vec(),
             rows if rows.is_empty() => Row::value_variants().to_vec(),
             rows => rows,
         };
         Ok(Options {
             controller,
             rows,
-            policies: self.policies.unwrap_or(if self.full { 1_000 } else { 100 }),
+            policies: self.policies.unwrap_or(if self.full || self.web { 1_000 } else { 100 }),
             clusters: self.clusters,
             runs: self.runs.max(1),
             changes: self.changes,
@@ -84,7 +88,7 @@ impl Arguments {
             documents: self.documents,
             objects: self.objects,
             turns: 100,
-            rate: 200,
+            rate: if self.web { 100 } else { 200 },
             load: self.load,
             // Both the controller and OPA give back what loading took.
             settles: Duration::from_secs(30),

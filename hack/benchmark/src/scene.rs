@@ -128,7 +128,8 @@ impl Scene {
     }
 }
 
-fn policy(index: usize) -> String {
+/// The name of the policy of this number.
+pub(super) fn policy(index: usize) -> String {
     format!("limits-{index:04}")
 }
 

@@ -18,6 +18,7 @@ pub mod audit;
 pub mod authorization;
 pub mod bad_input;
 pub mod binaries;
+pub mod browser;
 pub mod certificates;
 pub mod control_plane;
 pub mod controller;
@@ -41,6 +42,7 @@ pub mod running;
 pub mod spoke;
 pub mod tenant;
 pub mod wait;
+pub mod web;
 pub mod webhooks;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};

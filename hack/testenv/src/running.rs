@@ -63,6 +63,11 @@ impl Running {
         self.stderr.lock().unwrap().clone()
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal: `STOP`, `CONT`, `TERM`, `INT`.
     ///
     /// # Panics

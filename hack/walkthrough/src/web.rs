@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_testenv::{http, wait};
+use policy_sync_testenv::{http, wait, web};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -21,32 +21,27 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
     sync::overridden(demo, report).await?;
     report.step("Somebody looks at the fleet in a browser, with the rights that they have");
     report.say("policy-sync web");
-    let mut web = Command::new(demo.program())
+    let mut process = Command::new(demo.program())
         .args(["web", "--kubeconfig"])
         .arg(demo.kubeconfig())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .context("starting policy-sync web")?;
-    let mut lines = BufReader::new(web.stdout.take().context("it prints nowhere")?).lines();
+    let mut lines = BufReader::new(process.stdout.take().context("it prints nowhere")?).lines();
     let address = timeout(LIMIT, lines.next_line()).await.context("it prints no address")??;
     let address = address.context("it has ended")?;
     shows(&address).await?;
     report.seen("the page says which cluster enforces the policy, and which overrides it");
     report.say("Open it:");
     report.say(&format!("   {address}"));
-    Ok(web)
+    Ok(process)
 }
 
 /// Waits until the page at `address` shows how the policy is on both clusters.
 async fn shows(address: &str) -> Result<()> {
-    let (host, key) = address
-        .strip_prefix("http://")
-        .and_then(|rest| rest.split_once("/?key="))
-        .with_context(|| format!("{address:?} is no address with a key"))?;
-    let port = host.split_once(':').context("it has no port")?.1;
-    let cookie = format!("Cookie: policy-sync-{port}={key}");
-    let request = http::request("GET /", &[&format!("Host: {host}"), &cookie]);
+    let (host, key) = web::parts(address)?;
+    let request = http::request("GET /", &[&format!("Host: {host}"), &web::cookie(host, key)]);
     wait::until("the page shows the policy", LIMIT, || async {
         let page = http::send(host, &request).await?;
         let missing: Vec<&str> = ["shop/limits", "eu-1", "us-1", "enforced", "overridden"]

@@ -1,27 +1,31 @@
 //! A real browser: Debian's Chromium, through its own driver.
 
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use fantoccini::elements::Element;
-use fantoccini::key::Key;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
-use policy_sync_testenv::binaries;
-use policy_sync_testenv::ports::Port;
-use policy_sync_testenv::running::Running;
-use policy_sync_testenv::tenant::LIMIT;
-use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::site::Site;
+use crate::binaries;
+use crate::ports::Port;
+use crate::running::Running;
+use crate::tenant::LIMIT;
+use crate::wait;
+use crate::web::Pages;
+
+pub use fantoccini::key::Key;
 
 /// A browser while it runs. It ends with its driver, whose end closes the pipe between them.
-pub(crate) struct Browser {
-    pub(crate) page: Client,
+pub struct Browser {
+    /// What it shows.
+    pub page: Client,
     _driver: Running,
     _port: Port,
 }
@@ -42,7 +46,7 @@ impl WebDriverCompatibleCommand for OfChromium {
 
 impl Browser {
     /// Starts one, with these arguments besides.
-    pub(crate) async fn start(arguments: &[&str]) -> Self {
+    pub async fn start(arguments: &[&str]) -> Self {
         // On a port of its own choice it may find that another has it by then.
         let port = Port::reserve().unwrap();
         let mut command = Command::new("chromedriver");
@@ -72,31 +76,33 @@ impl Browser {
         Self { page: page.unwrap(), _driver: driver, _port: port }
     }
 
-    /// Opens the address that `site` printed.
-    pub(crate) async fn enter(&self, site: &Site) {
-        self.page.goto(&format!("http://{}/?key={}", site.host, site.key)).await.unwrap();
+    /// Opens the address that `pages` printed.
+    pub async fn enter(&self, pages: &Pages) {
+        self.page.goto(&pages.address()).await.unwrap();
     }
 
-    /// Opens a page of `site`.
-    pub(crate) async fn open(&self, site: &Site, path: &str) {
-        self.page.goto(&format!("http://{}{path}", site.host)).await.unwrap();
+    /// Opens a page of `pages`.
+    pub async fn open(&self, pages: &Pages, path: &str) {
+        self.page.goto(&format!("http://{}{path}", pages.host)).await.unwrap();
     }
 
-    pub(crate) async fn find(&self, selector: &str) -> Element {
+    /// The first element that `selector` chooses.
+    pub async fn find(&self, selector: &str) -> Element {
         self.page.find(Locator::Css(selector)).await.unwrap()
     }
 
-    pub(crate) async fn text(&self, selector: &str) -> String {
+    /// Its text.
+    pub async fn text(&self, selector: &str) -> String {
         self.find(selector).await.text().await.unwrap()
     }
 
     /// What a script comes to in the page.
-    pub(crate) async fn script(&self, script: &str) -> Value {
+    pub async fn script(&self, script: &str) -> Value {
         self.page.execute(script, Vec::new()).await.unwrap()
     }
 
     /// Waits until the text of `selector` is as it should be.
-    pub(crate) async fn until_text(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
+    pub async fn until_text(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
         wait::until("the page says so", LIMIT, || async {
             // While it is replaced there may be none.
             let element =
@@ -110,13 +116,13 @@ impl Browser {
     }
 
     /// What the console has said since it was last asked.
-    pub(crate) async fn console(&self) -> Vec<String> {
+    pub async fn console(&self) -> Vec<String> {
         let log = self.page.issue_cmd(OfChromium("se/log", json!({"type": "browser"}))).await.unwrap();
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
     }
 
     /// What axe-core finds on the page that keeps people out.
-    pub(crate) async fn violations(&self) -> Vec<String> {
+    pub async fn violations(&self) -> Vec<String> {
         let axe = std::fs::read_to_string(binaries::axe().await.unwrap()).unwrap();
         self.script(&axe).await;
         let run = "const done = arguments[arguments.length - 1]; \
@@ -127,18 +133,18 @@ impl Browser {
     }
 
     /// Has pages be so wide, in pixels.
-    pub(crate) async fn widen(&self, width: u64) {
+    pub async fn widen(&self, width: u64) {
         let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 
     /// How wide the page is, in pixels: more than there is room for where it scrolls sideways.
-    pub(crate) async fn width(&self) -> u64 {
+    pub async fn width(&self) -> u64 {
         self.script("return document.documentElement.scrollWidth").await.as_u64().unwrap()
     }
 
     /// Goes on by the tabulator alone until `href` has the focus, which is always to be seen, and moves as the page is read.
-    pub(crate) async fn tab_to(&self, href: &str) {
+    pub async fn tab_to(&self, href: &str) {
         let look = "const now = document.activeElement, before = window.before, style = getComputedStyle(now); window.before = now; \
             const follows = !before || Boolean(before.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING); \
             const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2; \
@@ -157,17 +163,17 @@ impl Browser {
     }
 
     /// Presses a key.
-    pub(crate) async fn press(&self, key: Key) {
+    pub async fn press(&self, key: Key) {
         self.page.active_element().await.unwrap().send_keys(&char::from(key).to_string()).await.unwrap();
     }
 
-    /// Whether the page asked nobody but `site`, and its console is empty.
-    pub(crate) async fn is_quiet(&self, site: &Site) {
+    /// Whether the page asked nobody but `pages`, and its console is empty.
+    pub async fn is_quiet(&self, pages: &Pages) {
         let asked =
             self.script("return performance.getEntriesByType('resource').map(entry => entry.name)").await;
         for name in asked.as_array().unwrap() {
             let name = name.as_str().unwrap();
-            let is_own = name.starts_with(&format!("http://{}/", site.host));
+            let is_own = name.starts_with(&format!("http://{}/", pages.host));
             assert!(is_own || name.starts_with("data:"), "{name}");
         }
         let console = self.console().await;
@@ -175,13 +181,13 @@ impl Browser {
     }
 
     /// Asks the browser by its own protocol.
-    pub(crate) async fn devtools(&self, command: &str, parameters: Value) {
+    pub async fn devtools(&self, command: &str, parameters: Value) {
         let body = json!({"cmd": command, "params": parameters});
         self.page.issue_cmd(OfChromium("goog/cdp/execute", body)).await.unwrap();
     }
 
     /// Ends it.
-    pub(crate) async fn end(self) {
+    pub async fn end(self) {
         self.page.close().await.unwrap();
     }
 }

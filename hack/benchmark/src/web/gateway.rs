@@ -1,0 +1,91 @@
+//! W3: the page of a Gateway with many routes. W5: what it takes to have them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{DeleteParams, ListParams};
+use kube::core::request::Request as Requests;
+use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::fixtures;
+use serde_json::{Value, json};
+
+use super::world::{NOBODY, pages, time, until};
+use crate::Options;
+use crate::hub::{CLASS, MeasuredHub};
+use crate::raw;
+use crate::report::{Measure, progress};
+use crate::sample::{Sample, count};
+use crate::scene::{self, AT_ONCE, create_all};
+use crate::usage::Memory;
+
+const NAMESPACE: &str = "shop";
+const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes";
+/// The Gateway with few routes, and how many these are.
+const FEW: (&str, usize) = ("few", 100);
+/// How often each page is fetched.
+const TIMES: usize = 20;
+/// The goals: as ratio, in KiB, and in MiB.
+const TIME_GOAL: f64 = 2.0;
+const PICTURE_GOAL: f64 = 200.0;
+const MEMORY_GOAL: f64 = 16.0;
+
+fn route(gateway: &str, number: usize) -> Value {
+    let rules = json!([
+        {"matches": [{"path": {"type": "PathPrefix", "value": "/"}}]},
+        {"matches": [{"path": {"type": "PathPrefix", "value": "/api"}}]},
+    ]);
+    json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": format!("{gateway}-{number}"), "namespace": NAMESPACE},
+        "spec": {"parentRefs": [{"name": gateway}], "hostnames": [format!("host-{number}.example.com")], "rules": rules}})
+}
+
+/// Both.
+pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    apply_all(&hub.client, [&fixtures::gateway(NAMESPACE, FEW.0, CLASS, None)]).await?;
+    let policies = hub.policies;
+    hub.set_policies(0).await?;
+    let empty = settled(hub, Some(NOBODY), "/effective").await?;
+    progress(&format!("{} and {} routes", options.objects, FEW.1));
+    let many = (0..options.objects).map(|number| route(scene::NAME, number));
+    let few = (0..FEW.1).map(|number| route(FEW.0, number));
+    create_all(&hub.client, many.chain(few).map(|object| (ROUTES.to_owned(), object))).await?;
+
+    let shown = pages(hub, Some(NAMESPACE)).await;
+    let [many, few] = [scene::NAME, FEW.0].map(|name| format!("/gateways/{NAMESPACE}/{name}"));
+    until(&shown, &many, "<svg").await?;
+    let loaded = Memory::of_process(shown.process.pid())?.resident;
+    let (mut of_many, mut of_few, mut picture) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..TIMES {
+        of_few.push(time(&shown, &few).await?.0);
+        let (took, page) = time(&shown, &many).await?;
+        of_many.push(took);
+        let begin = page.body.find("<svg").context("no picture")?;
+        let end = page.body.find("</svg>").context("a picture without an end")?;
+        picture = end - begin;
+    }
+    ensure!(of_many.iter().all(|took| *took > Duration::ZERO), "no time passes");
+    let all = Requests::new(ROUTES).delete_collection(&DeleteParams::background(), &ListParams::default());
+    raw::send(&hub.client, vec![all.context("making a delete")?], AT_ONCE).await?;
+    hub.set_policies(policies).await?;
+    let what = format!("{} routes on one Gateway", options.objects);
+    let (of_many, of_few) = (Sample::seconds(&of_many), Sample::seconds(&of_few));
+    Ok(vec![
+        Measure::ratio(
+            "W3",
+            format!("its page, {what}, over one with {}", FEW.1),
+            &of_many,
+            &of_few,
+            TIME_GOAL,
+        ),
+        Measure::at_most("W3", "its picture", count(picture) / 1024.0, "KiB", PICTURE_GOAL),
+        Measure::at_most("W5", format!("memory, {what}"), loaded - empty, "MiB", MEMORY_GOAL)
+            .detail(format!("{loaded:.1} against {empty:.1} MiB")),
+    ])
+}
+
+/// The memory of who shows so much, once it shows `path`.
+async fn settled(hub: &MeasuredHub, namespace: Option<&str>, path: &str) -> Result<f64> {
+    let shown = pages(hub, namespace).await;
+    until(&shown, path, "</html>").await?;
+    Ok(Memory::of_process(shown.process.pid())?.resident)
+}

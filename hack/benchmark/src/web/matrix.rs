@@ -1,0 +1,158 @@
+//! W1: the page of a large fleet. W2: how soon a browser paints it. W5: what it takes. W6: many tabs while much changes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use kube::api::ListParams;
+use kube::core::request::Request as Requests;
+use policy_sync_testenv::web::Pages;
+use tokio::task::JoinSet;
+
+use super::paint;
+use super::world::{NOBODY, pages, say_all, saying, time, until};
+use crate::Options;
+use crate::hub::MeasuredHub;
+use crate::raw;
+use crate::report::{Measure, progress};
+use crate::sample::{Sample, count};
+use crate::usage::{Memory, processor_time};
+
+/// How often a page is fetched.
+const TIMES: usize = 20;
+/// How many policies a page of a list has.
+const PAGE: u32 = 500;
+const TABS: usize = 50;
+/// The goals of W1 as ratio and in KiB, of W5 in MiB, of W6 in events a second and tab, as part of a core, and in MiB.
+const PAGE_GOAL: f64 = 0.1;
+const BODY_GOAL: f64 = 400.0;
+const MEMORY_GOAL: f64 = 20.0;
+const EVENTS_GOAL: f64 = 1.0;
+const CORE_GOAL: f64 = 0.2;
+const FLAT_GOAL: f64 = 4.0;
+
+/// All of them.
+pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    progress(&format!("{} policies that say how they are on {} clusters", hub.policies, hub.clusters.len()));
+    say_all(hub, &hub.clusters).await?;
+    let empty = {
+        let shown = pages(hub, Some(NOBODY)).await;
+        until(&shown, "/", "There is no policy").await?;
+        Memory::of_process(shown.process.pid())?.resident
+    };
+    let shown = pages(hub, None).await;
+    until(&shown, "/", &format!("{} policies on {} clusters", hub.policies, hub.clusters.len())).await?;
+    let loaded = Memory::of_process(shown.process.pid())?.resident;
+
+    let (mut took, mut listed, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let mut told = shown.events().await?;
+    for turn in 0..TIMES {
+        raw::send(
+            &hub.client,
+            vec![saying(hub, &hub.clusters, 0, Some((turn + 1) % hub.clusters.len()))?],
+            1,
+        )
+        .await?;
+        // The page is made anew once something has changed.
+        told.next().await?;
+        let (page_took, page) = time(&shown, "/").await?;
+        took.push(page_took);
+        bytes = page.body.len();
+        if turn < options.runs {
+            listed.push(list(hub).await?);
+        }
+    }
+    drop(told);
+    let of = format!("{} policies × {} clusters", hub.policies, hub.clusters.len());
+    let (page, list) = (Sample::seconds(&took), Sample::seconds(&listed));
+    let kib = count(bytes) / 1024.0;
+    let mut measures = vec![
+        Measure::ratio(
+            "W1",
+            format!("the first page of {of}, over a list of these policies"),
+            &page,
+            &list,
+            PAGE_GOAL,
+        ),
+        Measure::at_most("W1", "its body", kib, "KiB", BODY_GOAL),
+        Measure::at_most("W5", format!("memory, {of}"), loaded - empty, "MiB", MEMORY_GOAL)
+            .detail(format!("{loaded:.1} against {empty:.1} MiB")),
+    ];
+    measures.push(paint::measure(&shown, options.runs).await?);
+    measures.extend(tabs(hub, &shown, options).await?);
+    hub.unsettle();
+    Ok(measures)
+}
+
+/// How long a list of the policies takes, page by page, as it comes.
+async fn list(hub: &MeasuredHub) -> Result<Duration> {
+    let began = Instant::now();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let request = Requests::new(hub.scene.path()).list(&params).context("making a list")?;
+        let text = hub.client.request_text(request).await.context("listing policies")?;
+        let head: kube::core::ObjectList<serde::de::IgnoredAny> =
+            serde_json::from_str(&text).context("reading a list")?;
+        match head.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(began.elapsed()),
+        }
+    }
+}
+
+/// Many tabs, each of which fetches its page anew when it is told, while policies change at a rate.
+async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec<Measure>> {
+    let (rate, seconds) = (options.rate, options.load);
+    progress(&format!("{TABS} tabs, {rate} changes a second for {seconds} s"));
+    let pid = shown.process.pid();
+    let told = Arc::new(AtomicUsize::new(0));
+    let watching = async {
+        let tabs = (0..TABS).map(|_| async {
+            let mut events = shown.events().await?;
+            loop {
+                events.next().await?;
+                told.fetch_add(1, Ordering::Relaxed);
+                shown.get("/").await?;
+            }
+        });
+        futures::future::try_join_all(tabs).await.map(|_: Vec<()>| ())
+    };
+    // Few clusters, so that the hub itself keeps up.
+    let few = &hub.clusters[..hub.clusters.len().min(3)];
+    let changing = async {
+        let mut sent = JoinSet::new();
+        let mut every = tokio::time::interval(Duration::from_secs(1) / u32::try_from(rate.max(1))?);
+        let (began, mut memory) = (Instant::now(), None);
+        let before = processor_time(pid)?;
+        for turn in 0..rate * seconds {
+            every.tick().await;
+            // Another cluster refuses it each time.
+            let refusing = Some(turn / hub.policies % few.len());
+            let (client, request) = (hub.client.clone(), saying(hub, few, turn % hub.policies, refusing)?);
+            sent.spawn(async move { raw::send(&client, vec![request], 1).await });
+            // Once each policy has been changed, no more is to come.
+            if memory.is_none() && turn >= hub.policies {
+                memory = Some(Memory::of_process(pid)?.resident);
+            }
+        }
+        let took = began.elapsed().as_secs_f64();
+        let processor = (processor_time(pid)? - before).as_secs_f64();
+        let after = Memory::of_process(pid)?.resident;
+        while let Some(done) = sent.join_next().await {
+            done.context("a change ended early")??;
+        }
+        anyhow::Ok((took, processor, after - memory.unwrap_or(after)))
+    };
+    let (took, processor, grown) = tokio::select! {
+        watched = watching => return Err(watched.err().context("the tabs have ended")?),
+        changed = changing => changed?,
+    };
+    let events = count(told.load(Ordering::Relaxed)) / count(TABS) / took;
+    let of = format!("{TABS} tabs, {rate} changes a second for {seconds} s");
+    Ok(vec![
+        Measure::at_most("W6", format!("events a second and tab, {of}"), events, "", EVENTS_GOAL),
+        Measure::at_most("W6", "of a core", processor / took, "", CORE_GOAL),
+        Measure::at_most("W6", "memory more at the end", grown, "MiB", FLAT_GOAL),
+    ])
+}

@@ -1,0 +1,76 @@
+//! W4: how soon the page of many policies is there after a start.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::ListParams;
+use kube::core::ObjectList;
+use kube::core::request::Request as Requests;
+use policy_sync::api::object::HubObject;
+
+use super::world::{pages, say_all};
+use crate::Options;
+use crate::hub::MeasuredHub;
+use crate::report::{Measure, progress};
+use crate::sample::Sample;
+
+const GOAL: f64 = 1.3;
+/// How many policies a page of the lister has: as many as one of those who watch.
+const PAGE: u32 = 500;
+/// On how many clusters each says how it is.
+const CLUSTERS: usize = 3;
+/// How often it is looked whether all is shown.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts and lists in turn.
+pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    let policies = hub.policies;
+    progress(&format!("{} policies", options.objects));
+    hub.set_policies(options.objects).await?;
+    let few = hub.clusters[..hub.clusters.len().min(CLUSTERS)].to_vec();
+    say_all(hub, &few).await?;
+    let (mut ready, mut listed) = (Vec::new(), Vec::new());
+    for _ in 0..options.runs {
+        ready.push(start(hub).await?);
+        listed.push(list(hub).await?);
+    }
+    hub.set_policies(policies).await?;
+    let what = format!("all shown after a start, {} policies, over a lister", options.objects);
+    Ok(vec![Measure::ratio("W4", what, &Sample::seconds(&ready), &Sample::seconds(&listed), GOAL)])
+}
+
+/// How long it takes from the start until the page says of all that they are there.
+async fn start(hub: &MeasuredHub) -> Result<Duration> {
+    let began = Instant::now();
+    let shown = pages(hub, None).await;
+    let all = format!("{} policies", hub.policies);
+    loop {
+        // The least that says it: who is ready is asked for no more than that.
+        let page = shown.get("/?namespace=nobody").await?;
+        if page.body.contains(&all) && !page.body.contains("Still being read") {
+            return Ok(began.elapsed());
+        }
+        ensure!(began.elapsed() < crate::hub::LIMIT, "{}", page.body);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// How long a lister takes that pages through the same and decodes it, with a connection of its own.
+async fn list(hub: &MeasuredHub) -> Result<Duration> {
+    let began = Instant::now();
+    let client = Client::try_from(hub.hub().client_config()).context("making a client")?;
+    let (mut params, mut found) = (ListParams::default().limit(PAGE), 0);
+    loop {
+        let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
+        let request = requests.list_metadata(&params).context("making a list")?;
+        let page: ObjectList<HubObject> = client.request(request).await.context("listing policies")?;
+        found += page.items.len();
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => break,
+        }
+    }
+    ensure!(found == hub.policies, "{found} policies in place of {}", hub.policies);
+    Ok(began.elapsed())
+}

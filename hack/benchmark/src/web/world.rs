@@ -1,0 +1,92 @@
+//! What the pages are of: policies that say how they are on clusters, without a controller that would say it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use kube::core::request::Request as Requests;
+use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_testenv::http::Answer;
+use policy_sync_testenv::wait;
+use policy_sync_testenv::web::Pages;
+use serde_json::{Value, json};
+
+use crate::hub::{LIMIT, MeasuredHub};
+use crate::raw::{self, Ready};
+use crate::scene::AT_ONCE;
+
+/// A namespace of nobody: who shows only that shows nothing.
+pub(super) const NOBODY: &str = "nobody";
+/// A policy of so many is not as it should be on one cluster.
+const FAULTY: usize = 10;
+
+/// `policy-sync web` of the hub, of one namespace or of all.
+pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
+    let mut command = Command::new(hub.binary());
+    command.args(["web", "--kubeconfig"]).arg(hub.hub().kubeconfig());
+    command.args(namespace.into_iter().flat_map(|namespace| ["-n", namespace]));
+    Pages::start(command).await
+}
+
+/// A page, as soon as it says so.
+pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Answer> {
+    wait::until("the page says so", LIMIT, || async {
+        let page = pages.get(path).await?;
+        ensure!(page.body.contains(says), "{} without {says:?}", page.status);
+        Ok(page)
+    })
+    .await
+}
+
+/// How long a page takes.
+pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Answer)> {
+    let began = Instant::now();
+    let page = pages.get(path).await?;
+    let took = began.elapsed();
+    ensure!(page.status == 200, "{path}: {}", page.status);
+    Ok((took, page))
+}
+
+/// What the clusters say of the policy `number`, which the one at the place `refusing` refuses.
+fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Result<Vec<Synced>> {
+    let condition = |name: &str| json!({"type": name, "status": "True", "reason": name, "message": ""});
+    let entries = clusters.iter().enumerate().map(|(place, cluster)| {
+        let refused = refusing == Some(place);
+        let entry = json!({
+            "cluster": cluster, "name": format!("limits-{number:04}"), "namespace": "kuadrant-shop", "applied": !refused,
+            "message": refused.then_some("the cluster has no such kind"),
+            "conditions": if refused { Value::Array(Vec::new()) } else { json!([condition("Accepted"), condition("Enforced")]) },
+        });
+        serde_json::from_value(entry).context("an entry")
+    });
+    entries.collect()
+}
+
+/// The request that has the policy `number` say how it is on `clusters`, of which the one at the place `refusing` refuses it.
+pub(super) fn saying(
+    hub: &MeasuredHub,
+    clusters: &[String],
+    number: usize,
+    refusing: Option<usize>,
+) -> Result<Ready> {
+    let entries = entries(clusters, number, refusing)?;
+    let annotations = json!({
+        POLICIES_SYNCED: serde_json::to_string(&entries).context("writing entries")?,
+        POLICIES_SYNCED_SUMMARY: json!(Summary::new(&entries, |_| true)).to_string(),
+    });
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let name = crate::scene::policy(number);
+    let request = Requests::new(hub.scene.path()).patch(&name, &PatchParams::default(), &patch);
+    Ok(raw::answered_by_metadata(request.context("making a patch")?))
+}
+
+/// Has all policies say how they are on `clusters`.
+pub(super) async fn say_all(hub: &MeasuredHub, clusters: &[String]) -> Result<()> {
+    let all = (0..hub.policies).map(|number| {
+        let refusing = number.is_multiple_of(FAULTY).then_some(number / FAULTY % clusters.len());
+        saying(hub, clusters, number, refusing)
+    });
+    let all = all.collect::<Result<_>>()?;
+    raw::send(&hub.client, all, AT_ONCE).await.map(drop).context("annotating policies")
+}
