@@ -44,7 +44,8 @@ use rendered::Rendered;
 pub struct Pages {
     live: Arc<Live>,
     news: News,
-    rendered: Arc<Rendered>,
+    fleets: Arc<Rendered<FleetQuery>>,
+    gateways: Arc<Rendered<(ObjectKey, Notices)>>,
     settings: Arc<Settings>,
 }
 
@@ -52,7 +53,7 @@ impl Pages {
     /// Pages of what is watched by `live`; `news` tells what changes there, and plans are made as `settings` say.
     #[must_use]
     pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
-        Self { live, news, rendered: Arc::default(), settings: settings.into() }
+        Self { live, news, fleets: Arc::default(), gateways: Arc::default(), settings: settings.into() }
     }
 }
 
@@ -110,8 +111,11 @@ fn html(text: impl Into<axum::body::Body>) -> Response {
 async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Response {
     let query = FleetQuery::read(&query.unwrap_or_default());
     let version = pages.news.version();
-    let text = pages.rendered.page(&query, version, || web::fleet(&pages.fleet(query.clone())).into_string());
-    html(text)
+    html(pages.fleets.page(&query, version, || {
+        let shown = pages.fleet(query.clone());
+        // While it is read more comes than is told.
+        (web::fleet(&shown).into_string(), shown.unlisted.is_empty())
+    }))
 }
 
 async fn policy(
@@ -183,23 +187,26 @@ async fn cluster(
 async fn gateway(
     State(pages): State<Pages>,
     Path((namespace, name)): Path<(String, String)>,
-) -> Result<Page, Refusal> {
+) -> Result<Response, Refusal> {
     if ![&namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
         return Err(pages.missing(NO_PAGE));
     }
     let key = ObjectKey::new(&namespace, &name);
     let scope = Scope { namespace: Some(namespace), gateway: Some(name), ..Scope::default() };
     let (hub, notices) = (pages.hub(), pages.notices());
-    let shown = pages.graph(PATIENCE, move |GraphOf { found, graph }| {
+    let rendered = pages.gateways.clone();
+    let shown = pages.graph(PATIENCE, move |GraphOf { found, graph, number }| {
         found.objects.gateways().contains_key(&key).then(|| {
             let notices = Notices { unread: found.unknown(graph), ..notices };
-            let report = TopologyReport::new(graph, scope, found.faults(graph));
-            let (picture, is_fine) = (Picture::new(&report), report.is_fine());
-            web::gateway(&GatewayPage { hub, notices, key, picture, is_fine })
+            rendered.page(&(key.clone(), notices.clone()), number, || {
+                let report = TopologyReport::new(graph, scope, found.faults(graph));
+                let (picture, is_fine) = (Picture::new(&report), report.is_fine());
+                (web::gateway(&GatewayPage { hub, notices, key, picture, is_fine }).into_string(), true)
+            })
         })
     });
     match shown.await? {
-        Some(page) => Ok(Page(page)),
+        Some(page) => Ok(html(page)),
         None => Err(pages.missing("The hub has no such Gateway, or it may not be read.")),
     }
 }
@@ -245,7 +252,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         })));
     }
     if query.cluster.is_empty() {
-        let shown = pages.graph(PATIENCE, move |GraphOf { found, graph }| {
+        let shown = pages.graph(PATIENCE, move |GraphOf { found, graph, .. }| {
             let report = EffectiveReport::new(graph, &scope, request, found.unknown(graph));
             let answer = Some(Ok(InForceAt::Hub(report)));
             web::effective(&EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer })
@@ -375,7 +382,7 @@ impl Pages {
     /// A policy on the hub itself; `None` where it is no policy.
     async fn on_hub(&self, policy: &PolicyReport) -> Option<OnHub> {
         let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
-        let asked = self.graph(A_MOMENT, move |GraphOf { found, graph }| {
+        let asked = self.graph(A_MOMENT, move |GraphOf { found, graph, .. }| {
             let kind = KindRef { group: &origin.kind().group, kind: &kind };
             let report = show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))?;
             let locator = Locator::of(kind, origin.object());

@@ -24,16 +24,24 @@ fn sign(state: State) -> (&'static str, &'static str) {
 
 /// A word with its sign.
 pub(super) fn word(state: State) -> Markup {
-    let (sign, class) = sign(state);
+    html! { span.state.(sign(state).1) { (said(state)) } }
+}
+
+/// The same without what says how it looks: a page of the matrix has thousands.
+fn said(state: State) -> Markup {
     match state {
-        State::Unknown => html! { span.state.(class) { abbr title="not known" { "?" } } },
-        state => signed(sign, class, state.word()),
+        State::Unknown => html! { abbr title="not known" { "?" } },
+        state => after(sign(state).0, state.word()),
     }
 }
 
 /// These words with a sign before them.
 pub(super) fn signed(sign: &str, class: &str, words: &str) -> Markup {
-    html! { span.state.(class) { span aria-hidden="true" { (sign) } " " (words) } }
+    html! { span.state.(class) { (after(sign, words)) } }
+}
+
+fn after(sign: &str, words: &str) -> Markup {
+    html! { i aria-hidden="true" { (sign) } " " (words) }
 }
 
 /// The conditions of a copy, a line each.
@@ -54,7 +62,7 @@ pub(super) fn cell(cell: Option<&Cell>) -> Markup {
         return html! { td.none { span aria-hidden="true" { "–" } span.unseen { "not for this cluster" } } };
     };
     let title = cell.message.as_deref().map(printable);
-    html! { td title=[title] { (word(cell.state)) } }
+    html! { td.state.(sign(cell.state).1) title=[title] { (said(cell.state)) } }
 }
 
 /// What each word means.

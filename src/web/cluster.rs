@@ -68,8 +68,8 @@ fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
         p {
             @match lacking {
                 0 => "All of it is as it should be.",
-                1 => "1 of it is not as it should be.",
-                more => { (more) " of it are not as they should be." }
+                1 => { "1 of " (of) " is not as it should be." }
+                more => { (more) " of " (of) " are not as they should be." }
             }
         }
         @if next < of { p { a href=(address::with_query(&address, &[("copy", &next.to_string())])) { "More of it" } } }

@@ -9,6 +9,9 @@ use crate::topology::show::Named;
 use crate::topology::show::picture::{Picture, Tile};
 use crate::topology::show::svg::{LEGEND, svg};
 
+/// How many policies are named of one row.
+const POLICIES: usize = 100;
+
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct GatewayPage {
@@ -83,10 +86,11 @@ fn policies(on: &[Named]) -> Markup {
     html! {
         @if !on.is_empty() {
             " – "
-            @for (index, policy) in on.iter().enumerate() {
+            @for (index, policy) in on.iter().take(POLICIES).enumerate() {
                 @if index > 0 { ", " }
                 (named::linked(policy))
             }
+            @if on.len() > POLICIES { " and " (on.len() - POLICIES) " more" }
         }
     }
 }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -100,7 +99,7 @@ impl Attached {
             mirror: mirror.clone(),
             graphs: graphs.clone(),
             wanted,
-            needs: Mutex::default(),
+            needs: Needs::default(),
             changed,
             inbox,
             failing,
@@ -145,7 +144,7 @@ struct Keeper {
     graphs: Arc<Graphs>,
     wanted: watch::Sender<Wanted>,
     /// What the last objects refer to.
-    needs: Mutex<Needs>,
+    needs: Needs,
     /// What has changed, and is not in the graph yet.
     changed: Arc<Inbox>,
     /// Where that is told once it is.
@@ -154,7 +153,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn run(self, mut kinds: TopologyKinds) {
+    async fn run(mut self, mut kinds: TopologyKinds) {
         let mut looked = Instant::now();
         let mut is_stale = true;
         loop {
@@ -193,10 +192,9 @@ impl Keeper {
     }
 
     /// Has the graph be of what is known now; returns whether all of that was listed.
-    async fn build(&self, kinds: &TopologyKinds) -> bool {
+    async fn build(&mut self, kinds: &TopologyKinds) -> bool {
         loop {
-            let needs = *self.needs.lock();
-            let watched: Vec<&ServedKind> = kinds.always.iter().chain(kinds.needed(needs)).collect();
+            let watched: Vec<&ServedKind> = kinds.always.iter().chain(kinds.needed(self.needs)).collect();
             let changed = self.changed.take();
             let found = {
                 let guard = self.mirror.read();
@@ -210,9 +208,9 @@ impl Keeper {
                 self.changed.put_back(changed);
                 return false;
             };
-            let now = found.objects.needs();
-            if now != needs {
-                *self.needs.lock() = now;
+            let needs = found.objects.needs();
+            if needs != self.needs {
+                self.needs = needs;
                 self.changed.put_back(changed);
                 continue;
             }

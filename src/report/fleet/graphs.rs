@@ -17,6 +17,8 @@ pub struct GraphOf<'k> {
     pub found: &'k ClusterObjects,
     /// What is attached to what.
     pub graph: &'k Graph<'k>,
+    /// Another one for each graph.
+    pub number: u64,
 }
 
 type Ask = Box<dyn FnOnce(GraphOf<'_>) + Send>;
@@ -73,10 +75,10 @@ fn keep(messages: &Receiver<Message>) -> Option<()> {
             Message::Ask(ask) => early.push(ask),
         }
     };
-    loop {
+    for number in 0.. {
         let (found, built) = next;
         let facts = found.objects.facts();
-        let of = GraphOf { found: &found, graph: &Graph::build(&facts) };
+        let of = GraphOf { found: &found, graph: &Graph::build(&facts), number };
         early.drain(..).for_each(|ask| answer(ask, of));
         let _ = built.send(());
         next = loop {
@@ -86,6 +88,7 @@ fn keep(messages: &Receiver<Message>) -> Option<()> {
             }
         };
     }
+    None
 }
 
 /// A question that panics is nobody else's matter: its panic is on standard error.

@@ -3,20 +3,25 @@
 use axum::body::Bytes;
 use parking_lot::Mutex;
 
-use crate::web::FleetQuery;
-
 /// How many pages are kept.
 const KEPT: usize = 32;
 
-/// The pages that were made since something changed.
-#[derive(Debug, Default)]
-pub(super) struct Rendered {
-    pages: Mutex<(u64, Vec<(FleetQuery, Bytes)>)>,
+/// The pages that were made since something changed, each with what was asked for.
+#[derive(Debug)]
+pub(super) struct Rendered<Q> {
+    pages: Mutex<(u64, Vec<(Q, Bytes)>)>,
 }
 
-impl Rendered {
-    /// The page of `query` as of `version`: the one that is there, or one that is made now, while others wait for it.
-    pub(super) fn page(&self, query: &FleetQuery, version: u64, make: impl FnOnce() -> String) -> Bytes {
+impl<Q> Default for Rendered<Q> {
+    fn default() -> Self {
+        Self { pages: Mutex::default() }
+    }
+}
+
+impl<Q: Clone + PartialEq> Rendered<Q> {
+    /// The page of `query` as of `version`: the one that is there, or one that is made now, while others wait for it, and which is
+    /// kept where `make` says so.
+    pub(super) fn page(&self, query: &Q, version: u64, make: impl FnOnce() -> (String, bool)) -> Bytes {
         let mut kept = self.pages.lock();
         if kept.0 != version {
             *kept = (version, Vec::new());
@@ -24,11 +29,14 @@ impl Rendered {
         if let Some((_, page)) = kept.1.iter().find(|(of, _)| of == query) {
             return page.clone();
         }
-        let page = Bytes::from(make());
-        if kept.1.len() == KEPT {
-            kept.1.remove(0);
+        let (page, keep) = make();
+        let page = Bytes::from(page);
+        if keep {
+            if kept.1.len() == KEPT {
+                kept.1.remove(0);
+            }
+            kept.1.push((query.clone(), page.clone()));
         }
-        kept.1.push((query.clone(), page.clone()));
         page
     }
 }
@@ -39,19 +47,20 @@ mod tests {
 
     #[test]
     fn a_page_is_made_once_until_something_changes() {
-        let (rendered, query) = (Rendered::default(), FleetQuery::read("namespace=shop"));
+        let rendered = Rendered::default();
         let mut made = 0;
-        let mut page = |query: &FleetQuery, version| {
-            rendered.page(query, version, || {
+        let mut page = |query: usize, version, keep| {
+            rendered.page(&query, version, || {
                 made += 1;
-                made.to_string()
+                (made.to_string(), keep)
             })
         };
-        assert_eq!(page(&query, 1), "1");
-        assert_eq!(page(&query, 1), "1");
-        assert_eq!(page(&FleetQuery::default(), 1), "2");
-        assert_eq!(page(&query, 2), "3");
-        (0..2 * KEPT).for_each(|n| drop(page(&FleetQuery::read(&format!("policy={}", n + 1)), 2)));
+        assert_eq!(page(7, 1, true), "1");
+        assert_eq!(page(7, 1, true), "1");
+        assert_eq!(page(0, 1, false), "2");
+        assert_eq!(page(0, 1, true), "3");
+        assert_eq!(page(7, 2, true), "4");
+        (0..2 * KEPT).for_each(|query| drop(page(query, 2, true)));
         assert!(rendered.pages.lock().1.len() <= KEPT);
     }
 }
