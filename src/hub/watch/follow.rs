@@ -27,7 +27,7 @@ use crate::hub::source::{Extent, Source};
 use crate::tasks::{Ended, Tasks};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
-const PAGE: u32 = 100;
+pub(super) const PAGE: u32 = 100;
 /// How long the server keeps a watch open.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent; the server sends a bookmark every minute.
@@ -45,6 +45,8 @@ pub struct Followed {
     pub(crate) source: Source,
     pub(crate) gvr: GroupVersionResource,
     tasks: Tasks,
+    /// How many objects a page has.
+    page: u32,
     /// Since when each list of it has been older than what was seen.
     stale: Mutex<Option<Instant>>,
 }
@@ -78,7 +80,13 @@ enum WatchEnd {
 impl Followed {
     /// The kind `gvr`, which is `source`; `tasks` end where it shows that the hub was restored.
     pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
-        Self { source, gvr, tasks, stale: Mutex::default() }
+        Self { source, gvr, tasks, page: PAGE, stale: Mutex::default() }
+    }
+
+    /// Has pages of so many objects.
+    pub(super) fn in_pages_of(mut self, objects: u32) -> Self {
+        self.page = objects;
+        self
     }
 
     /// Follows the kind for ever, with a backoff between failures.
@@ -135,7 +143,7 @@ impl Followed {
     }
 
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
-        let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), PAGE);
+        let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), self.page);
         feed.begin_resync(&self.source);
         let mut page = self.page(client, &pages).await?;
         let (shown, seen) = (version_of(&page), feed.version(&self.source));

@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::definitions::Definitions;
 use super::feed::Feed;
-use super::follow::Followed;
+use super::follow::{Followed, PAGE};
 use crate::api::names::GroupVersionResource;
 use crate::hub::source::{Line, Registered, Source, Wanted};
 use crate::tasks::Tasks;
@@ -30,6 +30,7 @@ pub struct Supervisor {
     watched: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
     follows: Vec<(&'static Line, Follow)>,
+    page: u32,
 }
 
 impl fmt::Debug for Supervisor {
@@ -43,7 +44,17 @@ impl Supervisor {
     #[must_use]
     pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
-        Self { client, feed, definitions, defined: false, tasks, watched, running, follows: Vec::new() }
+        Self {
+            client,
+            feed,
+            definitions,
+            defined: false,
+            tasks,
+            watched,
+            running,
+            follows: Vec::new(),
+            page: PAGE,
+        }
     }
 
     /// Has the sources of `kind` followed so, instead of being listed and watched at once and for ever.
@@ -51,6 +62,13 @@ impl Supervisor {
     pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
         self.follows.push((kind.line(), follow));
         self.defined = true;
+        self
+    }
+
+    /// Has lists by pages of so many objects: where somebody waits for them, and a page may take more memory.
+    #[must_use]
+    pub fn in_pages_of(mut self, objects: u32) -> Self {
+        self.page = objects;
         self
     }
 
@@ -117,7 +135,8 @@ impl Supervisor {
 
     fn start(&mut self, source: Source, gvr: GroupVersionResource) {
         info!(kind = %gvr, "started watching");
-        let followed = Followed::new(source.clone(), gvr.clone(), self.watched.clone());
+        let followed =
+            Followed::new(source.clone(), gvr.clone(), self.watched.clone()).in_pages_of(self.page);
         let (client, feed) = (self.client.clone(), self.feed.clone());
         let follow = self.follows.iter().find(|(line, _)| source.is_of(line)).map(|(_, follow)| *follow);
         let task = match follow {

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::graphs::{GraphOf, Graphs};
-use super::live::{Inbox, LOOK_EVERY, Place, failing};
+use super::live::{Inbox, LOOK_EVERY, PAGE, Place, failing};
 use crate::announce::announce;
 use crate::api::names::ControllerName;
 use crate::api::text::with_causes;
@@ -90,7 +90,7 @@ impl Attached {
         });
         let (wanted, sources) = watch::channel(Wanted::default());
         let (failing, failure) = watch::channel(None);
-        let supervisor = Supervisor::new(client, feed, tasks.clone());
+        let supervisor = Supervisor::new(client, feed, tasks.clone()).in_pages_of(PAGE);
         let watching = tasks.clone().watch("watches", async move { supervisor.run(&[], sources).await });
         let keeper = Keeper {
             hub,

@@ -34,6 +34,9 @@ use crate::telemetry::metrics::Metrics;
 /// How often it is looked what the classes list: they change seldom, and may not be watched with the rights of many.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// How many objects are listed at a time: somebody waits for them.
+pub(super) const PAGE: u32 = 500;
+
 /// What is watched: what the classes of the controller list, as far as that may be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
@@ -204,7 +207,7 @@ impl Live {
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
         let (wanted, sources) = watch::channel(wanted(&first, &scope));
         let (sender, roster) = watch::channel(first);
-        let supervisor = Supervisor::new(client.clone(), feed, tasks.clone());
+        let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).in_pages_of(PAGE);
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
         }));

@@ -52,7 +52,9 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
 
     let shown = pages(hub, Some(NAMESPACE)).await;
     let [many, few] = [scene::NAME, FEW.0].map(|name| format!("/gateways/{NAMESPACE}/{name}"));
-    until(&shown, &many, "<svg").await?;
+    // All has been read then.
+    until(&shown, "/effective", &many).await?;
+    tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;
     let (mut of_many, mut of_few, mut picture) = (Vec::new(), Vec::new(), 0);
     for _ in 0..TIMES {

@@ -43,6 +43,8 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     };
     let shown = pages(hub, None).await;
     until(&shown, "/", &format!("{} policies on {} clusters", hub.policies, hub.clusters.len())).await?;
+    // What listing took is given back.
+    tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;
 
     let (mut took, mut listed, mut bytes) = (Vec::new(), Vec::new(), 0);
