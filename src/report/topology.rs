@@ -45,7 +45,7 @@ pub fn unserved(unserved: &BTreeSet<Kind>, graph: &Graph<'_>) -> Vec<String> {
 }
 
 /// What definitions of kinds are called.
-const DEFINITION: &str = "CustomResourceDefinition";
+pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 
 /// How objects are shown of which nothing is known.
 pub const BY_NAME: &str = "those that are referred to stand by their names";

@@ -220,47 +220,34 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         names.sort();
         names
     };
-    let (hub, mut notices) = (pages.hub(), pages.notices());
-    let scope = query.scope();
-    let request = match query.request() {
+    let (hub, notices) = (pages.hub(), pages.notices());
+    let mut shown = EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer: None };
+    let scope = shown.query.scope();
+    let request = match shown.query.request() {
         Ok(request) => request,
         Err(fault) => {
-            let answer = Some(Err(fault));
-            return Ok(Page(web::effective(&EffectivePage {
-                hub,
-                notices,
-                query,
-                clusters,
-                gateways: Vec::new(),
-                answer,
-            })));
+            shown.answer = Some(Err(fault));
+            return Ok(Page(web::effective(&shown)));
         }
     };
-    if !query.asks() {
+    if !shown.query.asks() {
         let gateways = pages.graph(A_MOMENT, |GraphOf { found, .. }| {
             found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>()
         });
         // Those of a hub that is not read yet come with what changes.
-        let gateways = gateways.await.unwrap_or_default();
-        return Ok(Page(web::effective(&EffectivePage {
-            hub,
-            notices,
-            query,
-            clusters,
-            gateways,
-            answer: None,
-        })));
+        shown.gateways = gateways.await.unwrap_or_default();
+        return Ok(Page(web::effective(&shown)));
     }
-    if query.cluster.is_empty() {
-        let shown = pages.graph(PATIENCE, move |GraphOf { found, graph, .. }| {
+    if shown.query.cluster.is_empty() {
+        let page = pages.graph(PATIENCE, move |GraphOf { found, graph, .. }| {
             let report = EffectiveReport::new(graph, &scope, request, found.unknown(graph));
-            let answer = Some(Ok(InForceAt::Hub(report)));
-            web::effective(&EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer })
+            shown.answer = Some(Ok(InForceAt::Hub(report)));
+            web::effective(&shown)
         });
-        return shown.await.map(Page);
+        return page.await.map(Page);
     }
-    notices.notes.push(READ.to_owned());
-    let cluster = match &*query.cluster {
+    shown.notices.notes.push(READ.to_owned());
+    let cluster = match &*shown.query.cluster {
         "*" => None,
         name => match ClusterName::parse(name) {
             Some(cluster) => Some(cluster),
@@ -271,14 +258,16 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     let across = report::across(pages.live.hub(), pages.live.controller(), asked).await;
     let across = across.map_err(|error| match &error {
         ReadError::Hub(error) => pages.failed(error),
-        error => (StatusCode::BAD_GATEWAY, Page(web::error(&hub, "No hub of ours", &with_causes(error)))),
+        error => {
+            (StatusCode::BAD_GATEWAY, Page(web::error(&shown.hub, "No hub of ours", &with_causes(error))))
+        }
     })?;
     // A large hub takes a while.
     let making = tokio::task::spawn_blocking(move || {
         let Across { objects, fleet, unknown, .. } = across;
         let report = ClustersReport::new(&objects, &fleet, &scope, request, unknown);
-        let answer = Some(Ok(InForceAt::Clusters(report)));
-        web::effective(&EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer })
+        shown.answer = Some(Ok(InForceAt::Clusters(report)));
+        web::effective(&shown)
     });
     making.await.map(Page).map_err(|_| pages.unmade())
 }

@@ -4,17 +4,7 @@ use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
-use crate::site::{Site, command, tenant};
-
-/// A route for one path of a host.
-fn route(namespace: &str, name: &str, parent: &str) -> Value {
-    json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
-            "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{name}")}}]}]},
-    })
-}
+use crate::site::{Site, command, route, tenant};
 
 #[tokio::test]
 async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {

@@ -108,6 +108,16 @@ pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     Tenant::new(hub().await, Path::new(BINARY), name, &[]).await.unwrap()
 }
 
+/// A route for one path of a host.
+pub(crate) fn route(namespace: &str, name: &str, parent: &str) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
+            "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{name}")}}]}]},
+    })
+}
+
 /// What a cluster says of a policy.
 pub(crate) fn entry(cluster: &str, applied: bool, conditions: &[(&str, &str, &str)]) -> Synced {
     let conditions: Vec<Value> = conditions

@@ -7,10 +7,10 @@ use policy_sync::api::annotations::Synced;
 use policy_sync_testenv::browser::{Browser, Key};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
 use policy_sync_testenv::{ControlPlane, Tenant};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
+use crate::site::{BINARY, Site, annotated, annotations, entry, route, start_hub};
 
 const CLUSTERS: [&str; 8] = ["ap-1", "ap-2", "eu-1", "eu-2", "eu-3", "us-1", "us-2", "us-3"];
 const POLICIES: usize = 40;
@@ -43,15 +43,6 @@ fn entries(number: usize) -> Vec<Synced> {
     each.into()
 }
 
-fn route(name: &str, parent: &str) -> Value {
-    json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"parentRefs": [{"name": parent}], "hostnames": ["shop.example.com"],
-            "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": format!("/{name}")}}]}]},
-    })
-}
-
 /// The hub of these tests, whose policies nobody changes.
 async fn tenant() -> &'static Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
@@ -67,9 +58,9 @@ async fn tenant() -> &'static Tenant<'static> {
             annotated(tenant.client(), &policy, annotations(&entries(number))).await;
         }
         for name in ["cart", "orders"] {
-            tenant.apply(&route(name, "web")).await?;
+            tenant.apply(&route(NAMESPACE, name, "web")).await?;
         }
-        tenant.apply(&route("astray", "nowhere")).await?;
+        tenant.apply(&route(NAMESPACE, "astray", "nowhere")).await?;
         anyhow::Ok(tenant)
     };
     TENANT.get_or_try_init(write).await.unwrap()

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 
-use super::change::{Changed, Failure};
+use super::change::{Changed, Failure, FailureKind};
 use super::failing::Failing;
 use super::table::{AnyTable, Table};
 use crate::api::json::Hash;
@@ -109,6 +109,12 @@ impl Tables {
     #[must_use]
     pub fn failure(&self, source: &Source) -> Option<&Failing> {
         self.failing.get(source)
+    }
+
+    /// Why the hub refuses to have `source` listed or watched, `None` where it does not.
+    #[must_use]
+    pub fn refusal(&self, source: &Source) -> Option<&Failing> {
+        self.failure(source).filter(|failing| failing.kind == FailureKind::Refused)
     }
 
     pub(super) fn entry(&mut self, source: &Source) -> &mut dyn AnyTable {

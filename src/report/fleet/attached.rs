@@ -27,7 +27,7 @@ use crate::hub::watch::{Feed, Supervisor};
 use crate::hub::{
     Changed, Changes, FailureKind, HubClient, HubError, Mirror, Scope, Source, Table, Tables, Wanted,
 };
-use crate::report::topology::TopologyKinds;
+use crate::report::topology::{DEFINITION, TopologyKinds};
 use crate::report::{ClusterObjects, ServedKind};
 use crate::tasks::Tasks;
 use crate::topology::Needs;
@@ -225,7 +225,7 @@ impl Keeper {
         let mut wanted = Wanted::default();
         for kind in kinds {
             let source = source(kind);
-            if kind.is_namespaced && self.scope != Scope::All && is_refused(tables, &source) {
+            if kind.is_namespaced && self.scope != Scope::All && tables.refusal(&source).is_some() {
                 wanted.insert(source.clone().within(self.scope.clone()), kind.gvr.clone());
             }
             wanted.insert(source, kind.gvr.clone());
@@ -236,18 +236,16 @@ impl Keeper {
     fn objects(&self, tables: &Tables, kinds: &[&ServedKind], of: &TopologyKinds) -> ClusterObjects {
         let mut found = of.objects();
         let mut refused: Vec<(&str, String)> = Vec::new();
-        refused.extend(of.refused.as_ref().map(|error| ("CustomResourceDefinition", error.to_string())));
+        refused.extend(of.refused.as_ref().map(|error| (DEFINITION, error.to_string())));
         for kind in kinds {
             let (of, mut source) = (KindRef { group: &kind.gvr.kind.group, kind: &kind.kind }, source(kind));
-            if let Some(failing) =
-                tables.failure(&source).filter(|failing| failing.kind == FailureKind::Refused)
-            {
+            if let Some(failing) = tables.refusal(&source) {
                 refused.push((&kind.kind, failing.text.clone()));
                 source = source.within(self.scope.clone());
             } else if tables.synced(&source).is_some() {
                 found.objects.lists(of);
             }
-            if is_refused(tables, &source) {
+            if tables.refusal(&source).is_some() {
                 continue;
             }
             let table = tables.table::<WatchedRow>(&source);
@@ -270,8 +268,4 @@ impl Keeper {
 fn source(kind: &ServedKind) -> Source {
     let of = KindRef { group: &kind.gvr.kind.group, kind: &kind.kind };
     watched::source(of, kind.gvr.kind.clone())
-}
-
-fn is_refused(tables: &Tables, source: &Source) -> bool {
-    tables.failure(source).is_some_and(|failing| failing.kind == FailureKind::Refused)
 }

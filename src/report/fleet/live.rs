@@ -361,8 +361,7 @@ impl Look<'_> {
     #[must_use]
     pub fn clusters(&self) -> Option<impl Iterator<Item = (&Arc<str>, &ClusterRow)>> {
         let (tables, source) = (self.guard.tables(), CLUSTERS.all());
-        let is_refused = tables.failure(&source).is_some_and(|failing| failing.kind == FailureKind::Refused);
-        (tables.synced(&source).is_some() && !is_refused)
+        (tables.synced(&source).is_some() && tables.refusal(&source).is_none())
             .then(|| tables.rows(&CLUSTERS).map(|(key, row)| (&key.name, row)))
     }
 
