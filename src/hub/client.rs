@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::connection::{asking, url};
 use super::error::{HubError, innermost};
-use super::pages::{Page, Pages};
+use super::pages::Pages;
 use super::request_timeout::RequestTimeout;
 use super::source::{Extent, Source};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
@@ -165,9 +165,8 @@ impl HubClient {
         what: &str,
     ) -> Result<Vec<String>, HubError> {
         let pages = Pages::new(gvr, namespace, ListParams::default().limit(PAGE), Extent::Metadata);
-        let page =
-            async { self.client.request::<Page>(pages.request().map_err(kube::Error::BuildRequest)?).await };
-        let page = page.await.map_err(|error| self.failure(what, &error))?;
+        let page = async { self.client.request(pages.request().map_err(kube::Error::BuildRequest)?).await };
+        let page: ObjectList<HubObject> = page.await.map_err(|error| self.failure(what, &error))?;
         Ok(page.items.into_iter().map(|object| object.metadata.name).collect())
     }
 

@@ -2,14 +2,10 @@
 
 use http::Request;
 use kube::api::ListParams;
-use kube::core::{ObjectList, request};
+use kube::core::request;
 
 use super::source::{Extent, Source};
 use crate::api::names::{ControllerName, GroupVersionResource};
-use crate::api::object::HubObject;
-
-/// A page of a list.
-pub(super) type Page = ObjectList<HubObject>;
 
 /// The requests for the pages of a list: each follows from the page before.
 #[derive(Debug)]

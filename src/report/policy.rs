@@ -113,7 +113,8 @@ pub struct PolicyReport {
     /// How its spec differs from cluster to cluster.
     pub overrides: Reading<Overrides>,
     detail_text: Option<String>,
-    raw_clusters: Value,
+    /// The list as it is written, where it can be read.
+    clusters_text: Option<String>,
 }
 
 impl PolicyReport {
@@ -151,10 +152,7 @@ impl PolicyReport {
                 clusters.len()
             ));
         }
-        let raw_clusters = match &clusters {
-            Reading::Value(_) => text(POLICIES_SYNCED).and_then(|text| serde_json::from_str(&text).ok()),
-            Reading::Missing | Reading::Unreadable => None,
-        };
+        let clusters_text = clusters.value().and_then(|_| text(POLICIES_SYNCED));
         Self {
             origin: Origin::new(GroupResource::new("", ""), key),
             kind: String::new(),
@@ -168,7 +166,7 @@ impl PolicyReport {
             faults,
             overrides: overrides(row.annotations.get(CLUSTER_OVERRIDES)),
             detail_text,
-            raw_clusters: raw_clusters.unwrap_or_default(),
+            clusters_text,
         }
     }
 
@@ -225,6 +223,8 @@ impl PolicyReport {
     /// The report for programs. Clusters are as the annotation has them: what it leaves out is not made up.
     #[must_use]
     pub fn json(&self) -> Value {
+        let clusters =
+            self.clusters_text.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
         json!({
             "namespace": self.origin.object().namespace,
             "kind": self.kind,
@@ -235,7 +235,7 @@ impl PolicyReport {
             "summary": self.summary.value(),
             "detail": self.detail_text,
             "message": self.message,
-            "clusters": self.raw_clusters,
+            "clusters": clusters,
             "missing": self.missing(),
             "faults": self.faults,
         })

@@ -1,7 +1,7 @@
 //! Follows one kind: lists it page by page, then watches it from there.
 //!
 //! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
-//! resource version, and a page must be pruned before the next one is read.
+//! resource version, and a page must be pruned while the next one is made.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
@@ -22,9 +23,13 @@ use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, WithText};
 use crate::api::text::with_causes;
 use crate::hub::mirror::{Change, Failure, FailureKind};
-use crate::hub::pages::{Page, Pages};
+use crate::hub::pages::Pages;
 use crate::hub::source::{Extent, Source};
 use crate::tasks::{Ended, Tasks};
+
+/// A page of a list: its objects are text until it is their turn, so that the next page can be asked for as soon as it is known
+/// where that begins.
+type Page = ObjectList<Box<RawValue>>;
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
 pub(super) const PAGE: u32 = 100;
@@ -151,37 +156,39 @@ impl Followed {
             return Err(FollowError::Stale { shown, seen });
         }
         loop {
-            let prune = |page: &Page| page.items.iter().for_each(|object| feed.applied(&self.source, object));
             if !pages.turn(page.metadata.continue_.take()) {
-                prune(&page);
+                self.take(feed, &page)?;
                 feed.end_resync(&self.source, version_of(&page));
                 let version = page.metadata.resource_version.unwrap_or_default();
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
-            // The hub makes the next page meanwhile: its request is sent first. None of it is read before this one is
-            // pruned.
-            let prune = async {
+            // The hub makes the next page meanwhile: its request is sent first.
+            let take = async {
                 tokio::task::yield_now().await;
-                prune(&page);
+                self.take(feed, &page)
             };
-            let (next, ()) = futures::join!(self.page(client, &pages), prune);
+            let (next, taken) = futures::join!(self.page(client, &pages), take);
+            taken?;
             page = next?;
         }
     }
 
     async fn page(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
-        match self.source.extent() {
-            Extent::Text => self.page_of::<WithText>(client, pages).await,
-            Extent::Metadata | Extent::Whole => self.page_of::<HubObject>(client, pages).await,
-        }
+        let request = pages.request().map_err(FollowError::Build)?;
+        answered(client.request(request)).await.map_err(FollowError::Request)
     }
 
-    async fn page_of<O: Wire>(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
-        let request = pages.request().map_err(FollowError::Build)?;
-        let page = answered(client.request::<ObjectList<O>>(request)).await.map_err(FollowError::Request)?;
-        let items = page.items.into_iter().map(|object| typed(object.into(), &page.types)).collect();
-        Ok(Page { types: page.types, metadata: page.metadata, items })
+    /// Takes the objects of `page` in. Each is decoded once it is its turn: a page takes the room of its text and of one object.
+    fn take(&self, feed: &Feed, page: &Page) -> Result<(), FollowError> {
+        let decode = match self.source.extent() {
+            Extent::Text => decoded::<WithText>,
+            Extent::Metadata | Extent::Whole => decoded::<HubObject>,
+        };
+        for item in &page.items {
+            feed.applied(&self.source, &typed(decode(item)?, &page.types));
+        }
+        Ok(())
     }
 
     async fn watch(
@@ -254,6 +261,13 @@ impl Followed {
 trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
+
+/// An object of a page.
+fn decoded<O: Wire>(item: &RawValue) -> Result<HubObject, FollowError> {
+    let object: O = serde_json::from_str(item.get())
+        .map_err(|fault| FollowError::Request(kube::Error::SerdeError(fault)))?;
+    Ok(object.into())
+}
 
 /// `object` with its kind: an item of a list may leave that to the list, which is of the type `types`.
 fn typed(mut object: HubObject, types: &TypeMeta) -> HubObject {
