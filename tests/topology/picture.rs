@@ -124,6 +124,35 @@ fn what_is_at_fault_comes_first_and_the_rest_is_counted() {
 }
 
 #[test]
+fn of_many_routes_those_are_shown_that_are_asked_for() {
+    let mut world = vec![json!({"Gateway": "web", "listeners": [{}]})];
+    world.extend((0..200).map(|number| {
+        json!({"HTTPRoute": format!("r-{number:03}"), "parents": ["web"], "hostnames": [format!("h{number}.example.com")],
+            "rules": [{"backends": [format!("api-{number:03}:80")]}]})
+    }));
+    let objects = objects(&world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
+    let shown = |text: &str| {
+        let picture = Picture::with_routes(&report, text);
+        let column = |of: Column| {
+            let tiles = picture.columns.iter().find(|(column, _)| *column == of).map(|(_, tiles)| tiles);
+            let titles = tiles.into_iter().flatten().map(|tile| tile.rows[0].text.clone());
+            titles.collect::<Vec<String>>()
+        };
+        (column(Column::Routes), column(Column::Backends))
+    };
+    assert_eq!(shown("shop/r-19").0.len(), 10);
+    // Past the first hundred, by its host; what it leads to comes along, and the rest is counted.
+    let (routes, backends) = shown("h150.example");
+    assert_eq!(routes, ["HTTPRoute shop/r-150"]);
+    assert_eq!(backends, ["Service shop/api-150 (not known)", "199 more backends"]);
+    assert_eq!(shown("nothing").0, Vec::<String>::new());
+    assert_eq!(shown("").0.len(), 101);
+}
+
+#[test]
 fn what_is_not_given_and_what_is_refused_stand_as_they_are() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}, {"name": "same"}, {"name": "other", "port": 81}]}),

@@ -116,7 +116,13 @@ impl Picture {
     /// The picture of what `report` shows.
     #[must_use]
     pub fn new(report: &TopologyReport<'_, '_>) -> Self {
-        Drawing::new(report).picture()
+        Self::with_routes(report, "")
+    }
+
+    /// The same, with those routes alone that have `text` in their namespace and name (`shop/cart`) or in one of their hosts.
+    #[must_use]
+    pub fn with_routes(report: &TopologyReport<'_, '_>, text: &str) -> Self {
+        Drawing::new(report, text).picture()
     }
 }
 
@@ -132,6 +138,8 @@ struct Draft {
 struct Drawing<'r, 'g, 'f> {
     report: &'r TopologyReport<'g, 'f>,
     graph: &'g Graph<'f>,
+    /// What routes have in their names or hosts.
+    routes: &'r str,
     /// Why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
     /// What else is at fault with objects, by their locators.
@@ -141,7 +149,7 @@ struct Drawing<'r, 'g, 'f> {
 }
 
 impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
-    fn new(report: &'r TopologyReport<'g, 'f>) -> Self {
+    fn new(report: &'r TopologyReport<'g, 'f>, routes: &'r str) -> Self {
         let graph = report.graph();
         let mut unattached: HashMap<Locator<'f>, Vec<String>> = HashMap::new();
         for item in report.unattached().filter(|item| item.reason.is_fault()) {
@@ -153,7 +161,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             faults.entry(&fault.object).or_default().push(fault.message.clone());
         }
         let (columns, rest) = (BTreeMap::new(), BTreeMap::new());
-        let mut drawing = Self { report, graph, unattached, faults, columns, rest };
+        let mut drawing = Self { report, graph, routes, unattached, faults, columns, rest };
         drawing.choose();
         drawing
     }
@@ -183,6 +191,9 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             nodes.entry(Column::of(self.graph, node)).or_default().push(node);
         }
         for (column, mut all) in nodes {
+            if column == Column::Routes {
+                all.retain(|node| self.is_asked(*node));
+            }
             if column == Column::Backends {
                 let led = self.led_to();
                 let count = all.len();
@@ -196,6 +207,17 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             let drafts = all.into_iter().map(|node| self.draft(node)).collect();
             self.columns.insert(column, drafts);
         }
+    }
+
+    /// Whether a route is one of those that are asked for.
+    fn is_asked(&self, route: NodeId) -> bool {
+        let Locator { namespace, name, .. } = self.graph.locator(route);
+        let hosts = match &self.graph.object(route).row {
+            ObjectRow::Route(_, route) => &*route.hostnames,
+            _ => &[],
+        };
+        format!("{namespace}/{name}").contains(self.routes)
+            || hosts.iter().any(|host| host.to_string().contains(self.routes))
     }
 
     /// The objects that routes of the picture lead to.
