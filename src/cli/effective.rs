@@ -134,7 +134,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         return clusters::run(hub, arguments, &scope, request).await;
     }
     let world = arguments.world.read(hub).await?;
-    let facts = world.facts();
+    let facts = world.objects.facts();
     let graph = Graph::build(&facts);
     let unknown = world.unknown(&graph);
     say_each(&unknown);

@@ -73,9 +73,15 @@ pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Vec<Resul
     Ok(manifests)
 }
 
+impl fmt::Display for NoObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.fault)
+    }
+}
+
 impl NoObject {
     fn into_error(self) -> anyhow::Error {
-        anyhow!("{}: {}", self.place, self.fault)
+        anyhow!("{self}")
     }
 }
 

@@ -16,6 +16,7 @@ mod inventory;
 mod kinds;
 mod works;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -28,10 +29,14 @@ use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests, progress};
 use crate::api::names::ControllerName;
-use crate::api::secret;
+use crate::api::{secret, work};
 use crate::clock::Clock;
+use crate::hub::Source;
+use crate::report::ClusterObjects;
+use crate::report::fleet::Given;
 use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, Diagnostic, Severity};
+use crate::sync::kinds::{CLUSTERS, GATEWAYS};
 use fill::Filled;
 use inventory::Inventory;
 
@@ -112,6 +117,29 @@ pub(super) fn mirror(
 ) -> (OfflineMirror, Vec<Diagnostic>) {
     let Filled { mirror, diagnostics, .. } = fill::fill(&Inventory::new(manifests, namespace), controller);
     (mirror, diagnostics)
+}
+
+/// What `manifests` have, as the pages show it; what names no namespace is in `namespace`. What is attached to what is `attached`.
+pub(super) fn given(
+    manifests: Vec<Manifest>,
+    namespace: &str,
+    controller: &ControllerName,
+    attached: ClusterObjects,
+) -> Given {
+    let inventory = Inventory::new(manifests, namespace);
+    let Filled { mirror, policies, diagnostics, .. } = fill::fill(&inventory, controller);
+    let listed = |source: &Source| inventory.listed(source).map(|(_, given)| given.object.clone()).collect();
+    let works = inventory.of_kind(work::GROUP, "ManifestWork").into_iter().flat_map(BTreeMap::values);
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    Given {
+        mirror,
+        attached,
+        policies,
+        gateways: listed(&GATEWAYS.all()),
+        clusters: listed(&CLUSTERS.all()),
+        works: works.map(|given| given.object.clone()).collect(),
+        faults: errors.map(ToString::to_string).collect(),
+    }
 }
 
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {

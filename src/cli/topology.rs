@@ -10,12 +10,12 @@ use super::hub::HubArguments;
 use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::text::printable;
-use super::{Answer, progress};
-use crate::report::ClusterQuery;
+use super::{Answer, manifests, progress};
+use crate::report::{ClusterObjects, ClusterQuery, cluster_objects};
 use crate::topology::Graph;
 use crate::topology::show::picture::Picture;
 use crate::topology::show::{self, Scope, TopologyReport};
-pub(super) use world::World;
+pub(super) use world::objects_of;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -48,19 +48,22 @@ pub struct WorldArguments {
 
 impl WorldArguments {
     /// Reads what files have, or the cluster.
-    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<World> {
+    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<ClusterObjects> {
         self.check()?;
         let controller = self.settings.controller()?;
         let prefix = self.settings.settings()?.downstream_namespace_prefix;
         if !self.filenames.is_empty() {
             let namespace = self.namespace.as_deref().unwrap_or("default");
-            return World::of_files(&self.filenames, namespace, controller, prefix);
+            return objects_of(manifests::read_each(&self.filenames)?, namespace, controller, prefix);
         }
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
         let namespace = self.namespace.as_deref();
         let hint = if namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
-        World::of_cluster(&client, ClusterQuery { controller: &controller, namespace, hint }, prefix).await
+        let query = ClusterQuery { controller: &controller, namespace, hint };
+        let mut found = cluster_objects(&client, query).await?;
+        found.objects.downstream_prefix = prefix;
+        Ok(found)
     }
 
     /// Whether names can be names.
@@ -105,7 +108,7 @@ enum Format {
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let world = arguments.world.read(hub).await?;
     let scope = arguments.world.scope();
-    let facts = world.facts();
+    let facts = world.objects.facts();
     let graph = Graph::build(&facts);
     say_each(world.unknown(&graph));
     let report = TopologyReport::new(&graph, scope, world.faults(&graph));

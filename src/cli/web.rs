@@ -1,6 +1,7 @@
 //! `policy-sync web`: the fleet in a browser of this machine, with the rights of who runs it.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -8,14 +9,17 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::HubArguments;
+use super::manifests::{self, Manifest};
 use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
-use super::{Answer, progress};
+use super::{Answer, plan, progress, topology};
+use crate::api::names::ControllerName;
 use crate::hub::watching;
 use crate::report::fleet::Live;
 use crate::server;
 use crate::server::web::{Guard, Key, News, Pages};
+use crate::sync::Settings;
 use crate::telemetry::metrics::Metrics;
 
 pub(super) const EXAMPLES: &str = "\
@@ -24,7 +28,10 @@ Examples:
   policy-sync web
 
   # Only what is in one namespace, where no more may be read
-  policy-sync web -n shop";
+  policy-sync web -n shop
+
+  # Not a hub, but what a folder of manifests has
+  policy-sync web -f shop/";
 
 /// Arguments of `policy-sync web`.
 #[derive(Debug, Args)]
@@ -32,7 +39,12 @@ pub struct Arguments {
     /// The port of 127.0.0.1 that it listens on; 0 is any that is free.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Show, and read, only what is in this namespace.
+    /// Show not what the hub has, but what a file, a directory (its *.yaml, *.yml and *.json files), or - for standard input
+    /// has. It is read once. Repeatable.
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
+    filenames: Vec<PathBuf>,
+    /// Show, and read, only what is in this namespace. Objects of files that name no namespace are in this one, otherwise in
+    /// `default`.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// All namespaces, as without --namespace.
@@ -63,10 +75,15 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> 
         .with_context(|| format!("cannot listen on {address}, choose another --port"))?;
     let port = listener.local_addr().context("cannot find the port out")?.port();
     let waiting = progress::begin();
-    let config = hub.config().await?;
-    let client = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
-    let namespace = arguments.namespace.as_deref();
-    let live = Arc::new(Live::start(hub.client(config)?, client, controller, namespace).await?);
+    let live = if arguments.filenames.is_empty() {
+        let config = hub.config().await?;
+        let client = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+        let namespace = arguments.namespace.as_deref();
+        Live::start(hub.client(config)?, client, controller, namespace).await?
+    } else {
+        of_files(arguments, &controller, &settings).await?
+    };
+    let live = Arc::new(live);
     drop(waiting);
     let (news, guard) = (News::default(), Guard::new(Key::new()?, port));
     print(&format!("{}\n", guard.address()))?;
@@ -78,6 +95,25 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> 
         followed = news.follow(&live) => followed.map_err(|error| anyhow!(error)),
         () = say_unread(&live, &news) => Ok(()),
     }
+}
+
+/// What files have.
+async fn of_files(
+    arguments: &Arguments,
+    controller: &ControllerName,
+    settings: &Settings,
+) -> anyhow::Result<Live> {
+    let namespace = arguments.namespace.as_deref();
+    let of_none = namespace.unwrap_or("default");
+    let read = manifests::read_each(&arguments.filenames)?;
+    let no_objects: Vec<String> =
+        read.iter().filter_map(|read| read.as_ref().err()).map(ToString::to_string).collect();
+    let objects: Vec<Manifest> = read.iter().filter_map(|read| read.as_ref().ok()).cloned().collect();
+    let prefix = settings.downstream_namespace_prefix.clone();
+    let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;
+    let mut given = plan::given(objects, of_none, controller, attached);
+    given.faults.splice(..0, no_objects);
+    Ok(Live::of_files(given, namespace).await?)
 }
 
 /// Says what may not be read, once it is known; then it waits for ever.

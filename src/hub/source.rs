@@ -101,6 +101,17 @@ impl Scope {
             (Some(namespace), Some(name)) => Self::Object(ObjectKey::new(namespace, name)),
         }
     }
+
+    /// Whether the object `key` is one of them.
+    #[must_use]
+    pub fn has(&self, key: &ObjectKey) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(namespace) => key.namespace == *namespace,
+            Self::Named(name) => key.name == *name,
+            Self::Object(object) => key == object,
+        }
+    }
 }
 
 /// The sources to watch, each with its resource in the version in which it is read.

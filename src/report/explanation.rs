@@ -1,5 +1,7 @@
 //! Why a Gateway or a policy is on a cluster, or is not. Clusters of which the same is to be said stand together.
 
+mod sentences;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -12,12 +14,14 @@ use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
-use crate::sync::dry_run::{self, ReadError};
+use crate::sync::dry_run::{self, ReadError, WorksOf};
 use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::{OfflineMirror, Settings};
 use crate::topology::Graph;
 use crate::topology::locator::KindRef;
 use crate::topology::show::PolicyReport;
+
+pub use sentences::Sentence;
 
 /// What there is to say of an object.
 #[derive(Clone, Debug)]
@@ -70,9 +74,29 @@ pub async fn explain(
     key: ObjectKey,
     cluster: Option<&ClusterName>,
 ) -> Result<ObjectExplanation, ExplainError> {
+    let (explanation, object) = explain_on_clusters(hub, controller, settings, kind, key, cluster).await?;
+    let is_gateway = explanation.origin.as_gateway().is_some();
+    let on_hub = if is_gateway { None } else { on_hub(hub, controller, kind, &object).await };
+    Ok(ObjectExplanation { on_hub, ..explanation })
+}
+
+/// The same without what is said of a policy on the hub's own graph, and the object.
+///
+/// # Errors
+///
+/// Those of [`explain`].
+pub async fn explain_on_clusters(
+    hub: &HubClient,
+    controller: &ControllerName,
+    settings: &Settings,
+    kind: &ServedKind,
+    key: ObjectKey,
+    cluster: Option<&ClusterName>,
+) -> Result<(ObjectExplanation, HubObject), ExplainError> {
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
-    let found = dry_run::read(hub, controller).await?;
+    let works = cluster.map_or(WorksOf::All, |cluster| WorksOf::Cluster(cluster.clone()));
+    let found = dry_run::read_with(hub, controller, &works).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
     // One of a kind that is not synced is explained by what it is.
     let (source, is_known) = {
@@ -93,10 +117,7 @@ pub async fn explain(
     if let Some(cluster) = cluster.filter(|_| explanation.clusters.is_empty()) {
         return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
     }
-    let on_hub =
-        if origin.as_gateway().is_none() { on_hub(hub, controller, kind, &object).await } else { None };
-    let explanation = ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some());
-    Ok(ObjectExplanation { on_hub, ..explanation })
+    Ok((ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()), object))
 }
 
 /// Where the policy `object` is in force among what the hub has of routes; `None` where it is no policy.

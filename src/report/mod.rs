@@ -33,7 +33,7 @@ mod watch;
 pub use across::{Across, AcrossQuery, across, across_files};
 pub use copy::CopyReport;
 pub use differences::{Differences, Differs};
-pub use explanation::{ExplainError, Group, ObjectExplanation, explain};
+pub use explanation::{ExplainError, Group, ObjectExplanation, Sentence, explain, explain_on_clusters};
 pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
 pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
@@ -42,7 +42,7 @@ pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
 pub use query::{Asked, Listed, Query, QueryError, Report, cluster, synced_kinds};
 pub use seen::Seen;
 pub use served::{Meant, ServedKind, discover, full, meant, served};
-pub use topology::{BY_NAME, ClusterObjects, ClusterQuery, cluster_objects, unserved};
+pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
 pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 

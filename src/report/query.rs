@@ -158,7 +158,7 @@ impl Listed {
 }
 
 impl Report {
-    fn new(seen: Seen) -> Self {
+    pub(super) fn new(seen: Seen) -> Self {
         let has_classes = !seen.classes.is_empty();
         Self { seen, faults: Vec::new(), unread: Vec::new(), works_unread: None, has_classes }
     }

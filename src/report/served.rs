@@ -42,6 +42,12 @@ impl ServedKind {
         }
     }
 
+    /// The kind `gvr` of objects that say to be of `kind`, where nothing else is known of it.
+    pub fn given(role: Role, gvr: GroupVersionResource, kind: &str) -> Self {
+        let singular = kind.to_lowercase();
+        Self { gvr, kind: kind.to_owned(), role, is_namespaced: true, singular, short: Vec::new() }
+    }
+
     /// Whether a user means this kind by `word`, with no other kind to be confused with.
     pub fn is_meant_by(&self, word: &str) -> bool {
         self.is_named(word).is_some()

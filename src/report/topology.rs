@@ -10,7 +10,7 @@
 
 mod kinds;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 
@@ -25,7 +25,7 @@ use crate::topology::{Fault, Graph, Objects};
 
 pub(super) use kinds::TopologyKinds;
 
-/// The objects of a cluster, as far as a topology reads them.
+/// The objects of a cluster, or of files, as far as a topology reads them.
 #[derive(Debug, Default)]
 pub struct ClusterObjects {
     /// The objects.
@@ -34,21 +34,17 @@ pub struct ClusterObjects {
     pub faults: Vec<ObjectFault>,
     /// What may not be read, a line each.
     pub unread: Vec<String>,
-    /// The kinds that are not served.
-    pub unserved: BTreeSet<Kind>,
-}
-
-/// Of what a cluster does not serve, a line for each kind that something of `graph` refers to.
-pub fn unserved(unserved: &BTreeSet<Kind>, graph: &Graph<'_>) -> Vec<String> {
-    let kinds = graph.unknown().into_iter().filter(|kind| unserved.contains(&kind.to_kind()));
-    kinds.map(|kind| format!("the cluster has no {kind}: {BY_NAME}")).collect()
+    /// The kinds that are not served; `None` where files are all that there is.
+    pub unserved: Option<BTreeSet<Kind>>,
+    /// Of files: where each object stands, by its locator.
+    pub places: BTreeMap<String, String>,
 }
 
 /// What definitions of kinds are called.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 
 /// How objects are shown of which nothing is known.
-pub const BY_NAME: &str = "those that are referred to stand by their names";
+const BY_NAME: &str = "those that are referred to stand by their names";
 
 /// What to read of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -153,13 +149,21 @@ impl ClusterObjects {
     /// What nothing is known of, though something of `graph` refers to it, and what may not be read: a line each.
     #[must_use]
     pub fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
-        self.unread.iter().cloned().chain(unserved(&self.unserved, graph)).collect()
+        let kinds = graph.unknown().into_iter();
+        let missing = kinds.filter_map(|kind| match &self.unserved {
+            None => Some(format!("no {} is given: {BY_NAME}", kind.kind)),
+            Some(unserved) => {
+                unserved.contains(&kind.to_kind()).then(|| format!("the cluster has no {kind}: {BY_NAME}"))
+            }
+        });
+        self.unread.iter().cloned().chain(missing).collect()
     }
 
     /// What is wrong with the objects that `graph` is of.
     #[must_use]
     pub fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
-        self.faults.iter().cloned().chain(show::faults(graph, &|_| None)).collect()
+        let place = |object: &str| self.places.get(object).cloned();
+        self.faults.iter().cloned().chain(show::faults(graph, &place)).collect()
     }
 
     /// Takes in that a row of the object `key` of `kind` cannot be read.

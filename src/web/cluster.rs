@@ -15,7 +15,7 @@ const ROOM: usize = 500;
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct ClusterPage {
-    /// Where the hub is.
+    /// What it is of, as people name it.
     pub hub: String,
     /// What is said above.
     pub notices: Notices,

@@ -108,7 +108,7 @@ pub enum InForceAt {
 /// What the page shows.
 #[derive(Debug)]
 pub struct EffectivePage {
-    /// Where the hub is.
+    /// What it is of, as people name it.
     pub hub: String,
     /// What is said above.
     pub notices: Notices,

@@ -85,7 +85,7 @@ impl FleetQuery {
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct FleetPage {
-    /// Where the hub is.
+    /// What it is of, as people name it.
     pub hub: String,
     /// Whose classes count.
     pub controller: String,
@@ -168,7 +168,7 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
         }
         @if !shown.has_classes && shown.notices.unread.is_empty() {
             p {
-                "No GatewayClass of this hub has the controllerName " code { (plain(&shown.controller)) } ": make one, and name in its "
+                "No GatewayClass has the controllerName " code { (plain(&shown.controller)) } ": make one, and name in its "
                 "parameters the kinds of policies to sync."
             }
         } @else if shown.kinds.is_empty() && shown.notices.unread.is_empty() {

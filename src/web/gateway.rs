@@ -2,11 +2,12 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use super::address;
 use super::layout::{Notices, page, plain};
 use super::named;
 use crate::api::names::ObjectKey;
 use crate::topology::show::Named;
-use crate::topology::show::picture::{Picture, Tile};
+use crate::topology::show::picture::{Column, Picture, Tile};
 use crate::topology::show::svg::{LEGEND, svg};
 
 /// How many policies are named of one row.
@@ -15,12 +16,14 @@ const POLICIES: usize = 100;
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct GatewayPage {
-    /// Where the hub is.
+    /// What it is of, as people name it.
     pub hub: String,
     /// What is said above.
     pub notices: Notices,
     /// The Gateway.
     pub key: ObjectKey,
+    /// What routes have in their names or hosts that are shown; empty where all are.
+    pub routes: String,
     /// What is attached to it.
     pub picture: Picture,
     /// Whether all of it attaches, counts and is as it should be.
@@ -35,6 +38,15 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
             @if shown.is_fine { "All of it is attached, and every policy on it counts." }
             @else { "Not all of it is attached, or counts: see what an exclamation mark stands at." }
         }
+        form.filters action=(address::gateway(&shown.key)) method="get" {
+            label {
+                "Routes with this in their names or hosts "
+                input name="routes" value=(plain(&shown.routes)) placeholder="shop/cart" autocomplete="off";
+            }
+            button { "Show" }
+            @if !shown.routes.is_empty() { " " a href=(address::gateway(&shown.key)) { "Show all" } }
+        }
+        @if !shown.routes.is_empty() && !has_routes(&shown.picture) { p { "No route has that." } }
         p { (LEGEND) }
         div.scroll #picture role="region" tabindex="0" aria-label="Picture of what is attached" {
             // Its texts are escaped where it is written.
@@ -50,6 +62,10 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
         p { "On a terminal: " code { "policy-sync topology --gateway " (plain(&shown.key.name)) " -n " (plain(&shown.key.namespace)) } }
     };
     page(&format!("Gateway {}", shown.key), &shown.hub, &shown.notices, body)
+}
+
+fn has_routes(picture: &Picture) -> bool {
+    picture.columns.iter().any(|(column, _)| *column == Column::Routes)
 }
 
 fn of_tile(tile: &Tile) -> Markup {

@@ -16,7 +16,7 @@ pub struct Notices {
     pub away: Vec<String>,
     /// What may not be read.
     pub unread: Vec<String>,
-    /// What is wrong with the parameters.
+    /// What is wrong with parameters, or in files.
     pub faults: Vec<String>,
     /// What there is to know otherwise.
     pub notes: Vec<String>,
@@ -37,13 +37,13 @@ impl Notices {
         html! {
             (group("away", "The hub cannot be watched: what is shown is what was last known", &self.away))
             (group("unread", "Not all of the hub may be read", &self.unread))
-            (group("faults", "Parameters are wrong", &self.faults))
+            (group("faults", "Wrong, and not used", &self.faults))
             @for note in &self.notes { p.note { (plain(note)) } }
         }
     }
 }
 
-/// A page of this title; `hub` is where it is of.
+/// A page of this title; `hub` is what it is of, as people name it.
 pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -66,7 +66,7 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
                         " "
                         a href=(address::EFFECTIVE) { "What is in force" }
                     }
-                    span.hub { "Hub " (plain(hub)) }
+                    span.hub { (plain(hub)) }
                     p #live role="status" aria-live="polite" {}
                 }
                 main #main tabindex="-1" {

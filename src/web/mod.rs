@@ -22,7 +22,7 @@ pub use events::line;
 pub use fleet::{FleetPage, FleetQuery, fleet};
 pub use gateway::{GatewayPage, gateway};
 pub use layout::{Notices, SCRIPT, STYLE};
-pub use policy::{OnHub, PolicyPage, policy};
+pub use policy::{OnHub, PolicyPage, Why, policy};
 
 #[cfg(test)]
 mod tests;

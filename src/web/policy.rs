@@ -6,8 +6,8 @@ use super::address;
 use super::cells::{conditions, legend, word};
 use super::layout::{Notices, page, plain, range, table};
 use super::named::linked;
-use crate::report::PolicyReport;
 use crate::report::fleet::Cell;
+use crate::report::{ObjectExplanation, PolicyReport, Sentence};
 use crate::topology::show::{self, Named};
 
 /// How many clusters a page has.
@@ -16,7 +16,7 @@ const ROOM: usize = 500;
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct PolicyPage {
-    /// Where the hub is.
+    /// What it is of, as people name it.
     pub hub: String,
     /// What is said above.
     pub notices: Notices,
@@ -24,8 +24,21 @@ pub struct PolicyPage {
     pub report: PolicyReport,
     /// What is so of it on the hub itself; `None` where nothing is said of that.
     pub on_hub: Option<OnHub>,
+    /// Whether it can be said why it is on a cluster, or is not.
+    pub is_explained: bool,
+    /// Of a cluster that is asked for, why it is there or is not.
+    pub why: Option<Why>,
     /// How many clusters come before the first that is shown.
     pub skip: usize,
+}
+
+/// Why a policy is on a cluster, or is not.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The name of the cluster, as it was asked for.
+    pub cluster: String,
+    /// What `explain` says, or why that is not known.
+    pub answer: Result<ObjectExplanation, String>,
 }
 
 /// A policy on the hub itself.
@@ -65,14 +78,57 @@ pub fn policy(shown: &PolicyPage) -> Markup {
             h2 { "Among the hub's own routes, which stay there" }
             ul { @for sentence in on_hub.report.sentences() { li { (plain(&sentence)) "." } } }
         }
-        p { "Why it is on a cluster, or is not: " code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) } }
+        @if shown.is_explained { (why(shown)) }
     };
     page(&format!("{} {key}", report.kind), &shown.hub, &shown.notices, body)
 }
 
+/// Asks for a cluster, and says why the policy is there or is not.
+fn why(shown: &PolicyPage) -> Markup {
+    let report = &shown.report;
+    let key = report.origin.object();
+    let asked = shown.why.as_ref();
+    html! {
+        h2 #why { "Why it is on a cluster, or is not" }
+        form.filters action={ (page_of(report)) "#why" } method="get" {
+            label { "Cluster " input name="why" value=(plain(asked.map(|why| why.cluster.as_str()).unwrap_or_default())) autocomplete="off"; }
+            button { "Explain" }
+        }
+        @match asked.map(|why| &why.answer) {
+            None => {},
+            Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
+            Some(Ok(explanation)) => {
+                (sentences(explanation.step_sentences()))
+                @for group in &explanation.groups {
+                    h3 { (plain(&group.title())) }
+                    (sentences(group.sentences()))
+                }
+            }
+        }
+        p.note {
+            "On all clusters: "
+            code { "policy-sync explain " (plain(&report.kind.to_lowercase())) " " (plain(&key.name)) " -n " (plain(&key.namespace)) }
+        }
+    }
+}
+
+fn sentences(sentences: impl Iterator<Item = Sentence>) -> Markup {
+    html! {
+        ul {
+            @for Sentence { text, change } in sentences {
+                li { (plain(&text)) @if !change.is_empty() { br; "To change: " (plain(&change)) } }
+            }
+        }
+    }
+}
+
+fn page_of(report: &PolicyReport) -> String {
+    address::policy(&report.kind, &report.origin.kind().group, report.origin.object())
+}
+
 fn clusters(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
-    let address = address::policy(&report.kind, &report.origin.kind().group, report.origin.object());
+    let address = page_of(report);
     let mut entries: Vec<_> = report.clusters.value().into_iter().flatten().collect();
     if entries.is_empty() {
         return html! {};
@@ -88,7 +144,12 @@ fn clusters(shown: &PolicyPage) -> Markup {
             @let cell = Cell::of_entry(report, entry);
             tr {
                 th scope="row" { a href=(address::cluster(&entry.cluster)) { (plain(&entry.cluster.0)) } }
-                td { (word(cell.state)) }
+                td {
+                    (word(cell.state))
+                    @if shown.is_explained {
+                        " " a href={ (address::with_query(&address, &[("why", &entry.cluster.0)])) "#why" } aria-label={ "Why, on " (plain(&entry.cluster.0)) } { "Why" }
+                    }
+                }
                 td { (conditions(&entry.conditions)) }
                 td { (plain(entry.message.as_deref().or(cell.message.as_deref()).unwrap_or_default())) }
             }

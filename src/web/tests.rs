@@ -12,7 +12,8 @@ use crate::api::annotations::{
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::report::tests::{SUMMARY, report};
-use crate::report::{CopyReport, PolicyReport};
+use crate::report::{CopyReport, Group, ObjectExplanation, PolicyReport};
+use crate::sync::explain::{Reason, State, Step, Verdict};
 use crate::topology::show::picture::Picture;
 use crate::topology::show::{self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults};
 use crate::topology::{Graph, Objects};
@@ -59,9 +60,25 @@ fn a_policy_is_text() {
     };
     let on_hub = Some(OnHub { targets: named.into_iter().collect(), report: report_on_hub });
     let (hub, report) = (EVIL.to_owned(), evil_policy());
-    let shown = PolicyPage { hub, notices: notices(), report, on_hub, skip: 0 };
-    let text = is_text(policy(&shown));
-    assert!(text.contains("&lt;script&gt;"), "{text}");
+    let reason = Reason { code: "Evil", text: EVIL.to_owned(), when: None, change: vec![EVIL.to_owned()] };
+    let explanation = ObjectExplanation {
+        origin: report.origin.clone(),
+        kind: EVIL.to_owned(),
+        steps: vec![Step { reason: reason.clone(), passes: true }],
+        groups: vec![Group {
+            verdict: Verdict { state: State::Missing, reasons: vec![reason] },
+            clusters: vec![ClusterName::from(EVIL)],
+        }],
+        one: true,
+        on_hub: None,
+    };
+    let mut shown =
+        PolicyPage { hub, notices: notices(), report, on_hub, is_explained: true, why: None, skip: 0 };
+    for answer in [Ok(explanation), Err(EVIL.to_owned())] {
+        shown.why = Some(Why { cluster: EVIL.to_owned(), answer });
+        let text = is_text(policy(&shown));
+        assert!(text.contains("&lt;script&gt;"), "{text}");
+    }
 }
 
 #[test]
@@ -69,7 +86,8 @@ fn a_policy_says_what_its_list_leaves_out() {
     let page = |annotations: &[(&str, &str)], skip| {
         let report = report(annotations);
         let (hub, notices) = (String::new(), Notices::default());
-        policy(&PolicyPage { hub, notices, report, on_hub: None, skip }).into_string()
+        let (is_explained, why) = (false, None);
+        policy(&PolicyPage { hub, notices, report, on_hub: None, is_explained, why, skip }).into_string()
     };
     assert!(page(&[], 0).contains("The controller has said nothing of it yet"));
     let entries: Vec<Value> = (0..600)
@@ -135,6 +153,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
             hub: text.to_owned(),
             notices: Notices { notes: vec![text.to_owned()], ..Notices::default() },
             key: ObjectKey::new(text, text),
+            routes: text.to_owned(),
             picture: Picture::new(&report),
             is_fine: report.is_fine(),
         };

@@ -24,6 +24,10 @@ async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
     let page = site.get(&format!("/gateways/{name}/web")).await;
     assert_eq!(page.status, 200, "{page:?}");
     assert!(page.body.contains("<svg") && page.body.contains(&format!("HTTPRoute {name}/cart")), "{page:?}");
+    let chosen = site.get(&format!("/gateways/{name}/web?routes={name}%2Fcar")).await.body;
+    assert!(chosen.contains("HTTPRoute") && !chosen.contains("No route has that"), "{chosen}");
+    let none = site.get(&format!("/gateways/{name}/web?routes=nothing")).await.body;
+    assert!(none.contains("No route has that") && !none.contains("HTTPRoute"), "{none}");
     let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
     assert!(page.body.contains(&format!("href=\"{policy}\"")), "{page:?}");
     assert_eq!(site.get(&policy).await.status, 200);

@@ -80,7 +80,7 @@ async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
 }
 
 fn matrix(live: &Live, query: MatrixQuery) -> Matrix {
-    live.look().matrix(&MatrixQuery { room: ROOM, ..query })
+    Matrix::new(&live.look(), &MatrixQuery { room: ROOM, ..query })
 }
 
 /// What a command prints for programs.
@@ -156,7 +156,8 @@ async fn the_worst_comes_first_and_filters_choose() {
     let lacking = of(MatrixQuery { not_synced: true, ..MatrixQuery::default() });
     assert_eq!(lacking.rows.len(), all.not_synced);
     assert!(lacking.rows.iter().all(|row| !row.in_sync));
-    let second = live.look().matrix(&MatrixQuery { skip: (1, 1), room: (2, 1), ..MatrixQuery::default() });
+    let second =
+        Matrix::new(&live.look(), &MatrixQuery { skip: (1, 1), room: (2, 1), ..MatrixQuery::default() });
     assert_eq!(names(&second), order[1..3]);
     assert_eq!((second.of, second.columns.len()), ((ALL, 2), 1));
     assert_eq!(second.columns[0].cluster, all.columns[1].cluster);
@@ -195,10 +196,43 @@ async fn each_page_shows_what_is_written_and_follows_it() {
 }
 
 #[tokio::test]
+async fn a_policy_is_explained_as_the_command_explains_it() {
+    let tenant = tenant("web-why").await;
+    write(&tenant).await;
+    let site = Site::of(&tenant).await;
+    let address = "/policies/ratelimitpolicy.kuadrant.io/web-why/refused";
+    let page = site.get(address).await.body;
+    let link = format!("href=\"{address}?why=us-1#why\"");
+    assert!(page.contains(&link) && page.contains("Explain"), "{page}");
+
+    let page = site.get(&format!("{address}?why=us-1")).await.body;
+    let controller = tenant.controller_name();
+    let arguments = ["explain", "ratelimitpolicy", "refused", "-n", "web-why", "--cluster", "us-1"];
+    let arguments = [&arguments[..], &["--controller-name", &*controller]].concat();
+    let printed = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    // What is so on the hub itself is above, where the graph is.
+    let of_clusters = printed.lines().filter(|line| !line.contains("force"));
+    let sentences: Vec<&str> = of_clusters.filter_map(|line| line.strip_prefix("- ")).collect();
+    assert!(sentences.len() > 1, "{printed}");
+    for sentence in sentences {
+        let text = sentence.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+        assert!(page.contains(&text), "{text}: {page}");
+    }
+
+    for (cluster, fault) in [("nowhere", "ManagedCluster nowhere"), ("Not_A_Name", "is no name of a cluster")]
+    {
+        let page = site.get(&format!("{address}?why={cluster}")).await;
+        assert!(page.status == 200 && page.body.contains(fault), "{cluster}: {page:?}");
+        assert!(page.body.contains(r#"role="alert""#), "{page:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_hub_without_a_class_or_without_policies_has_a_sentence() {
     let tenant = tenant("web-empty").await;
     let none = Site::start(tenant.hub().kubeconfig(), &["--controller-name", "example.com/none"]).await;
-    let page = none.until("/", |page| page.contains("No GatewayClass of this hub")).await;
+    let page = none.until("/", |page| page.contains("No GatewayClass has")).await;
     assert!(page.contains("example.com/none") && !page.contains("<table"), "{page}");
     let empty = Site::of(&tenant).await;
     let page = empty.until("/", |page| page.contains("There is no policy of the kinds")).await;

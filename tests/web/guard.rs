@@ -172,7 +172,11 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
     (0..10).for_each(|n| much.extend(format!("X-{n}: {}\r\n", "a".repeat(1 << 20)).bytes()));
     if let Ok(answer) = send(&site.host, &much).await {
         assert_eq!((answer.status, answer.body.as_str()), (431, ""));
+        is_guarded(&answer);
     }
+    let none = send(&site.host, b"NO REQUEST OF HTTP\r\n\r\n").await.unwrap();
+    assert_eq!((none.status, none.body.as_str()), (400, ""));
+    is_guarded(&none);
     assert_eq!(site.get("/").await.status, 200);
     // A head that does not end is not waited for.
     let mut slow = TcpStream::connect(&site.host).await.unwrap();

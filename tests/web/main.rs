@@ -4,6 +4,7 @@
 
 mod attached;
 mod away;
+mod files;
 mod fleet;
 mod guard;
 mod looking;

@@ -9,6 +9,7 @@ use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin}
 use crate::api::object::HubObject;
 use crate::api::params::{Params, ParamsFault, Role};
 use crate::hub::Wanted;
+use crate::report::ServedKind;
 use crate::sync::desired::eligibility::not_in_role;
 use crate::sync::desired::watches;
 use crate::sync::dry_run::{Diagnostic, Regarding};
@@ -24,6 +25,8 @@ pub(super) struct Filled {
     pub(super) mirror: OfflineMirror,
     /// The Gateways and the policies that it holds.
     pub(super) origins: BTreeMap<Origin, Regarding>,
+    /// The objects of each kind that the classes list.
+    pub(super) policies: Vec<(ServedKind, Vec<HubObject>)>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -32,6 +35,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
     let mut filled = Filled {
         mirror: OfflineMirror::new(controller.clone()),
         origins: BTreeMap::new(),
+        policies: Vec::new(),
         diagnostics: inventory.diagnostics.clone(),
     };
     for source in needed() {
@@ -148,6 +152,9 @@ impl Filled {
                 }
             }
             self.mirror.list(&source, &taken);
+            if !name.is_empty() {
+                self.policies.push((ServedKind::given(role, gvr, name), taken));
+            }
         }
         self.unused(inventory, &used);
     }

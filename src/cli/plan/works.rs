@@ -24,7 +24,7 @@ type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 ///
 /// Where a planned work cannot be read back, which would be a fault of this program.
 pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
-    let Filled { mirror, origins, mut diagnostics } = filled;
+    let Filled { mirror, origins, mut diagnostics, .. } = filled;
     let mut works = Works::new();
     {
         let guard = mirror.read();

@@ -1,37 +1,30 @@
-//! Where objects come from: files, or a cluster; as the API server would take them.
+//! The objects of files, as the API server would take them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
 use anyhow::bail;
 
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
-use crate::cli::manifests::{self, Manifest, NoObject, Place};
-use crate::hub::HubClient;
-use crate::report::{BY_NAME, ClusterObjects, ClusterQuery, cluster_objects, unserved};
+use crate::cli::manifests::{Manifest, NoObject, Place};
+use crate::report::ClusterObjects;
 use crate::sync::desired::watches;
 use crate::sync::kinds::CLASSES;
 use crate::sync::{ClassParams, OfflineMirror};
-use crate::topology::locator::{GATEWAY_CLASS, Kind, KindRef, Locator};
+use crate::topology::locator::{GATEWAY_CLASS, KindRef, Locator};
 use crate::topology::objects::{Role, kind_of, role};
 use crate::topology::rules::Configured;
-use crate::topology::show::{self, ObjectFault};
-use crate::topology::{Facts, Graph, Objects};
+use crate::topology::show::ObjectFault;
 
 /// ConfigMaps, which hold parameters.
 const CONFIG_MAP: KindRef<'static> = KindRef { group: "", kind: "ConfigMap" };
 
-/// What files or a cluster have.
+/// What files have.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct World {
-    objects: Objects,
-    /// Of files: where each object stands, by its locator.
+struct World {
+    found: ClusterObjects,
+    /// Where each object stands, by its locator.
     places: BTreeMap<String, Place>,
-    faults: Vec<ObjectFault>,
-    /// Of a cluster: what may not be read of it, and what it does not serve.
-    unread: Vec<String>,
-    unserved: Option<BTreeSet<Kind>>,
 }
 
 /// What files have of parameters.
@@ -41,52 +34,38 @@ struct Parameters {
     config_maps: BTreeMap<ObjectKey, Manifest>,
 }
 
-impl World {
-    /// Reads the objects of all `filenames`; those that name no namespace and need one are in `namespace`.
-    ///
-    /// # Errors
-    ///
-    /// Where a file cannot be read, or two objects are one.
-    pub(in crate::cli) fn of_files(
-        filenames: &[PathBuf],
-        namespace: &str,
-        controller: ControllerName,
-        downstream_prefix: String,
-    ) -> anyhow::Result<Self> {
-        let mut world = Self::default();
-        let mut parameters = Parameters::default();
-        world.objects.downstream_prefix = downstream_prefix;
-        for read in manifests::read_each(filenames)? {
-            match read {
-                Ok(manifest) => {
-                    parameters.take(&manifest, namespace)?;
-                    world.take(manifest, namespace)?;
-                }
-                Err(NoObject { place, kind, fault }) => {
-                    let object = if kind.is_empty() { "no object".to_owned() } else { kind };
-                    world.fault(object, &place, fault);
-                }
+/// The objects of `read`; those that name no namespace and need one are in `namespace`.
+///
+/// # Errors
+///
+/// Where two objects are one.
+pub(in crate::cli) fn objects_of(
+    read: Vec<Result<Manifest, NoObject>>,
+    namespace: &str,
+    controller: ControllerName,
+    downstream_prefix: String,
+) -> anyhow::Result<ClusterObjects> {
+    let mut world = World::default();
+    let mut parameters = Parameters::default();
+    world.found.objects.downstream_prefix = downstream_prefix;
+    for read in read {
+        match read {
+            Ok(manifest) => {
+                parameters.take(&manifest, namespace)?;
+                world.take(manifest, namespace)?;
+            }
+            Err(NoObject { place, kind, fault }) => {
+                let object = if kind.is_empty() { "no object".to_owned() } else { kind };
+                world.fault(object, &place, fault);
             }
         }
-        world.configure(&parameters, controller);
-        Ok(world)
     }
+    world.configure(&parameters, controller);
+    let places = world.places.into_iter().map(|(locator, place)| (locator, place.to_string())).collect();
+    Ok(ClusterObjects { places, ..world.found })
+}
 
-    /// Reads what a cluster has.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be read.
-    pub(in crate::cli) async fn of_cluster(
-        hub: &HubClient,
-        query: ClusterQuery<'_>,
-        downstream_prefix: String,
-    ) -> anyhow::Result<Self> {
-        let ClusterObjects { mut objects, faults, unread, unserved } = cluster_objects(hub, query).await?;
-        objects.downstream_prefix = downstream_prefix;
-        Ok(Self { objects, faults, unread, unserved: Some(unserved), ..Self::default() })
-    }
-
+impl World {
     /// Takes in what the parameters of the classes of `controller` say of how policies are merged.
     fn configure(&mut self, parameters: &Parameters, controller: ControllerName) {
         let mirror = OfflineMirror::new(controller);
@@ -100,7 +79,7 @@ impl World {
         let guard = mirror.read();
         let view = guard.view(OfflineMirror::settled());
         for (resource, merge) in view.merges() {
-            self.objects.configure(resource, Configured::from(&merge));
+            self.found.objects.configure(resource, Configured::from(&merge));
         }
         for (class, row) in view.our_classes() {
             let given = row.config_map().ok().flatten().and_then(|key| parameters.config_maps.get(&key));
@@ -111,31 +90,6 @@ impl World {
                 self.fault(object, &manifest.place, fault.to_string());
             }
         }
-    }
-
-    /// What is known of a cluster that has these objects.
-    pub(in crate::cli) fn facts(&self) -> Facts<'_> {
-        self.objects.facts()
-    }
-
-    /// What is wrong with the objects.
-    pub(in crate::cli) fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
-        let place = |object: &str| self.places.get(object).map(ToString::to_string);
-        let mut faults = self.faults.clone();
-        faults.extend(show::faults(graph, &place));
-        faults
-    }
-
-    /// What nothing is known of, though something refers to it, and what may not be read.
-    pub(in crate::cli) fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
-        let missing = match &self.unserved {
-            Some(kinds) => unserved(kinds, graph),
-            None => {
-                let kinds = graph.unknown().into_iter();
-                kinds.map(|kind| format!("no {} is given: {BY_NAME}", kind.kind)).collect()
-            }
-        };
-        self.unread.iter().cloned().chain(missing).collect()
     }
 
     fn take(&mut self, manifest: Manifest, namespace: &str) -> anyhow::Result<()> {
@@ -154,7 +108,7 @@ impl World {
         if let Some(earlier) = self.places.get(&locator) {
             bail!("{place}: {} {} is there twice, also at {earlier}", object.kind, object.key());
         }
-        if let Err(fault) = self.objects.take(&object) {
+        if let Err(fault) = self.found.objects.take(&object) {
             self.fault(locator.clone(), &place, fault.to_string());
         }
         self.places.insert(locator, place);
@@ -162,7 +116,7 @@ impl World {
     }
 
     fn fault(&mut self, object: String, place: &Place, message: String) {
-        self.faults.push(ObjectFault { message, object, place: Some(place.to_string()) });
+        self.found.faults.push(ObjectFault { message, object, place: Some(place.to_string()) });
     }
 }
 

@@ -18,7 +18,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::graphs::{GraphOf, Graphs};
-use super::live::{Inbox, LOOK_EVERY, PAGE, Place, failing};
+use super::inbox::{Inbox, Place};
+use super::roster::{LOOK_EVERY, PAGE, failing};
 use crate::announce::announce;
 use crate::api::names::ControllerName;
 use crate::api::text::with_causes;
@@ -46,7 +47,8 @@ pub struct Attached {
     graphs: Arc<Graphs>,
     /// Why kinds could not be looked up again.
     failure: watch::Receiver<Option<String>>,
-    running: [AbortHandle; 2],
+    /// What follows the hub, where one is watched.
+    running: Vec<AbortHandle>,
 }
 
 impl Drop for Attached {
@@ -105,8 +107,16 @@ impl Attached {
             failing,
         };
         let keeping = tasks.watch("topology", keeper.run(kinds));
-        let running = [tokio::spawn(watching).abort_handle(), tokio::spawn(keeping).abort_handle()];
+        let running = vec![tokio::spawn(watching).abort_handle(), tokio::spawn(keeping).abort_handle()];
         Ok(Self { mirror, graphs, failure, running })
+    }
+
+    /// What files have, which stays as it is.
+    pub(super) async fn of_files(found: ClusterObjects, controller: &ControllerName) -> io::Result<Self> {
+        let (graphs, mirror) = (Arc::new(Graphs::start()?), Arc::new(Mirror::new(controller.clone())));
+        graphs.replace(found).await;
+        let (_, failure) = watch::channel(None);
+        Ok(Self { mirror, graphs, failure, running: Vec::new() })
     }
 
     /// What `ask` says of it, as soon as all of it has been listed; `None` where it panics. Others wait meanwhile.

@@ -1,126 +1,37 @@
 //! What a hub has of the fleet while it is watched, and what of that has changed.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, io};
 
+use futures::join;
 use kube::Client;
-use parking_lot::Mutex;
-use tokio::sync::{Notify, OnceCell, watch};
+use tokio::sync::{OnceCell, watch};
 use tokio::task::AbortHandle;
 
 use super::attached::{Attached, AttachedError, Watcher};
-use super::matrix::{Matrix, MatrixQuery};
+use super::given::Given;
+use super::inbox::{Inbox, Place};
+use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
-use crate::announce::announce;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
+use crate::api::names::{ClusterName, ControllerName, ObjectKey};
+use crate::api::object::HubObject;
 use crate::api::params::Role;
-use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::hub::{
     self, AnyRow, Changed, Changes, FailureKind, HubClient, HubError, Line, Mirror, MirrorGuard, Scope,
-    Source, Table, Tables, Wanted,
+    Source, Table, Tables,
 };
 use crate::interned::Interned;
-use crate::report::query::Listed;
 use crate::report::{ServedKind, WatchError};
 use crate::sync::kinds::REQUIRED;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// How often it is looked what the classes list: they change seldom, and may not be watched with the rights of many.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
-
-/// How many objects are listed at a time: somebody waits for them.
-pub(super) const PAGE: u32 = 500;
-
-/// What is watched: what the classes of the controller list, as far as that may be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roster {
-    /// The kinds.
-    pub kinds: Vec<ServedKind>,
-    /// What is wrong with the parameters.
-    pub faults: Vec<String>,
-    /// What may not be read of them.
-    pub unread: Vec<String>,
-    /// Whether there is any class of the controller.
-    pub has_classes: bool,
-    /// Why it could not be looked again; the kinds are those of the last time.
-    pub failure: Option<String>,
-}
-
-impl Roster {
-    async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
-        let Listed { kinds, faults, unread, has_classes, .. } = Listed::read(hub, controller).await?;
-        Ok(Self { kinds, faults, unread, has_classes, failure: None })
-    }
-
-    /// The kind in objects of what is served as `resource`.
-    #[must_use]
-    pub fn kind(&self, resource: &GroupResource) -> Option<&ServedKind> {
-        self.kinds.iter().find(|kind| kind.gvr.kind == *resource)
-    }
-}
-
-/// Something that is shown in a place of its own.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// What is true of all: the kinds, what may not be read, whether the hub answers.
-    Everything,
-    /// A policy.
-    Policy(GroupResource, ObjectKey),
-    /// A cluster, or how something is on it.
-    Cluster(ClusterName),
-    /// What is attached to a Gateway.
-    Gateway(ObjectKey),
-    /// Which rules are in force.
-    InForce,
-}
-
-/// The most places that are named one by one: more is everything.
-const PLACES: usize = 1_000;
-
-/// What has changed, and was not told yet.
-#[derive(Debug, Default)]
-pub(super) struct Inbox {
-    places: Mutex<BTreeSet<Place>>,
-    arrived: Notify,
-}
-
-impl Inbox {
-    /// Takes what is in it, which may be nothing.
-    pub(super) fn take(&self) -> BTreeSet<Place> {
-        std::mem::take(&mut *self.places.lock())
-    }
-
-    /// Waits until something was put in since it was last waited for.
-    pub(super) async fn arrived(&self) {
-        self.arrived.notified().await;
-    }
-
-    /// Puts something in again that was taken, which nobody is told of.
-    pub(super) fn put_back(&self, places: BTreeSet<Place>) {
-        self.places.lock().extend(places);
-    }
-
-    /// Puts in what has changed.
-    pub(super) fn put(&self, changed: impl IntoIterator<Item = Place>) {
-        let mut places = self.places.lock();
-        for place in changed {
-            if places.len() >= PLACES {
-                places.clear();
-                places.insert(Place::Everything);
-            }
-            places.insert(place);
-        }
-        if !places.is_empty() {
-            self.arrived.notify_one();
-        }
-    }
-}
+/// What files have does not change with time.
+const NOW: Moment = Moment(0);
 
 /// Texts that rows share.
 #[derive(Clone, Debug, Default)]
@@ -149,27 +60,44 @@ impl hub::Index for Index {
     }
 }
 
-/// A hub that is watched.
+/// What is shown: a hub that is watched, or files.
+#[derive(Debug)]
 pub struct Live {
-    hub: HubClient,
+    of: Of,
     controller: ControllerName,
     scope: Scope,
     mirror: Arc<Mirror<Index>>,
     roster: watch::Receiver<Arc<Roster>>,
     inbox: Arc<Inbox>,
     tasks: Tasks,
-    running: [AbortHandle; 2],
+}
+
+/// Where what is shown comes from.
+pub(super) enum Of {
+    /// A hub.
+    Hub(Watched),
+    /// Files, and what is attached there.
+    Files(Box<Given>, Attached),
+}
+
+/// A hub that is watched.
+pub(super) struct Watched {
+    pub(super) hub: HubClient,
     client: Client,
+    running: [AbortHandle; 2],
     attached: OnceCell<Attached>,
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for Of {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("hub", &self.hub).field("scope", &self.scope).finish_non_exhaustive()
+        f.write_str(match self {
+            Self::Hub(watched) => watched.hub.url(),
+            Self::Files(..) => "files",
+        })
     }
 }
 
-impl Drop for Live {
+impl Drop for Watched {
     fn drop(&mut self) {
         self.running.iter().for_each(AbortHandle::abort);
     }
@@ -195,8 +123,9 @@ impl Live {
         controller: ControllerName,
         namespace: Option<&str>,
     ) -> Result<Self, LiveError> {
-        hub.has(&REQUIRED).await?;
-        let first = Arc::new(Roster::read(&hub, &controller).await?);
+        let (is_ours, first) = join!(hub.has(&REQUIRED), Roster::read(&hub, &controller));
+        is_ours?;
+        let first = Arc::new(first?);
         let scope = Scope::new(namespace, None);
         let mirror = Arc::new(Mirror::new(controller.clone()));
         let inbox = Arc::new(Inbox::default());
@@ -221,24 +150,41 @@ impl Live {
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));
         let running = [watching.abort_handle(), following.abort_handle()];
-        Ok(Self {
-            hub,
-            controller,
-            scope,
-            mirror,
-            roster,
-            inbox,
-            tasks,
-            running,
-            client,
-            attached: OnceCell::new(),
-        })
+        let of = Of::Hub(Watched { hub, client, running, attached: OnceCell::new() });
+        Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
     }
 
-    /// The hub.
-    #[must_use]
-    pub fn hub(&self) -> &HubClient {
-        &self.hub
+    /// Shows what `given` has in `namespace`, or in all.
+    ///
+    /// # Errors
+    ///
+    /// Where this machine gives no thread to look at it.
+    pub async fn of_files(mut given: Given, namespace: Option<&str>) -> Result<Self, LiveError> {
+        let (controller, scope) = (given.mirror.controller().clone(), Scope::new(namespace, None));
+        let mirror = Arc::new(Mirror::new(controller.clone()));
+        let list = |source: &Source, objects: &[HubObject]| {
+            let shown = objects.iter().filter(|object| source.is(&CLUSTERS) || scope.has(&object.key()));
+            mirror.list(source, shown, &controller, NOW);
+        };
+        for (kind, objects) in &given.policies {
+            list(&source(kind, &scope), objects);
+        }
+        list(&CLUSTERS.all(), &given.clusters);
+        let roster = Roster {
+            kinds: given.policies.iter().map(|(kind, _)| kind.clone()).collect(),
+            faults: given.faults.clone(),
+            has_classes: given.has_classes(),
+            ..Roster::default()
+        };
+        let attached = Attached::of_files(std::mem::take(&mut given.attached), &controller).await?;
+        let (_, roster) = watch::channel(Arc::new(roster));
+        let (inbox, tasks) = (Arc::default(), Tasks::new(Metrics::new().map_err(WatchError::from)?));
+        Ok(Self { of: Of::Files(Box::new(given), attached), controller, scope, mirror, roster, inbox, tasks })
+    }
+
+    /// Where it comes from.
+    pub(super) fn of(&self) -> &Of {
+        &self.of
     }
 
     /// Whose classes count.
@@ -269,21 +215,28 @@ impl Live {
     ///
     /// Where the hub cannot be read.
     pub async fn attached(&self) -> Result<&Attached, AttachedError> {
+        let watched = match &self.of {
+            Of::Hub(watched) => watched,
+            Of::Files(_, attached) => return Ok(attached),
+        };
         let watcher = || Watcher {
-            hub: self.hub.clone(),
-            client: self.client.clone(),
+            hub: watched.hub.clone(),
+            client: watched.client.clone(),
             controller: self.controller.clone(),
             scope: self.scope.clone(),
             inbox: self.inbox.clone(),
             tasks: self.tasks.clone(),
         };
-        self.attached.get_or_try_init(|| Attached::start(watcher())).await
+        watched.attached.get_or_try_init(|| Attached::start(watcher())).await
     }
 
     /// The same, where somebody has asked for it.
     #[must_use]
     pub fn watched(&self) -> Option<&Attached> {
-        self.attached.get()
+        match &self.of {
+            Of::Hub(watched) => watched.attached.get(),
+            Of::Files(_, attached) => Some(attached),
+        }
     }
 
     /// Takes what has changed, which may be nothing.
@@ -320,6 +273,9 @@ pub enum LiveError {
     /// It cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// No thread can look at what is attached.
+    #[error("no thread can be started")]
+    Unstarted(#[from] io::Error),
 }
 
 impl Look<'_> {
@@ -327,12 +283,6 @@ impl Look<'_> {
     #[must_use]
     pub fn roster(&self) -> &Roster {
         &self.roster
-    }
-
-    /// The matrix, as `query` asks for it.
-    #[must_use]
-    pub fn matrix(&self, query: &MatrixQuery) -> Matrix {
-        Matrix::new(self, query)
     }
 
     /// What may not be read, a line each: parameters, kinds of policies, clusters.
@@ -384,31 +334,6 @@ impl Look<'_> {
     }
 }
 
-/// Why sources of `tables` cannot be watched, where that is of a kind that `counts`, a line each; `named` says what is watched.
-pub(super) fn failing(
-    tables: &Tables,
-    counts: impl Fn(FailureKind) -> bool,
-    named: impl Fn(&Source) -> String,
-) -> Vec<String> {
-    let lines = tables.failing().into_keys().filter_map(|source| {
-        let failing = tables.failure(source).filter(|failing| counts(failing.kind))?;
-        Some(match failing.kind {
-            FailureKind::NoAnswer => failing.text.clone(),
-            _ => format!("{}: {}", named(source), failing.text),
-        })
-    });
-    lines.collect()
-}
-
-fn source(kind: &ServedKind, scope: &Scope) -> Source {
-    POLICIES.resource(kind.gvr.kind.clone()).within(scope.clone())
-}
-
-fn wanted(roster: &Roster, scope: &Scope) -> Wanted {
-    let policies = roster.kinds.iter().map(|kind| (source(kind, scope), kind.gvr.clone()));
-    policies.chain([(CLUSTERS.all(), CLUSTERS.gvr())]).collect()
-}
-
 /// Where a change shows.
 fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
     let Changed::Object { source, key, before } = changed else { return vec![Place::Everything] };
@@ -424,33 +349,4 @@ fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
     });
     let policy = Place::Policy(resource.clone(), key.clone());
     clusters.chain([policy]).collect()
-}
-
-/// What follows the classes.
-struct Following {
-    hub: HubClient,
-    controller: ControllerName,
-    scope: Scope,
-    roster: watch::Sender<Arc<Roster>>,
-    wanted: watch::Sender<Wanted>,
-    inbox: Arc<Inbox>,
-}
-
-impl Following {
-    async fn run(self) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let before = self.roster.borrow().clone();
-            let now = match Roster::read(&self.hub, &self.controller).await {
-                Ok(roster) => roster,
-                Err(error) => Roster { failure: Some(with_causes(&error)), ..(*before).clone() },
-            };
-            if now == *before {
-                continue;
-            }
-            announce(&self.wanted, wanted(&now, &self.scope));
-            self.roster.send_replace(Arc::new(now));
-            self.inbox.put([Place::Everything]);
-        }
-    }
 }

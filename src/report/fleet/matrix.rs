@@ -91,7 +91,9 @@ struct Candidate<'l> {
 }
 
 impl Matrix {
-    pub(super) fn new(look: &Look<'_>, query: &MatrixQuery) -> Self {
+    /// The matrix of what `look` shows, as `query` asks for it.
+    #[must_use]
+    pub fn new(look: &Look<'_>, query: &MatrixQuery) -> Self {
         let mut columns = columns(look, query);
         let places: HashMap<ClusterName, usize> =
             columns.iter().enumerate().map(|(place, column)| (column.cluster.clone(), place)).collect();

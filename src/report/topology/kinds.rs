@@ -150,7 +150,8 @@ impl TopologyKinds {
             objects,
             faults: self.faults.iter().map(fault).collect(),
             unread: self.unread.clone(),
-            unserved: self.unserved.clone(),
+            unserved: Some(self.unserved.clone()),
+            places: BTreeMap::new(),
         }
     }
 

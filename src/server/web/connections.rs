@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::guard::Known;
+use super::headed::Headed;
 
 /// How many connections may be open at once.
 const CONNECTIONS: usize = 256;
@@ -75,7 +76,7 @@ async fn connection(stream: TcpStream, router: Router, ends: &CancellationToken)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Headed::new(stream)), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     // Lines of events go on for ever: whoever ends is not waited for.
     tokio::select! {

@@ -19,7 +19,7 @@ const KEY: usize = 16;
 const LONGEST: usize = 4 << 10;
 
 /// What every answer says: scripts, styles and connections of this origin alone, and nothing is kept or framed.
-const HEADERS: [(HeaderName, &str); 6] = [
+pub(super) const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \

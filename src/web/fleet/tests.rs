@@ -30,7 +30,7 @@ fn cell(state: State, message: Option<&str>) -> Option<Cell> {
 
 fn page(query: &str, matrix: Matrix) -> FleetPage {
     FleetPage {
-        hub: "https://hub.example.com:6443".to_owned(),
+        hub: "Hub https://hub.example.com:6443".to_owned(),
         controller: "kuadrant.io/policy-sync".to_owned(),
         namespace: None,
         notices: Notices::default(),
@@ -120,7 +120,7 @@ fn an_empty_table_is_a_sentence() {
     shown.kinds = Vec::new();
     assert!(text(&shown).contains("list no kind of policies"));
     shown.has_classes = false;
-    assert!(text(&shown).contains("No GatewayClass of this hub"));
+    assert!(text(&shown).contains("No GatewayClass has"));
     // What may not be read may be there.
     shown = page("", none);
     shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];

@@ -1,4 +1,6 @@
 use super::*;
+use crate::api::moment::Moment;
+use crate::api::names::ClusterName;
 use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};

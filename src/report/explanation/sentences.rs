@@ -1,0 +1,78 @@
+//! An explanation in sentences: what the command prints, and the pages show.
+
+use super::{Group, ObjectExplanation};
+use crate::api::moment::Moment;
+use crate::api::names::ClusterName;
+use crate::api::text::named;
+use crate::sync::explain::{CLUSTER, Reason, State, When};
+
+/// A reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence {
+    /// It, with a full stop.
+    pub text: String,
+    /// What to change for it to be otherwise; empty where nothing can be.
+    pub change: String,
+}
+
+impl ObjectExplanation {
+    /// What is explained, and on how many clusters it is.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let object = format!("{} {}", self.kind, self.origin.object());
+        if self.one {
+            return object + ":";
+        }
+        let (all, desired) = (self.count(|_| true), self.count(State::is_desired));
+        let in_sync = self.count(|state| state == State::InSync);
+        format!("{object} is for {desired} of {all} clusters, and as it should be on {in_sync}.")
+    }
+
+    /// What is the same for all clusters.
+    pub fn step_sentences(&self) -> impl Iterator<Item = Sentence> {
+        self.steps.iter().map(|step| sentence(&step.reason, None))
+    }
+}
+
+impl Group {
+    /// Where it is so.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let clusters: Vec<&str> = self.clusters.iter().map(|cluster| &*cluster.0).collect();
+        let how = match self.verdict.state {
+            State::InSync => "On",
+            State::OutOfSync => "Not as it should be on",
+            State::Leaving => "Still on",
+            State::Missing | State::Absent => "Not on",
+        };
+        format!("{how} {}:", named(&clusters))
+    }
+
+    /// Why.
+    pub fn sentences(&self) -> impl Iterator<Item = Sentence> {
+        let one = self.clusters.first().filter(|_| self.clusters.len() == 1);
+        self.verdict.reasons.iter().map(move |reason| sentence(reason, one))
+    }
+}
+
+fn sentence(reason: &Reason, cluster: Option<&ClusterName>) -> Sentence {
+    let of_cluster =
+        |text: &str| cluster.map_or_else(|| text.to_owned(), |cluster| text.replace(CLUSTER, &cluster.0));
+    let mut letters = reason.text.chars();
+    let begin: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let when = match reason.when {
+        None => String::new(),
+        Some(When::Since(moment)) => format!(" (since {})", at(moment, cluster)),
+        Some(When::Until(moment)) => format!(" (until {})", at(moment, cluster)),
+    };
+    Sentence {
+        text: of_cluster(&format!("{begin}{}{when}.", letters.as_str())),
+        change: of_cluster(&reason.change.join(", or ")),
+    }
+}
+
+/// A moment, of several clusters the earliest.
+fn at(moment: Moment, cluster: Option<&ClusterName>) -> String {
+    let earliest = if cluster.is_none() { " at the earliest" } else { "" };
+    format!("{}{earliest}", moment.rfc3339())
+}

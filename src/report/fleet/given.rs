@@ -1,0 +1,76 @@
+//! What files have, in the place of a hub: read once, and not followed.
+
+use crate::api::names::ClusterName;
+use crate::api::object::HubObject;
+use crate::hub::Scope;
+use crate::report::{Asked, ClusterObjects, Meant, QueryError, Report, Seen, ServedKind, meant};
+use crate::sync::OfflineMirror;
+
+/// The objects of files, by what they are.
+#[derive(Debug)]
+pub struct Given {
+    /// What plans are made of.
+    pub mirror: OfflineMirror,
+    /// What is attached to what.
+    pub attached: ClusterObjects,
+    /// Policies and resources of each kind that the classes list.
+    pub policies: Vec<(ServedKind, Vec<HubObject>)>,
+    /// Gateways.
+    pub gateways: Vec<HubObject>,
+    /// ManagedClusters.
+    pub clusters: Vec<HubObject>,
+    /// ManifestWorks.
+    pub works: Vec<HubObject>,
+    /// What is wrong, a line each.
+    pub faults: Vec<String>,
+}
+
+impl Given {
+    pub(super) fn has_classes(&self) -> bool {
+        !self.mirror.read().view(OfflineMirror::settled()).our_classes().is_empty()
+    }
+
+    /// The ManagedCluster of this name.
+    pub(super) fn cluster(&self, name: &ClusterName) -> Option<&HubObject> {
+        self.clusters.iter().find(|object| *object.metadata.name == *name.0)
+    }
+
+    /// What [`Report::read`] says of a hub that has these objects: of one kind, or of one cluster.
+    pub(super) fn report(
+        &self,
+        asked: Asked<'_>,
+        scope: Scope,
+        cluster: Option<ClusterName>,
+    ) -> Result<Report, QueryError> {
+        let mut seen = Seen::new(self.mirror.controller().clone(), scope);
+        seen.classes = {
+            let guard = self.mirror.read();
+            let view = guard.view(OfflineMirror::settled());
+            view.our_classes().into_keys().map(|key| key.name.clone()).collect()
+        };
+        if let Some(name) = &cluster {
+            // Those of others are told from ours by the row.
+            let there = self.works.iter().filter(|object| *object.metadata.namespace == *name.0);
+            seen.list(&Seen::copies_source(name), there);
+        }
+        seen.cluster = cluster;
+        let kinds: Vec<ServedKind> = self.policies.iter().map(|(kind, _)| kind.clone()).collect();
+        seen.kinds = match asked {
+            Asked::Kind(word) => match meant(&kinds, word) {
+                Meant::Kind(kind) => vec![kind.clone()],
+                _ => return Err(QueryError::Kind(format!("{word:?} is no kind that the files list"))),
+            },
+            _ => kinds,
+        };
+        for (kind, objects) in &self.policies {
+            let source = seen.policies_source(kind);
+            seen.list(&source, objects.iter().filter(|object| seen.scope.has(&object.key())));
+        }
+        if !matches!(asked, Asked::Kind(_)) {
+            let source = seen.gateways_source();
+            seen.list(&source, self.gateways.iter().filter(|object| seen.scope.has(&object.key())));
+            seen.gateways = true;
+        }
+        Ok(Report { faults: self.faults.clone(), ..Report::new(seen) })
+    }
+}

@@ -1,0 +1,206 @@
+//! What every page is made of, and what is said where there is none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::Markup;
+use tokio::time::timeout;
+
+use super::news::News;
+use super::rendered::Rendered;
+use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::text::with_causes;
+use crate::hub::{self, HubError};
+use crate::report::fleet::{Attached, AttachedError, GraphOf, Live, Matrix};
+use crate::report::{Asked, PolicyReport, QueryError, Report};
+use crate::sync::Settings;
+use crate::topology::locator::{KindRef, Locator};
+use crate::topology::show::{self, Named};
+use crate::web::{self, FleetPage, FleetQuery, Notices, OnHub, Why};
+
+/// What is said while that takes longer.
+const LISTING: &str = "What is attached is still being read: try again.";
+/// For how long one waits that has something else to show.
+pub(super) const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// What the pages are made of.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    pub(super) live: Arc<Live>,
+    pub(super) news: News,
+    pub(super) fleets: Arc<Rendered<FleetQuery>>,
+    pub(super) gateways: Arc<Rendered<(ObjectKey, String, Notices)>>,
+    pub(super) settings: Arc<Settings>,
+}
+
+impl Pages {
+    /// Pages of what is watched by `live`; `news` tells what changes there, and plans are made as `settings` say.
+    #[must_use]
+    pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
+        Self { live, news, fleets: Arc::default(), gateways: Arc::default(), settings: settings.into() }
+    }
+}
+
+/// Why there is no page.
+pub(super) type Refusal = (StatusCode, Page);
+
+/// A page on its way out.
+pub(super) struct Page(pub(super) Markup);
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        html(self.0.into_string())
+    }
+}
+
+/// A page that is written out already.
+pub(super) fn html(text: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(text.into());
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Why the hub did not answer what a page asks.
+pub(super) enum Unanswered {
+    /// It may not be read.
+    Forbidden(String),
+    /// Something else, and the page that says so.
+    Other(Refusal),
+}
+
+impl Pages {
+    /// What is shown, as people name it.
+    pub(super) fn hub(&self) -> String {
+        self.live.name()
+    }
+
+    /// What is said where there is nothing to show.
+    pub(super) fn missing(&self, why: &str) -> Refusal {
+        (StatusCode::NOT_FOUND, Page(web::error(&self.hub(), "Not found", why)))
+    }
+
+    /// What keeps a page from being made.
+    pub(super) fn failed(&self, error: &HubError) -> Refusal {
+        let (status, title) = match error {
+            HubError::NotServed { .. } => (StatusCode::NOT_FOUND, "Not found"),
+            error if error.is_forbidden() => (StatusCode::FORBIDDEN, "Not to be read"),
+            _ => (StatusCode::BAD_GATEWAY, "The hub does not answer"),
+        };
+        (status, Page(web::error(&self.hub(), title, &with_causes(error))))
+    }
+
+    /// What keeps a page from being made that the hub did not answer.
+    pub(super) fn refused(&self, unanswered: Unanswered) -> Refusal {
+        match unanswered {
+            Unanswered::Forbidden(text) => {
+                (StatusCode::FORBIDDEN, Page(web::error(&self.hub(), "Not to be read", &text)))
+            }
+            Unanswered::Other(refusal) => refusal,
+        }
+    }
+
+    /// What is said above each page.
+    pub(super) fn notices(&self) -> Notices {
+        let attached = self.live.watched().into_iter().flat_map(Attached::away);
+        let away: BTreeSet<String> = self.live.look().away().into_iter().chain(attached).collect();
+        Notices { away: away.into_iter().collect(), ..Notices::default() }
+    }
+
+    /// Policies by clusters, as `query` asks for them.
+    pub(super) fn fleet(&self, query: FleetQuery) -> FleetPage {
+        let look = self.live.look();
+        let roster = look.roster();
+        let matrix =
+            query.matrix().map(|query| Matrix::new(&look, &query)).map_err(|error| error.to_string());
+        let (away, unread, faults) = (look.away(), look.unread(), roster.faults.clone());
+        FleetPage {
+            hub: self.hub(),
+            controller: self.live.controller().as_str().to_owned(),
+            namespace: self.live.namespace().map(str::to_owned),
+            notices: Notices { away, unread, faults, notes: Vec::new() },
+            kinds: roster.kinds.iter().map(|kind| kind.kind.clone()).collect(),
+            unlisted: look.unlisted().into_iter().map(str::to_owned).collect(),
+            has_classes: roster.has_classes,
+            query,
+            matrix,
+        }
+    }
+
+    /// What `ask` says of what is attached to what, which is waited for so long.
+    pub(super) async fn graph<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let attached = self.live.attached().await.map_err(|error| match &error {
+            AttachedError::Hub(error) => self.failed(error),
+            AttachedError::Unstarted(_) => self.unmade(),
+        })?;
+        match timeout(patience, attached.ask(ask)).await {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(self.unmade()),
+            Err(_) => {
+                let away = attached.away();
+                let why = if away.is_empty() { LISTING.to_owned() } else { away.join(" ") };
+                Err((StatusCode::SERVICE_UNAVAILABLE, Page(web::error(&self.hub(), "Not read yet", &why))))
+            }
+        }
+    }
+
+    /// A policy on the hub itself; `None` where it is no policy.
+    pub(super) async fn on_hub(&self, policy: &PolicyReport) -> Option<OnHub> {
+        let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
+        let asked = self.graph(A_MOMENT, move |GraphOf { found, graph, .. }| {
+            let kind = KindRef { group: &origin.kind().group, kind: &kind };
+            let report = show::PolicyReport::new(graph, kind, origin.object(), found.unknown(graph))?;
+            let locator = Locator::of(kind, origin.object());
+            let policy = graph.policies().iter().find(|policy| policy.locator == locator)?;
+            let targets = policy.targets.iter().map(|target| Named::object(target.locator)).collect();
+            Some(OnHub { targets, report })
+        });
+        asked.await.unwrap_or_else(|_| {
+            let unknown = vec!["what is attached has not been read yet".to_owned()];
+            let report = show::PolicyReport { unknown, ..show::PolicyReport::default() };
+            Some(OnHub { report, ..OnHub::default() })
+        })
+    }
+
+    /// Why `policy` is on a cluster of this name, or is not; `None` of files.
+    pub(super) async fn why(&self, policy: &PolicyReport, cluster: String) -> Option<Why> {
+        let answer = match ClusterName::parse(&cluster) {
+            None => Err(format!("{cluster:?} is no name of a cluster.")),
+            Some(name) => {
+                let kind = self.live.look().roster().kind(policy.origin.kind()).cloned()?;
+                let key = policy.origin.object().clone();
+                let explained = self.live.explain(&self.settings, &kind, key, &name).await;
+                explained.map_err(|error| with_causes(&error)).transpose()?
+            }
+        };
+        Some(Why { cluster, answer })
+    }
+
+    /// What is said where a page cannot be made.
+    pub(super) fn unmade(&self) -> Refusal {
+        let why = "It could not be made: see standard error.";
+        (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
+    }
+
+    /// What a page asks for that is not watched.
+    pub(super) async fn read(
+        &self,
+        asked: Asked<'_>,
+        scope: hub::Scope,
+        cluster: Option<ClusterName>,
+    ) -> Result<Report, Unanswered> {
+        self.live.report(asked, scope, cluster).await.map_err(|error| match error {
+            QueryError::Hub(error) if error.is_forbidden() => Unanswered::Forbidden(error.to_string()),
+            QueryError::Hub(error) => Unanswered::Other(self.failed(&error)),
+            QueryError::Unread(text) => Unanswered::Forbidden(text),
+            QueryError::Kind(text) => Unanswered::Other(self.missing(&text)),
+        })
+    }
+}

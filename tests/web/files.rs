@@ -1,0 +1,140 @@
+//! The pages of files: no hub is needed, and nothing is lost of what is wrong.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use policy_sync_testenv::fixtures::{
+    gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
+    rate_limit_policy,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::site::{Site, annotations, command, entry, route};
+
+/// A kubeconfig of nothing.
+const NONE: &str = "/dev/null";
+
+/// A folder with a fleet of two clusters, and a document that is no object.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let kinds = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"}]});
+    let entries = [
+        entry("eu-1", false, &[]),
+        entry("us-1", true, &[("Accepted", "True", "Accepted"), ("Enforced", "True", "Enforced")]),
+    ];
+    let mut limits = rate_limit_policy("shop", "limits", "web");
+    limits["metadata"]["annotations"] = json!(annotations(&entries));
+    let mut elsewhere = rate_limit_policy("other", "limits", "web");
+    elsewhere["metadata"]["annotations"] = json!(annotations(&entries));
+    let objects = [
+        gateway_class("multi", "kuadrant.io/policy-sync", Some(("shop", "params"))),
+        params_config_map("shop", "params", &kinds),
+        gateway("shop", "web", "multi", Some("all")),
+        placement("shop", "all", 2),
+        placement_decision("shop", "all", 1, &["eu-1", "us-1"]),
+        managed_cluster("eu-1", &BTreeMap::from([("region".to_owned(), "eu".to_owned())])),
+        managed_cluster("us-1", &BTreeMap::new()),
+        route("shop", "cart", "web"),
+        route("shop", "astray", "nowhere"),
+        limits,
+        elsewhere,
+    ];
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    fs::write(folder.path().join("fleet.yaml"), texts.join("\n---\n") + "\n---\nkind: 3\n").unwrap();
+    folder
+}
+
+async fn site(folder: &Path, more: &[&str]) -> Site {
+    let arguments = [&["-f", folder.to_str().unwrap()], more].concat();
+    Site::start(Path::new(NONE), &arguments).await
+}
+
+#[tokio::test]
+async fn files_are_shown_without_a_hub() {
+    let folder = folder();
+    let site = site(folder.path(), &[]).await;
+    let fleet = site.get("/").await;
+    assert_eq!(fleet.status, 200, "{fleet:?}");
+    for text in [
+        "2 policies on 2 clusters. 2 are not",
+        "Files, as they were",
+        "fleet.yaml:23: ",
+        "refused",
+        "enforced",
+    ] {
+        assert!(fleet.body.contains(text), "{text}: {fleet:?}");
+    }
+    let of_eu = site.get("/?clusters=region%3Deu").await.body;
+    assert!(of_eu.contains("/clusters/eu-1\"") && !of_eu.contains("/clusters/us-1\""), "{of_eu}");
+
+    let policy = "/policies/ratelimitpolicy.kuadrant.io/shop/limits";
+    let page = site.get(policy).await.body;
+    for text in ["1 of 2 clusters", "In force on 1 path: HTTPRoute shop/cart", "href=\"/gateways/shop/web\""]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    // No command explains files.
+    assert!(!page.contains("Explain"), "{page}");
+    assert_eq!(site.get("/policies/ratelimitpolicy.kuadrant.io/shop/none").await.status, 404);
+    assert_eq!(site.get("/policies/authpolicy.kuadrant.io/shop/limits").await.status, 404);
+
+    let page = site.get("/gateways/shop/web").await;
+    assert!(page.body.contains("HTTPRoute shop/cart") && page.body.contains("<svg"), "{page:?}");
+    assert_eq!(site.get("/gateways/shop/nowhere").await.status, 404);
+
+    let page = site.get("/clusters/us-1").await;
+    assert!(page.body.contains("shop/limits") && page.body.contains("not written"), "{page:?}");
+    assert_eq!(site.get("/clusters/ap-1").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
+    let folder = folder();
+    let site = site(folder.path(), &[]).await;
+    let files =
+        ["effective", "-f", folder.path().to_str().unwrap(), "-o", "json", "--host", "shop.example.com"];
+    for (path, more) in [("&path=/cart", &["--path", "/cart"][..]), ("&cluster=*", &["--clusters"])] {
+        let printed = command(Path::new(NONE), &[&files[..], more].concat()).output().unwrap();
+        let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let answers = printed["answers"].as_array().unwrap();
+        assert!(!answers.is_empty(), "{printed}");
+        let page = site.get(&format!("/effective?host=shop.example.com{path}")).await.body;
+        for answer in answers {
+            for of in answer["effective"].as_object().unwrap().values() {
+                for (key, rule) in of["rules"].as_object().unwrap() {
+                    let value = rule["value"].to_string().replace('"', "&quot;");
+                    assert!(
+                        page.contains(&format!(">{key}</th>")) && page.contains(&value),
+                        "{key} {value}: {page}"
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(site.get("/effective?cluster=ap-1").await.status, 404);
+}
+
+#[tokio::test]
+async fn of_one_namespace_others_are_left_out() {
+    let folder = folder();
+    let site = site(folder.path(), &["-n", "shop"]).await;
+    let fleet = site.get("/").await.body;
+    assert!(fleet.contains("1 policy in namespace shop on 2 clusters"), "{fleet}");
+    assert!(!fleet.contains("other/limits"), "{fleet}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let run = |file: &str| command(Path::new(NONE), &["web", "-f", file]).output().unwrap();
+    let missing = run("/nonexistent/fleet.yaml");
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+    assert!(
+        String::from_utf8_lossy(&missing.stderr).contains("cannot read /nonexistent/fleet.yaml"),
+        "{missing:?}"
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let none = run(empty.path().to_str().unwrap());
+    assert!(String::from_utf8_lossy(&none.stderr).contains("has no .yaml, .yml or .json file"), "{none:?}");
+}
