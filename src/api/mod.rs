@@ -14,6 +14,7 @@ pub mod moment;
 pub mod names;
 pub mod object;
 pub mod params;
+pub mod placed_by_policy;
 pub mod rego_policy;
 pub mod schema;
 pub mod secret;

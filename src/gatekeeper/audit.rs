@@ -17,7 +17,8 @@ use tracing::error;
 
 pub use self::findings::Findings;
 use super::denial::{Denial, MESSAGE, Place};
-use super::patches::{self, Operation};
+use super::operation::Operation;
+use super::patches;
 use super::question::input;
 use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::api::rego_policy::Enforcement;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use regorus::Value;
 
-use super::patches::Operation;
+use super::operation::Operation;
 use crate::api::rego_policy::Enforcement;
 use crate::api::text::{capped, one_line};
 use crate::rego::asked::expected;

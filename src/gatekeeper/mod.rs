@@ -18,10 +18,11 @@ pub mod audit;
 pub mod auditing;
 pub mod auditor;
 pub mod denial;
+pub(crate) mod events;
 #[cfg(test)]
 mod in_force;
+mod operation;
 pub mod patches;
 mod question;
 pub mod review;
 pub mod sample;
-pub(crate) mod told;

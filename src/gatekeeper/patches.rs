@@ -1,120 +1,15 @@
 //! The patches of denials, as one JSON Patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)).
 
-use json_patch::{Patch, PatchOperation};
-use regorus::Value as Rego;
+use json_patch::Patch;
 use serde_json::Value;
 
 use super::denial::Denial;
-use crate::rego::asked::expected;
+use super::operation::Operation;
 
 /// The most operations of a review.
 const OPERATIONS: usize = 1_000;
 /// The most bytes of them: the API server takes objects of 3 MiB, and etcd of 1.5.
 const BYTES: usize = 1 << 20;
-/// What no policy changes: the API server refuses it, or takes it for another object.
-const FIXED: [&str; 7] = [
-    "/apiVersion",
-    "/kind",
-    "/metadata/name",
-    "/metadata/generateName",
-    "/metadata/namespace",
-    "/metadata/uid",
-    "/metadata/resourceVersion",
-];
-
-/// One operation of a policy.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
-    /// What its policy calls the denial that it mends.
-    id: String,
-    operation: PatchOperation,
-}
-
-impl Operation {
-    /// Reads an operation of the denial `id`. A path without its first slash gets it.
-    ///
-    /// # Errors
-    ///
-    /// Where it is none, as text that follows a place: `.path: …`.
-    pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
-        let mut json = serde_json::to_value(value).map_err(|error| format!(": {error}"))?;
-        let Some(fields) = json.as_object_mut() else {
-            return Err(format!(": {}", expected("an object", value)));
-        };
-        for name in ["path", "from"] {
-            if let Some(Value::String(path)) = fields.get_mut(name) {
-                if !path.starts_with('/') && !path.is_empty() {
-                    path.insert(0, '/');
-                }
-                pointer(path).map_err(|fault| format!(".{name}: {fault}"))?;
-            }
-        }
-        let operation = serde_json::from_value(json).map_err(|error| format!(": {error}"))?;
-        Ok(Self { id: id.to_owned(), operation })
-    }
-
-    /// What it changes: of what is moved also where that was.
-    fn paths(&self) -> impl Iterator<Item = String> + use<> {
-        let from = match &self.operation {
-            PatchOperation::Move(moved) => Some(moved.from.to_string()),
-            _ => None,
-        };
-        std::iter::once(self.operation.path().to_string()).chain(from)
-    }
-
-    /// What is done.
-    #[must_use]
-    pub fn operation(&self) -> &PatchOperation {
-        &self.operation
-    }
-
-    /// What it does to what, in words: `replace /spec/replicas`.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let word = match self.operation {
-            PatchOperation::Add(_) => "add",
-            PatchOperation::Remove(_) => "remove",
-            PatchOperation::Replace(_) => "replace",
-            PatchOperation::Move(_) => "move to",
-            PatchOperation::Copy(_) => "copy to",
-            PatchOperation::Test(_) => "test",
-        };
-        format!("{word} {}", self.operation.path())
-    }
-
-    /// Whether it moves the items of a list of `object`, so that later ones have other places.
-    fn shifts(&self, object: &Value) -> Option<(String, usize)> {
-        let path = match &self.operation {
-            PatchOperation::Add(added) => added.path.to_string(),
-            PatchOperation::Remove(removed) => removed.path.to_string(),
-            _ => return None,
-        };
-        let (list, place) = path.rsplit_once('/')?;
-        object.pointer(list)?.as_array()?;
-        Some((list.to_owned(), place.parse().ok()?))
-    }
-}
-
-/// Whether `path` is a pointer to what a policy may change.
-fn pointer(path: &str) -> Result<(), String> {
-    let is_escaped = path.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    if path.is_empty() {
-        return Err("the whole object is not a policy's to replace".to_owned());
-    }
-    if !is_escaped {
-        return Err(format!("{} is no JSON pointer", serde_json::to_string(path).unwrap_or_default()));
-    }
-    if FIXED.into_iter().any(|fixed| is_within(fixed, path) || is_within(path, fixed)) {
-        return Err(format!("{path} is not a policy's to change"));
-    }
-    Ok(())
-}
-
-/// Whether `inner` is `outer`, or below it.
-fn is_within(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// What `denials` make of `object`, one after the other by their ids, as one patch. Equal operations count once.
 ///
 /// # Errors

@@ -15,7 +15,6 @@
 pub mod answer;
 pub mod by_hand;
 pub mod place;
-pub mod placed;
 mod placed_kinds;
 pub mod question;
 pub(crate) mod refusals;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::answer::{Answer, AnswerFault};
-use super::placed::{Placed, Set, Strings, put, strings, write};
 use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::placed_by_policy::{Placed, Set, Strings, put, strings, write};
 use crate::api::text::grouped;
 
 /// How many bytes all annotations of an object may have, as the API counts them: keys and values.

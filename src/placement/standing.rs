@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::placed::{Placed, Strings, strings};
 use super::question::{Said, ask};
 use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::placed_by_policy::{Placed, Strings, strings};
 use crate::api::text::capped;
 use crate::rego::snapshot::{Snapshot, Unanswered};
 

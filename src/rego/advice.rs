@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{Expr, Rule};
 
-use super::bundle::{SAMPLE, TEST};
+use super::called::{SAMPLE, TEST};
 use super::fault::Fault;
 use super::module::{Module, name_of};
 use super::names::Names;

@@ -79,6 +79,13 @@ pub(crate) fn short(text: &str) -> String {
     capped(text, REPEATED).into_owned()
 }
 
+/// The query for all that `package` gives. Its parts are quoted, whatever is in them.
+#[must_use]
+pub fn query(package: &str) -> String {
+    let parts = package.split('.').map(|part| format!("[{}]", Value::from(part)));
+    ["data".to_owned()].into_iter().chain(parts).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,28 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use regorus::unstable::Rule;
-use regorus::{Engine, Value};
+use regorus::Engine;
 
 use super::advice;
 use super::asked::Packages;
-use super::check::check;
-use super::confined::Evaluated;
+use super::called::Called;
 use super::edit::Edited;
-use super::embedded;
-use super::fault::{Fault, Faults};
+use super::fault::Fault;
 use super::heads;
 use super::module::{self, Module, ModuleId, Syntax, Text};
-use super::opa;
+use super::opa::text::for_opa;
 use super::reads::Reads;
 use super::review;
-use super::tree;
 use super::whole;
-
-/// How rules are called that should be true.
-pub const TEST: &str = "test_";
-/// How rules are called that give inputs of reviews.
-pub const SAMPLE: &str = "sample_";
 
 /// Modules without a fault.
 #[derive(Clone, Debug, Default)]
@@ -62,28 +53,6 @@ fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
 }
 
 impl Bundle {
-    /// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
-    /// packages once, of an empty review.
-    ///
-    /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong.
-    pub(super) fn checked(
-        modules: Vec<Module>,
-        unread: Vec<Fault>,
-        evaluator: Evaluated,
-    ) -> Result<Self, Faults> {
-        let bundle = Self::of(modules, unread).map_err(Faults::new)?;
-        let faults = bundle.faults(evaluator);
-        if !faults.is_empty() {
-            return Err(Faults::new(faults));
-        }
-        let faults = if evaluator == Evaluated::Embedded { bundle.tried() } else { Vec::new() };
-        if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
-    }
-
     /// Reads `texts` that were [checked](super::confined).
     ///
     /// # Errors
@@ -103,7 +72,8 @@ impl Bundle {
         Self::of(modules, faults)
     }
 
-    fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
+    /// Those of `modules` that are no part of the engine; nothing where there are `faults`.
+    pub(super) fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
         let mut loaded = Vec::new();
         for module in modules.into_iter().filter(|module| !review::is_built_in(module)) {
             match Loaded::of(module) {
@@ -202,7 +172,8 @@ impl Bundle {
         }
     }
 
-    fn faults(&self, evaluator: Evaluated) -> Vec<Fault> {
+    /// The modules as they are read, and those that cannot be.
+    pub(super) fn edited(&self) -> (Vec<Module>, Vec<Fault>) {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for Loaded { module, edited, .. } in &self.modules {
             match read(module, edited) {
@@ -210,19 +181,7 @@ impl Bundle {
                 Err(fault) => faults.push(fault),
             }
         }
-        faults.extend(check(&modules, evaluator));
-        faults.into_iter().map(|fault| self.original_of_edited(fault)).collect()
-    }
-
-    /// What evaluating each package once finds.
-    fn tried(&self) -> Vec<Fault> {
-        let engine = match embedded::Embedded::new(self, Value::new_object()) {
-            Ok(engine) => engine,
-            Err(fault) => return vec![fault],
-        };
-        let input: Value = serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into();
-        let queries = self.packages().into_iter().map(|package| embedded::query(&package));
-        queries.filter_map(|query| engine.ask(&query, &input).err()).map(|failure| failure.fault).collect()
+        (modules, faults)
     }
 
     /// `fault` of what the embedded engine reads, where it was written.
@@ -234,7 +193,7 @@ impl Bundle {
     }
 
     /// `fault` of what `matches` has become, where it was written.
-    fn original_of_edited(&self, mut fault: Fault) -> Fault {
+    pub(super) fn original_of_edited(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
             fault.place = fault.place.map(|place| loaded.edited.original(place));
         }
@@ -245,7 +204,7 @@ impl Bundle {
     #[must_use]
     pub fn for_opa(&self) -> Vec<Text> {
         let text = |loaded: &Loaded| {
-            let text = opa::for_opa(&loaded.module, loaded.edited.text()).text().clone();
+            let text = for_opa(&loaded.module, loaded.edited.text()).text().clone();
             Text { id: loaded.module.id.clone(), text }
         };
         self.modules.iter().map(text).collect()
@@ -255,7 +214,7 @@ impl Bundle {
     #[must_use]
     pub fn original_of_opa(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
-            let edited = opa::for_opa(&loaded.module, loaded.edited.text());
+            let edited = for_opa(&loaded.module, loaded.edited.text());
             fault.place = fault.place.map(|place| edited.original(place));
         }
         self.original_of_edited(fault)
@@ -311,25 +270,6 @@ pub struct Reached {
     pub kinds: BTreeSet<String>,
     /// Whether they read kinds that they do not name.
     pub any: bool,
-}
-
-/// A rule of some name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
-    /// What to ask for its value.
-    pub query: String,
-    /// Its name, and where that stands.
-    pub place: Fault,
-}
-
-impl Called {
-    fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
-        let reference = tree::reference(rule);
-        let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;
-        let query =
-            tree::arity(rule).is_none().then(|| format!("{}.{name}", embedded::query(&module.package())))?;
-        Some(Self { query, place: module.fault(tree::start(reference), name) })
-    }
 }
 
 #[cfg(test)]

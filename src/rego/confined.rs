@@ -16,7 +16,9 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::asked::{ADMISSION, PLACEMENT, Packages};
-use super::bundle::{self, Bundle};
+use super::bundle;
+use super::checking;
+use super::evaluated::Evaluated;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
 
@@ -72,16 +74,6 @@ pub struct Checked {
     /// How the check ended, where all of them end it together, and none by itself.
     #[serde(skip)]
     pub died: Option<String>,
-}
-
-/// Who is to evaluate what is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evaluated {
-    /// The embedded engine, which is tried.
-    #[default]
-    Embedded,
-    /// OPA, which has builtins that the embedded engine lacks.
-    ByOpa,
 }
 
 /// Checks texts, one bundle, somewhere.
@@ -241,6 +233,6 @@ pub fn serve(evaluator: Evaluated, packages: Packages) -> anyhow::Result<String>
 pub fn checked(texts: &[Text], evaluator: Evaluated, packages: &Packages) -> Checked {
     let (modules, unread) = bundle::parsed(texts, packages);
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
-    let faults = Bundle::checked(modules, unread, evaluator).err().unwrap_or_default();
+    let faults = checking::checked(modules, unread, evaluator).err().unwrap_or_default();
     Checked { faults, packages, ..Checked::default() }
 }

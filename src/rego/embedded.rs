@@ -8,6 +8,7 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
+use super::engine_error::Failure;
 use super::extensions;
 use super::fault::Fault;
 
@@ -40,16 +41,6 @@ impl Evaluated {
         let value = expressions.into_iter().next()?.value;
         (value != Value::Undefined).then_some(value)
     }
-}
-
-/// An evaluation that gives no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault}")]
-pub struct Failure {
-    /// Whether it took more than a second.
-    pub too_long: bool,
-    /// What is wrong, and where.
-    pub fault: Fault,
 }
 
 impl Embedded {
@@ -131,13 +122,6 @@ impl Embedded {
         }
         Failure { too_long, fault }
     }
-}
-
-/// The query for all that `package` gives. Its parts are quoted, whatever is in them.
-#[must_use]
-pub fn query(package: &str) -> String {
-    let parts = package.split('.').map(|part| format!("[{}]", Value::from(part)));
-    ["data".to_owned()].into_iter().chain(parts).collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::bundle::Bundle;
-use super::confined::Evaluated;
-use super::embedded::{Embedded, Failure};
+use super::embedded::Embedded;
+use super::engine_error::EngineError;
+use super::evaluated::Evaluated;
 use super::external::External;
 use super::fault::Fault;
 use super::opa::{InOpa, Opa};
@@ -38,17 +39,6 @@ enum By {
     Opa(InOpa),
     /// And whether there are policies.
     External(External, bool),
-}
-
-/// Why an engine has no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// The evaluation failed.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-    /// The engine cannot be reached, or has not what is in force.
-    #[error("{0}")]
-    Unreached(String),
 }
 
 impl Evaluator {

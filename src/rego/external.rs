@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::runtime::Handle;
 
-use super::engine::EngineError;
+use super::engine_error::EngineError;
 use crate::api::text::with_causes;
 use crate::json_client::{Address, FileError, Files, JsonClient, Token};
 

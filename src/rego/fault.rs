@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::module::ModuleId;
+use super::module_id::ModuleId;
 use crate::api::text::capped;
 
 /// The most faults of a bundle that are told one by one.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Packages;
 use super::fault::{Fault, Place};
+pub use super::module_id::ModuleId;
 use super::tree;
 use crate::api::text::grouped;
 
@@ -19,30 +20,6 @@ const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_lines: NonZeroUsize::new(20_000).unwrap(),
     max_col: NonZeroU32::new(4_096).unwrap(),
 };
-
-/// What a module is called: `<namespace>/<name>/<key>` of a ConfigMap, `regopolicies/<name>`, or the path of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ModuleId(Arc<str>);
-
-impl ModuleId {
-    /// The module of this name.
-    #[must_use]
-    pub fn new(id: &str) -> Self {
-        Self(id.into())
-    }
-
-    /// As text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ModuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A text that is to become a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::asked::{PLACEMENT, Packages};
-use super::embedded::Failure;
-use super::engine::{Engine, EngineError};
+use super::engine::Engine;
+use super::engine_error::{EngineError, Failure};
 use super::module::ModuleId;
 use crate::api::names::GroupResource;
 use crate::api::rego_policy::Enforcement;

@@ -19,8 +19,8 @@ use super::asking::{Asking, Silence};
 use super::bodies::Bodies;
 use crate::api::admission::{Asked, Request, Verdict};
 use crate::api::text::with_causes;
+use crate::gatekeeper::events::Denied;
 use crate::gatekeeper::review::{self as gatekeeper, Registration as By, Reviewed};
-use crate::gatekeeper::told::Denied;
 use crate::placement::refusals::Refusals;
 use crate::placement::review as placement;
 use crate::registration::{ADMIT, ADMIT_LAST};
@@ -43,13 +43,13 @@ pub struct Webhooks {
     asking: Asking,
     bodies: Bodies,
     checks: Arc<Semaphore>,
-    told: Told,
+    reporters: Reporters,
     metrics: WebhookMetrics,
 }
 
-/// Who tells of what is denied.
+/// Who reports what is denied.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reporters {
     /// Of where objects go.
     pub refusals: Refusals,
     /// Of what may be written.
@@ -61,11 +61,11 @@ impl Webhooks {
     #[must_use]
     pub(crate) fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
-        told: Told,
+        reporters: Reporters,
         metrics: WebhookMetrics,
     ) -> Self {
         let (bodies, checks) = (Bodies::new(BODY, BODIES), Arc::new(Semaphore::new(1)));
-        Self { asking: Asking::new(loaded, rego_metrics, ANSWERED), bodies, checks, told, metrics }
+        Self { asking: Asking::new(loaded, rego_metrics, ANSWERED), bodies, checks, reporters, metrics }
     }
 }
 
@@ -158,7 +158,7 @@ impl Webhooks {
 
     /// Asks policies where what is written goes.
     async fn place(&self, asked: Arc<Asked>, began: Instant) -> Reviewed {
-        let refusals = self.told.refusals.clone();
+        let refusals = self.reporters.refusals.clone();
         let tell = move |request: &Request, verdict: &Verdict| refusals.tell(request, verdict);
         let review = |snapshot: &Snapshot, request: &Request, _: &Asked| {
             Ok(placement::review(snapshot, request)?.into())
@@ -169,7 +169,7 @@ impl Webhooks {
     /// Asks policies whether that may be written which `request` has reviewed.
     async fn gate(&self, path: &'static str, by: By, request: HttpRequest<Body>) -> Response {
         let gate = async |asked: Arc<Asked>, began| {
-            let denied = self.told.denied.clone();
+            let denied = self.reporters.denied.clone();
             let tell = move |request: &Request, verdict: &Verdict| denied.tell(request, verdict);
             let review = move |snapshot: &Snapshot, request: &Request, asked: &Asked| {
                 gatekeeper::review(snapshot, request, asked, by)

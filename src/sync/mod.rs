@@ -11,6 +11,7 @@
 //! [desired] and [status] are the plan: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call
 //! the same functions, and [explain] tells people what they came to. [`mod@write`] carries it out, and is the only one with a client.
 
+mod class_params;
 mod counts;
 pub(crate) mod definitions;
 pub mod desired;
@@ -47,10 +48,11 @@ pub use offline::OfflineMirror;
 pub use planned_shares::PlannedShares;
 pub use unplaced::UnplacedSince;
 
+pub use class_params::ClassParams;
 pub use problem::Problem;
 pub use refused::Refused;
 pub use settings::{RESERVED_NAMESPACES, Settings};
-pub use view::{ClassParams, View};
+pub use view::View;
 pub use work_key::WorkKey;
 
 /// What is known of the hub.

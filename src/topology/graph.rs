@@ -10,36 +10,14 @@
 mod build;
 mod object;
 
-use std::fmt;
-
 pub(super) use build::Builder;
 pub use object::{Object, ObjectRow};
 
 use super::locator::{KindRef, Locator, Section, is_of_graph};
+pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
 use super::reason::Unattached;
 use super::rows::{Gateway, Listener, Route, Rule};
-
-/// A node. A lower one has the lower locator.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(u32);
-
-impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.0)
-    }
-}
-
-impl NodeId {
-    fn new(index: usize) -> Self {
-        // A cluster has no four billion objects.
-        Self(u32::try_from(index).unwrap_or(u32::MAX))
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// An object, or a section of it by its place in the object.
 #[derive(Clone, Copy, Debug)]

@@ -19,6 +19,7 @@ pub mod graph;
 pub mod hostname;
 mod lent;
 pub mod locator;
+mod node_id;
 pub mod objects;
 mod paths;
 mod policies;

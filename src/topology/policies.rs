@@ -1,8 +1,8 @@
 //! Policies of the graph: what they target, whether they count, and what they say.
 
 use super::facts::Facts;
-use super::graph::NodeId;
 use super::locator::Locator;
+use super::node_id::NodeId;
 use super::reason::Reason;
 use super::rows::Policy;
 use super::rules::{Manner, PolicyRules};

@@ -1,5 +1,5 @@
 //! Pages for people: functions from reports to markup, and what they need of a request. They know no socket and no hub; who
-//! serves them is [`server::web`](crate::server::web).
+//! serves them is `server::web`.
 //!
 //! Every text of others goes through [`maud`], which escapes it, and every address through [`address`].
 

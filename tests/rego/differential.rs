@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::confined::{Evaluated, checked};
+use policy_sync::rego::confined::checked;
 use policy_sync::rego::embedded::Embedded;
+use policy_sync::rego::evaluated::Evaluated;
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;

@@ -113,7 +113,7 @@ async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
             }
         }
     }
-    assert_eq!(site.get("/effective?cluster=ap-1").await.status, 404);
+    assert_eq!(site.get("/effective?host=a.io&cluster=ap-1").await.status, 404);
 }
 
 #[tokio::test]

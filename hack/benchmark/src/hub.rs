@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::counts::Counts;
 use super::observer::{Observer, Seen};
-use super::policed::Policed;
+use super::policed_by::Policed;
 use super::raw::{self, Ready};
 use super::report::progress;
 use super::scene::{self, AT_ONCE, Scene, create_all};

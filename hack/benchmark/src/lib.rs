@@ -40,6 +40,7 @@ mod moving;
 mod observer;
 mod pace;
 mod policed;
+mod policed_by;
 mod question;
 mod raw;
 mod refill;

@@ -9,29 +9,14 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, CLUSTERS, PODS, Variety};
 use super::hub::{LIMIT, MeasuredHub};
 use super::modules::{self, DENYING};
+use super::policed_by::{NAMESPACE, Policed};
 use super::sample;
 
 /// The name of such a controller.
 pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
-/// The namespace of the policies.
-const NAMESPACE: &str = "policies";
 
 /// How many policies the controller has that syncs.
 pub(super) const POLICIES: usize = 50;
-
-/// Policies in Rego of the controller that syncs: it is asked about what is written of what it syncs.
-pub(super) struct Policed(Webhooks);
-
-impl Policed {
-    /// The arguments of the controller.
-    pub(super) fn arguments(&self) -> Vec<String> {
-        let mut arguments = self.0.arguments();
-        arguments.push(format!("--policy-namespace={NAMESPACE}"));
-        // The harness also writes while none runs.
-        arguments.push("--webhook-failure-policy=Ignore".to_owned());
-        arguments
-    }
-}
 
 /// Has the controller that syncs have policies, and documents that these read.
 pub(super) async fn turn_on(hub: &mut MeasuredHub, documents: usize) -> Result<()> {

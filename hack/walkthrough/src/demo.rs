@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::sync::Mutex;
 
 use super::report::Report;
-use super::{Engine, Options, Story, placement, sync};
+use super::{Engine, Options, Story};
 use policy_sync_testenv::authorization::Authorization;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::metrics::Metrics;
@@ -29,8 +29,12 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    /// Starts everything.
-    pub(super) async fn start(options: &Options, report: &Report) -> Result<Self> {
+    /// Starts everything: this `fleet`, and the controller with what `arguments` say of its webhooks.
+    pub(super) async fn start(
+        options: &Options,
+        report: &Report,
+        (fleet, arguments): (FleetOptions, fn(&Webhooks) -> Vec<String>),
+    ) -> Result<Self> {
         let (story, program) = (options.story, &options.controller);
         ensure!(
             program.is_file(),
@@ -47,11 +51,7 @@ impl Demo {
             Engine::Embedded => None,
             Engine::Opa => Some(Opa::start().await?),
         };
-        let (fleet, mut arguments) = match story {
-            Story::Sync | Story::Web => (FleetOptions::spokes(sync::SPOKES), Vec::new()),
-            Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
-            Story::Gates => (FleetOptions::spokes([]), placement::arguments(&webhooks)),
-        };
+        let mut arguments = arguments(&webhooks);
         if story == Story::Gates {
             arguments.extend([authorization.argument(), "--audit-interval=10s".to_owned()]);
         }

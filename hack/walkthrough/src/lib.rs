@@ -25,6 +25,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use policy_sync_testenv::FleetOptions;
+use policy_sync_testenv::webhooks::Webhooks;
 use tokio::process::Child;
 
 use self::demo::Demo;
@@ -78,10 +80,22 @@ impl Story {
         }
     }
 
+    /// Its fleet, and the arguments of the controller.
+    fn starts(self) -> (FleetOptions, fn(&Webhooks) -> Vec<String>) {
+        match self {
+            Self::Sync | Self::Web => (FleetOptions::spokes(sync::SPOKES), |_| Vec::new()),
+            Self::Placement => (placement::fleet(), placement::arguments),
+            Self::Gates => (FleetOptions::spokes([]), placement::arguments),
+        }
+    }
+
     /// Tells it, and returns what else is to run on until the end.
     async fn tell(self, demo: &Demo, report: &Report) -> Result<Option<Child>> {
         match self {
-            Self::Sync => sync::tell(demo, report).await?,
+            Self::Sync => {
+                sync::tell(demo, report).await?;
+                effective::tell(demo, report).await?;
+            }
             Self::Placement => placement::tell(demo, report).await?,
             Self::Gates => gates::tell(demo, report).await?,
             Self::Web => return web::tell(demo, report).await.map(Some),
@@ -102,7 +116,7 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
     let report = Report::new(&options.story.stage());
     let mut asked = std::pin::pin!(asked);
     let demo = tokio::select! {
-        demo = Demo::start(&options, &report) => demo?,
+        demo = Demo::start(&options, &report, options.story.starts()) => demo?,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let told = tokio::select! {

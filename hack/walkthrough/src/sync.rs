@@ -13,7 +13,6 @@ use policy_sync::sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
 use super::demo::Demo;
-use super::effective;
 use super::look::{self, Fold};
 use super::report::Report;
 use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_with_status};
@@ -37,8 +36,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     change_the_policy(demo, report).await?;
     differ_on_a_cluster(demo, report).await?;
     unplace_a_cluster(demo, report).await?;
-    delete(demo, report).await?;
-    effective::tell(demo, report).await
+    delete(demo, report).await
 }
 
 /// The first steps: the policy is on both spokes, and the people of one override it.

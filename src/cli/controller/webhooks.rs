@@ -16,7 +16,7 @@ use crate::api::syntax::is_dns_label;
 use crate::certificates::Certificates;
 use crate::clock::Clock;
 use crate::flow::Flow;
-use crate::gatekeeper::told::Denied;
+use crate::gatekeeper::events::Denied;
 use crate::placement::refusals::Refusals;
 use crate::reconcile::Events;
 use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
@@ -27,7 +27,7 @@ use crate::server::authorize::{self, Authorize};
 use crate::server::bearer::Tokens;
 use crate::server::listen;
 use crate::server::tls::{self, Files};
-use crate::server::webhooks::{self, Told, WebhookMetrics, Webhooks};
+use crate::server::webhooks::{self, Reporters, WebhookMetrics, Webhooks};
 
 /// Where policies are asked.
 #[derive(Debug, Args)]
@@ -188,11 +188,12 @@ impl Prepared {
             WebhookMetrics::new(&flow.metrics, tokens.is_some()).context("cannot set metrics up")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
-        let told = Told { refusals: Refusals::new(events("Place")), denied: Denied::new(events("Admit")) };
+        let reporters =
+            Reporters { refusals: Refusals::new(events("Place")), denied: Denied::new(events("Admit")) };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
         let asked = (loading.loaded(), rego_metrics.clone());
-        let mut router = webhooks::router(Webhooks::new(asked.clone(), told, metrics.clone()));
+        let mut router = webhooks::router(Webhooks::new(asked.clone(), reporters, metrics.clone()));
         if let Some(auditing) = &flow.auditing {
             let audit =
                 Audit::new(auditing.audited(), flow.client.clone(), flow.leadership.clone(), flow.clock);

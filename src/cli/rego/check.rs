@@ -9,7 +9,8 @@ use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use crate::rego::confined::{self, Evaluated};
+use crate::rego::confined;
+use crate::rego::evaluated::Evaluated;
 use crate::rego::fault::Fault;
 
 pub(super) const EXAMPLES: &str = "\

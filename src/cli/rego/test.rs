@@ -13,7 +13,7 @@ use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use crate::gatekeeper::sample::mended;
 use crate::rego::asked::ADMISSION;
-use crate::rego::bundle::{Called, SAMPLE, TEST};
+use crate::rego::called::{Called, SAMPLE, TEST};
 use crate::rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\

@@ -1,6 +1,5 @@
 //! Starts what audits from time to time.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+use super::audited::Audited;
 use super::inspector::Inspector;
 use super::key::Key;
 use super::metrics::AuditMetrics;
@@ -16,7 +16,6 @@ use super::reports;
 use super::settings::Settings;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
-use crate::gatekeeper::audit::Found;
 use crate::gatekeeper::auditor::{Auditor, Misplaced};
 use crate::reconcile::{Leadership, Queue, Requests, Worker};
 use crate::rego::exemptions::Exemptions;
@@ -38,44 +37,6 @@ pub struct Auditing {
     controller: ControllerName,
     clock: Clock,
     metrics: AuditMetrics,
-}
-
-/// Who is asked what stands and breaks policies. Clones are the same.
-#[derive(Clone)]
-pub struct Audited {
-    auditor: Auditor,
-    misplaced: Arc<dyn Fn() -> Vec<Misplaced> + Send + Sync>,
-}
-
-impl fmt::Debug for Audited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Audited").field("auditor", &self.auditor).finish_non_exhaustive()
-    }
-}
-
-impl Audited {
-    /// Gives to `add` what stands and breaks policies, as long as it `goes_on`. It takes the time of one evaluation for each object.
-    ///
-    /// # Errors
-    ///
-    /// Where it is not known which policies there are, or it does not go on.
-    pub fn find(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
-        self.auditor.audit(add, goes_on)?;
-        self.auditor.misplaced((self.misplaced)(), add);
-        Ok(())
-    }
-
-    /// What is not known yet, in words.
-    #[must_use]
-    pub fn missing(&self) -> Option<String> {
-        self.auditor.missing()
-    }
-
-    /// Whether there are policies that say where objects go: only the process that leads knows whose place they refuse.
-    #[must_use]
-    pub fn places(&self) -> bool {
-        self.auditor.places()
-    }
 }
 
 impl Auditing {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::flow::Audited;
+use super::audited::Audited;
 use super::key::Key;
 use super::metrics::AuditMetrics;
 use super::reports::{self, ByNamespace, Report};

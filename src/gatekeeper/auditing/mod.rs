@@ -5,6 +5,7 @@
 //!                                                    ╰─▶ reports that say something else than those that are there ─▶ hub
 //! ```
 
+mod audited;
 mod flow;
 mod inspector;
 mod key;
@@ -12,6 +13,7 @@ mod metrics;
 mod reports;
 mod settings;
 
-pub use flow::{Audited, Auditing};
+pub use audited::Audited;
+pub use flow::Auditing;
 pub use metrics::AuditMetrics;
 pub use settings::Settings;

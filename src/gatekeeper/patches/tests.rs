@@ -1,3 +1,4 @@
+use json_patch::PatchOperation;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -16,7 +16,7 @@ use super::passes::Passes;
 use super::recent::Recent;
 use super::remediator::{PATCHES, Remediator};
 use super::settings::Settings;
-use super::told::{Told, Why};
+use super::violations::{Violations, Why};
 use crate::api::names::{ControllerName, GroupResource, ObjectKey};
 use crate::clock::Clock;
 use crate::placement::placed_kinds::KEEPER;
@@ -36,20 +36,20 @@ pub struct Remediation {
     controller: ControllerName,
     clock: Clock,
     metrics: RemediationMetrics,
-    told: Arc<Told>,
+    violations: Arc<Violations>,
 }
 
 /// What is known of objects that are not as policies say. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Remediated {
     metrics: RemediationMetrics,
-    told: Arc<Told>,
+    violations: Arc<Violations>,
 }
 
 impl Remediated {
     /// Has metrics say it.
     pub fn measure(&self) {
-        self.metrics.measure(&self.told);
+        self.metrics.measure(&self.violations);
     }
 
     /// The objects that are not as policies say, as far as this process knows: only the one that leads does.
@@ -59,7 +59,7 @@ impl Remediated {
             let is_by_hand = matches!(why, Why::Manual | Why::Unsettled);
             Misplaced { kind, key, why: text, is_by_hand }
         };
-        self.told.all().into_iter().map(of).collect()
+        self.violations.all().into_iter().map(of).collect()
     }
 }
 
@@ -95,13 +95,13 @@ impl Remediation {
         clock: Clock,
         metrics: RemediationMetrics,
     ) -> Self {
-        Self { settings, controller, clock, metrics, told: Arc::default() }
+        Self { settings, controller, clock, metrics, violations: Arc::default() }
     }
 
     /// What is known of objects that are not as policies say, for whoever asks.
     #[must_use]
     pub fn remediated(&self) -> Remediated {
-        Remediated { metrics: self.metrics.clone(), told: self.told.clone() }
+        Remediated { metrics: self.metrics.clone(), violations: self.violations.clone() }
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
@@ -135,7 +135,7 @@ impl Remediation {
             passes: Mutex::new(Passes::new(self.clock.now())),
             recent: Recent::default(),
             refused: Recent::default(),
-            told: self.told,
+            violations: self.violations,
             metrics: self.metrics,
             rego_metrics,
             asking: Semaphore::new(1),

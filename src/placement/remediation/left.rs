@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use kube::api::ListParams;
 
+use super::error::RemediationError;
 use super::key::Key;
-use super::remediator::{RemediationError, Remediator};
+use super::remediator::Remediator;
 use crate::api::annotations::PLACED_BY_POLICY;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::object::HubObject;

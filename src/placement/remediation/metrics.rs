@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGaugeVec};
 
-use super::told::{Told, Why};
+use super::violations::{Violations, Why};
 use crate::telemetry::metrics::{Metrics, gauge_value};
 
 /// What becomes of patches.
@@ -52,9 +52,9 @@ impl RemediationMetrics {
         self.patches.with_label_values(&[RESULTS[2]]).inc();
     }
 
-    pub(super) fn measure(&self, told: &Told) {
+    pub(super) fn measure(&self, violations: &Violations) {
         for why in Why::ALL {
-            self.objects.with_label_values(&[why.word()]).set(gauge_value(told.count(why)));
+            self.objects.with_label_values(&[why.word()]).set(gauge_value(violations.count(why)));
         }
     }
 }

@@ -4,13 +4,15 @@
 //! ```text
 //! policies, fleet ─▶ all kinds ─▶ pass over a kind ─┐                      ╭─▶ patch, with uid and version ─▶ hub (the leader)
 //! objects ──────────────────────────────────────────┴─▶ object ─▶ standing ┤
-//!                                                                          ╰─▶ told: Event, metric
+//!                                                                          ╰─▶ violations: Event, metric
 //! ```
 //!
 //! What is covered is kept whole by [what loads policies](crate::rego::loading), while there is a policy, and after that until every
 //! object is as its developer wants it. Only the process that leads does any of this.
 
+mod error;
 mod flow;
+mod judge;
 mod key;
 mod left;
 mod metrics;
@@ -18,7 +20,7 @@ mod passes;
 mod recent;
 mod remediator;
 mod settings;
-mod told;
+mod violations;
 
 pub(crate) use flow::Sources;
 pub use flow::{Misplaced, Remediated, Remediation};

@@ -1,36 +1,36 @@
 //! The capability that brings objects where policies say, and tells of those that are not there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{GetParams, Patch, PatchParams};
 use kube::runtime::events::EventType;
 use parking_lot::Mutex;
 use regorus::Value as Rego;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info};
+use tracing::{debug, info};
 
+use super::error::{RemediationError, is_conflict};
+use super::judge::{judge, reference};
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
 use super::passes::Passes;
 use super::recent::Recent;
 use super::settings::{Mode, Settings};
-use super::told::{Told, Why};
+use super::violations::{Violations, Why};
 use crate::api::annotations::REMEDIATE;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::clock::Clock;
 use crate::placement::placed_kinds::{KEEPER, is_placed};
-use crate::placement::standing::{Change, Standing, standing};
+use crate::placement::standing::{Change, Standing};
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
     of_kind,
 };
 use crate::rego::loading::{Loaded, RegoMetrics};
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use crate::rego::snapshot::Unanswered;
 use crate::sync::desired::covered::Covered;
 
 /// How long objects of a pass are asked about before others may be.
@@ -60,7 +60,7 @@ pub(super) struct Remediator {
     pub(super) recent: Recent,
     /// Patches that the hub has refused.
     pub(super) refused: Recent,
-    pub(super) told: Arc<Told>,
+    pub(super) violations: Arc<Violations>,
     pub(super) metrics: RemediationMetrics,
     pub(super) rego_metrics: RegoMetrics,
     /// One at a time: the rest of the machine is for who waits for an answer.
@@ -79,24 +79,6 @@ struct Judged {
     left: Vec<(ObjectKey, Rego)>,
 }
 
-/// Why something could not be done. It is tried again, after a backoff.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {what}")]
-pub(super) struct RemediationError {
-    pub(super) what: String,
-    pub(super) source: RequestError,
-}
-
-impl Failure for RemediationError {
-    fn category(&self) -> &'static str {
-        self.source.category()
-    }
-
-    fn is_routine(&self) -> bool {
-        self.source.is_routine() || is_conflict(&self.source)
-    }
-}
-
 impl Capability for Remediator {
     type Key = Key;
     type Error = RemediationError;
@@ -108,7 +90,7 @@ impl Capability for Remediator {
     fn leadership_changed(&self) {
         *self.passes.lock() = Passes::new(self.clock.now());
         self.loaded.keep(KEEPER, BTreeSet::new(), BTreeSet::new());
-        self.told.retain(|_| false);
+        self.violations.retain(|_| false);
     }
 
     async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
@@ -149,7 +131,7 @@ impl Remediator {
             let new = passes.keep(&covered, in_use.placement);
             let may_have_left = passes.may_all_have_left();
             self.loaded.keep(KEEPER, passes.kept().clone(), may_have_left.clone());
-            self.told.retain(|object| passes.kept().contains(&object.kind));
+            self.violations.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_left)
         };
         // One that a policy reads as well is listed already.
@@ -207,7 +189,7 @@ impl Remediator {
             }
         }
         let present: BTreeSet<&ObjectKey> = objects.iter().map(|(key, _)| key).collect();
-        self.told.retain(|object| object.kind != *kind || present.contains(&object.key));
+        self.violations.retain(|object| object.kind != *kind || present.contains(&object.key));
         let (count, mut differ, mut left) = (objects.len(), 0, objects);
         while !left.is_empty() {
             if self.stop.is_cancelled() || !self.leadership.leads() {
@@ -217,7 +199,7 @@ impl Remediator {
             left = judged.left;
             for ((name, _), standing) in judged.standings {
                 let object = Object { kind: kind.clone(), key: name };
-                let is_told = match standing {
+                let is_known = match standing {
                     // Whoever policies belong to is told why, and they are asked again once that is otherwise.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
                     Err(Unanswered::Unreached(why)) => {
@@ -225,11 +207,11 @@ impl Remediator {
                         return self.queue.add_after(key.clone(), UNREACHED);
                     }
                     Err(Unanswered::Failed(failure)) => {
-                        self.told.is_told(&object, Why::Violated, &failure.to_string())
+                        self.violations.is_noted(&object, Why::Violated, &failure.to_string())
                     }
-                    Ok(Standing::Breaks(text)) => self.told.is_told(&object, Why::Violated, &text),
+                    Ok(Standing::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
                     Ok(Standing::AsSaid) => {
-                        self.told.forget(&object);
+                        self.violations.forget(&object);
                         true
                     }
                     Ok(Standing::Differs(_)) => {
@@ -237,7 +219,7 @@ impl Remediator {
                         false
                     }
                 };
-                if !is_told {
+                if !is_known {
                     self.queue.affect([Key::Object(object)]);
                 }
             }
@@ -316,7 +298,7 @@ impl Remediator {
                 return Ok(());
             }
             Ok(Standing::AsSaid) => {
-                self.told.forget(object);
+                self.violations.forget(object);
                 return Ok(());
             }
             Ok(Standing::Differs(change)) => change,
@@ -362,7 +344,7 @@ impl Remediator {
                     self.queue.add_after(key.clone(), ASK_AGAIN);
                     return Ok(());
                 }
-                self.told.forget(object);
+                self.violations.forget(object);
                 info!(%object, %change, "brought an object where policies say");
                 self.events.tell(
                     reference(&found),
@@ -404,44 +386,14 @@ impl Remediator {
     }
 
     fn tell(&self, object: &Object, found: &Rego, why: Why, text: String) {
-        if self.leadership.leads() && self.told.tell(object, why, &text) {
+        if self.leadership.leads() && self.violations.note(object, why, &text) {
             self.events.warn(reference(found), why.reason(), text);
         }
     }
 
     /// Forgets `object`, which policies do not place.
     fn forget(&self, object: &Object) {
-        self.told.forget(object);
+        self.violations.forget(object);
         self.written.note(&Key::Object(object.clone()), |last| *last = LastWrite::default());
-    }
-}
-
-/// How `object` stands. Whatever it holds, it ends nothing.
-fn judge(snapshot: &Snapshot, object: &Rego) -> Result<Standing, Unanswered> {
-    let judged = catch_unwind(AssertUnwindSafe(|| match serde_json::to_value(object) {
-        Ok(object) => standing(snapshot, &object),
-        Err(fault) => Ok(Standing::Breaks(format!("it cannot be read: {fault}"))),
-    }));
-    judged.unwrap_or_else(|_| {
-        error!("asking policies about an object panicked");
-        Ok(Standing::Breaks("asking policies about it panicked: see the log of the controller".to_owned()))
-    })
-}
-
-fn is_conflict(error: &RequestError) -> bool {
-    matches!(error, RequestError::Stale(_)) || error.code() == 409
-}
-
-/// For Events about it.
-fn reference(object: &Rego) -> ObjectReference {
-    let text = |value: &Rego| value.as_string().ok().map(ToString::to_string);
-    let metadata = &object["metadata"];
-    ObjectReference {
-        api_version: text(&object["apiVersion"]),
-        kind: text(&object["kind"]),
-        namespace: text(&metadata["namespace"]),
-        name: text(&metadata["name"]),
-        uid: text(&metadata["uid"]),
-        ..ObjectReference::default()
     }
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::rego::checking;
+use crate::rego::evaluated::Evaluated;
+use crate::rego::fault::Faults;
 
 fn texts(texts: &[&str]) -> Vec<Text> {
     let text = |(number, text): (usize, &&str)| Text {
@@ -10,7 +13,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
     let (modules, unread) = parsed(&texts(written), &Default::default());
-    Bundle::checked(modules, unread, Evaluated::Embedded)
+    checking::checked(modules, unread, Evaluated::Embedded)
 }
 
 fn faults(written: &[&str]) -> Vec<String> {

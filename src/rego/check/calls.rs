@@ -4,7 +4,7 @@ use regorus::unstable::Expr;
 
 use super::Rules;
 use crate::rego::builtins::{Builtin, builtin};
-use crate::rego::confined::Evaluated;
+use crate::rego::evaluated::Evaluated;
 use crate::rego::fault::Fault;
 use crate::rego::module::Module;
 use crate::rego::names::Names;

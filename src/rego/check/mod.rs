@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regorus::unstable::Rule;
 
-use super::confined::Evaluated;
+use super::evaluated::Evaluated;
 use super::fault::Fault;
 use super::module::Module;
 use super::tree;

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::rego::asked::query;
 use crate::rego::module::{ModuleId, Text};
 
 fn engine(text: &str, data: serde_json::Value) -> Embedded {

@@ -12,10 +12,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::key::Key;
-use super::loaded::{Kept, Loaded, Shared};
+use super::loaded::Loaded;
 use super::loader::Loader;
 use super::pushing::Pusher;
 use super::settings::Settings;
+use super::shared::{Kept, Shared};
 use super::triggers;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
@@ -146,7 +147,7 @@ async fn tell_again(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
         let carriers: Vec<Key> = {
             let guard = shared.mirror.read();
             let view = guard.view(shared.clock.now());
-            view.carriers(&shared.settings).map(|(key, _)| Key::Told(key)).collect()
+            view.carriers(&shared.settings).map(|(key, _)| Key::Status(key)).collect()
         };
         queue.affect(carriers);
     }

@@ -1,6 +1,6 @@
 //! What those who review objects have to know: how policies call kinds, which they deny, and how strictly.
 
-use super::loaded::Gated;
+use super::in_use::Gated;
 use super::plan;
 use super::settings::Settings;
 use super::verdict::Verdicts;

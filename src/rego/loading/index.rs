@@ -4,13 +4,8 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
-use super::kinds::{CONFIG_MAPS, DOCUMENTS};
-use super::rows::{Carrier, Document};
 use super::sharing::Sharing;
-use super::view::View;
-use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, ObjectKey};
-use crate::hub::{self, AnyRow, Cascade, Changed, Line, Source, Tables};
 
 /// What is derived from rows.
 #[derive(Clone, Debug)]
@@ -18,10 +13,14 @@ pub(super) struct Index {
     controller: ControllerName,
     /// By kind: `{"<namespace>": {"<name>": {…}}}`, cluster-scoped `{"<name>": {…}}`.
     documents: BTreeMap<GroupResource, Value>,
-    sharing: Sharing,
+    pub(super) sharing: Sharing,
 }
 
 impl Index {
+    pub(super) fn new(controller: ControllerName) -> Self {
+        Self { controller, documents: BTreeMap::new(), sharing: Sharing::default() }
+    }
+
     pub(super) fn controller(&self) -> &ControllerName {
         &self.controller
     }
@@ -30,7 +29,7 @@ impl Index {
         self.documents.get(kind)
     }
 
-    fn put(&mut self, kind: &GroupResource, key: &ObjectKey, document: Value) {
+    pub(super) fn put(&mut self, kind: &GroupResource, key: &ObjectKey, document: Value) {
         let objects = self.documents.entry(kind.clone()).or_insert_with(Value::new_object);
         let objects = match &*key.namespace {
             "" => Some(objects),
@@ -41,7 +40,7 @@ impl Index {
         }
     }
 
-    fn take(&mut self, kind: &GroupResource, key: &ObjectKey) {
+    pub(super) fn take(&mut self, kind: &GroupResource, key: &ObjectKey) {
         let Some(objects) = self.documents.get_mut(kind) else { return };
         let (name, namespace) = (Value::from(&*key.name), &*key.namespace);
         if namespace.is_empty() {
@@ -71,50 +70,6 @@ fn below<'v>(objects: &'v mut Value, key: &str, make: bool) -> Option<&'v mut Va
         objects.insert(key.clone(), Value::new_object());
     }
     objects.get_mut(&key)
-}
-
-impl hub::Index for Index {
-    /// Where policies come from, only settings say.
-    const NEEDED: &'static [&'static Line] = &[];
-    type View<'m> = View<'m>;
-
-    fn new(controller: ControllerName) -> Self {
-        Self { controller, documents: BTreeMap::new(), sharing: Sharing::default() }
-    }
-
-    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> View<'m> {
-        View::new(tables, self, now)
-    }
-
-    fn complete(&mut self, tables: &Tables, source: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
-        if let Some(Document(value)) = row.get_mut::<Document>() {
-            *value = self.sharing.share(value);
-        } else if source.is(&CONFIG_MAPS)
-            && let Some(Carrier { carried: Some(carried), .. }) = row.get_mut::<Carrier>()
-            && let Some(before) = tables.row::<Carrier>(source, key).and_then(|row| row.carried.as_ref())
-        {
-            carried.keep_good_data(before);
-        }
-    }
-
-    fn forgot(&mut self, _: &Tables, source: &Source) -> Vec<Cascade> {
-        if source.is(&DOCUMENTS) {
-            self.sharing.sweep();
-        }
-        Vec::new()
-    }
-
-    fn changed(&mut self, tables: &Tables, changed: &Changed, _: Moment) -> Vec<Cascade> {
-        if let Changed::Object { source, key, .. } = changed
-            && let Some(kind) = DOCUMENTS.resource_of(source)
-        {
-            match tables.row::<Document>(source, key) {
-                Some(Document(document)) => self.put(kind, key, document.clone()),
-                None => self.take(kind, key),
-            }
-        }
-        Vec::new()
-    }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) enum Key {
     /// The objects that modules read.
     Documents,
     /// What a carrier says of its modules.
-    Told(CarrierKey),
+    Status(CarrierKey),
 }
 
 impl reconcile::Key for Key {
@@ -97,13 +97,13 @@ impl reconcile::Key for Key {
             Self::Watches => "rego_watches",
             Self::Bundle => "rego_bundle",
             Self::Documents => "rego_documents",
-            Self::Told(_) => "rego_status",
+            Self::Status(_) => "rego_status",
         }
     }
 
     fn priority(&self) -> Priority {
         match self {
-            Self::Told(CarrierKey(key)) => Priority::InTurn(key.namespace.clone()),
+            Self::Status(CarrierKey(key)) => Priority::InTurn(key.namespace.clone()),
             _ => Priority::First,
         }
     }

@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::key::{CarrierKey, Key};
-use super::loaded::{Kept, Shared};
 use super::plan;
 use super::plan::reading;
-use super::plan::status::{Fare, told, told_at};
-use super::told::telling;
+use super::plan::status::{Fare, desired_status, status_due};
+use super::shared::{Kept, Shared};
+use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
 use crate::hub::Wanted;
@@ -78,13 +78,13 @@ impl Capability for Loader {
     fn everything(&self) -> BTreeSet<Key> {
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
-        let carriers = view.carriers(&self.shared.settings).map(|(key, _)| Key::Told(key));
+        let carriers = view.carriers(&self.shared.settings).map(|(key, _)| Key::Status(key));
         carriers.chain([Key::Watches, Key::Bundle]).collect()
     }
 
     /// Each process loads and answers; only the leader writes.
     fn is_for_followers(&self, key: &Key) -> bool {
-        !matches!(key, Key::Told(_))
+        !matches!(key, Key::Status(_))
     }
 
     async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), LoadError> {
@@ -96,7 +96,7 @@ impl Capability for Loader {
                 self.shared.publish()?;
                 self.look_again();
             }
-            Key::Told(carrier) => self.tell(key, carrier).await?,
+            Key::Status(carrier) => self.tell(key, carrier).await?,
         }
         Ok(())
     }
@@ -154,10 +154,10 @@ impl Loader {
         }
         self.watch();
         self.shared.publish()?;
-        self.queue.affect(changed.into_iter().map(Key::Told));
+        self.queue.affect(changed.into_iter().map(Key::Status));
         if is_elsewhere {
             let all = self.everything();
-            self.queue.affect(all.into_iter().filter(|key| matches!(key, Key::Told(_))));
+            self.queue.affect(all.into_iter().filter(|key| matches!(key, Key::Status(_))));
         }
         self.look_again();
         Ok(())
@@ -262,14 +262,14 @@ impl Loader {
 
     async fn tell(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
         let (verdicts, registered) = (self.shared.verdicts(), self.shared.registered.borrow().clone());
-        let (told, uid, seen, later, manager) = {
+        let (status, uid, seen, later, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let later = told_at(view, &verdicts, &registered, carrier).map(|at| at.since(view.now));
+            let later = status_due(view, &verdicts, &registered, carrier).map(|at| at.since(view.now));
             let uid = view.carrier(carrier).map(|carrier| carrier.uid.clone()).unwrap_or_default();
             let manager = view.controller().hub_field_manager();
             (
-                told(view, &verdicts, &registered, carrier),
+                desired_status(view, &verdicts, &registered, carrier),
                 uid,
                 view.version(&carrier.source()),
                 later,
@@ -283,22 +283,22 @@ impl Loader {
         if uid.is_empty() {
             self.repeats.forget(key);
         }
-        let Some((told, fare)) = told else { return Ok(()) };
+        let Some((status, fare)) = status else { return Ok(()) };
         if !is_visible {
             self.queue.add_later(key.clone());
             return Ok(());
         }
         let now = self.shared.clock.now();
-        if let Some(wait) = self.repeats.wait(key, &told.words(), now) {
+        if let Some(wait) = self.repeats.wait(key, &status.words(), now) {
             // Somebody else says something else.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
-        let request = telling(&manager, carrier, &uid, &told);
+        let request = status_request(&manager, carrier, &uid, &status);
         let written = apply::apply(&self.requests, &carrier.gvr(), &carrier.0, &uid, request).await;
         let written = written.map_err(|source| LoadError::Write { object: carrier.to_string(), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
-        self.repeats.wrote(key, told.words(), now);
+        self.repeats.wrote(key, status.words(), now);
         if let Some(note) = fare.as_ref().and_then(Fare::note) {
             self.events.warn(carrier.reference(&uid), REFUSED, note);
         }

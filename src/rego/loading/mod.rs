@@ -12,6 +12,7 @@
 mod flow;
 mod following;
 mod gating;
+mod in_use;
 mod index;
 mod key;
 mod kinds;
@@ -22,19 +23,23 @@ mod plan;
 mod pushing;
 mod rows;
 mod settings;
+mod shared;
 mod sharing;
-mod told;
+mod status_request;
 mod triggers;
+mod upkeep;
 mod verdict;
 mod view;
 mod written;
 
 pub use flow::Loading;
 pub use following::Moved;
-pub use loaded::{Gated, InUse, Loaded, Unregistered};
+pub use in_use::{Gated, InUse};
+pub use loaded::Loaded;
 pub use metrics::RegoMetrics;
 pub(crate) use rows::document;
 pub use settings::{DEFAULT_ALIAS, Settings};
+pub use shared::Unregistered;
 pub use written::Written;
 
 #[cfg(test)]

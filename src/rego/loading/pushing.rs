@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::key::Key;
-use super::loaded::Shared;
+use super::shared::Shared;
 use crate::api::text::with_causes;
 use crate::json_client::AskError;
 use crate::reconcile::{Leadership, Queue};
@@ -19,8 +19,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(200);
 /// The longest wait where it refuses something.
 const REFUSED: Duration = Duration::from_secs(10);
-/// How many modules of others are named.
-const NAMED: usize = 3;
 
 /// Fills OPA.
 pub(super) struct Pusher {
@@ -128,18 +126,4 @@ impl Pusher {
         self.opa.noted(fault.clone());
         self.shared.filled(fault);
     }
-}
-
-/// Whether `opa` can be asked, and what its owner should know.
-pub(super) fn health(opa: &Opa) -> (bool, Vec<String>) {
-    let mut lines = Vec::new();
-    lines.extend(opa.fault().map(|fault| format!("OPA has not what is in force: {fault}")));
-    let others = opa.others();
-    if !others.is_empty() {
-        let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
-        let more = others.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        lines.push(format!("OPA has modules of others: {}{more}", named.join(", ")));
-    }
-    (opa.is_ready(), lines)
 }

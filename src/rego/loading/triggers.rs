@@ -48,5 +48,5 @@ fn of_carrier(
     if !counts_the_same {
         keys.insert(Key::Bundle);
     }
-    keys.insert(Key::Told(key));
+    keys.insert(Key::Status(key));
 }

@@ -2,7 +2,7 @@
 
 use prometheus::IntCounterVec;
 
-use super::push::PushError;
+use super::push_error::PushError;
 use crate::telemetry::metrics::Metrics;
 
 /// How filling it went.

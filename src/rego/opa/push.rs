@@ -15,9 +15,10 @@ use regorus::Value;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::Opa;
 use super::answers::refusals;
 use super::contents::{Contents, Differing, PREFIX};
+use super::push_error::PushError;
+use super::server::Opa;
 use crate::json_client::{Answer, AskError, JsonClient};
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Fault;
@@ -29,17 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MARKER: &str = "/v1/data/policysync/revision";
 /// What is ours in OPA, and the marker.
 const OURS: &str = "/v1/data/policysync";
-
-/// Why OPA has not what is in force.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PushError {
-    /// It cannot be asked, or does not take it.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// It refuses modules.
-    #[error("it refuses {}", .0.values().flatten().next().map(ToString::to_string).unwrap_or_default())]
-    Refused(BTreeMap<ModuleId, Vec<Fault>>),
-}
 
 /// What is ours in OPA.
 #[derive(Debug, Default, Deserialize)]
@@ -101,8 +91,18 @@ async fn pushed(
     }
 }
 
-/// The marker, where there is one.
-pub(super) async fn marker(client: &JsonClient) -> Result<Option<String>, PushError> {
+impl Opa {
+    /// Its marker now; `None` where it has none.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be asked.
+    pub(in crate::rego) async fn marker(&self) -> Result<Option<String>, PushError> {
+        marker(&self.0.client).await
+    }
+}
+
+async fn marker(client: &JsonClient) -> Result<Option<String>, PushError> {
     let answer = client.once(Method::GET, MARKER, Bytes::new(), PATIENCE).await?;
     if answer.status != StatusCode::OK {
         return Err(client.refused(&answer).into());

@@ -75,7 +75,7 @@ pub struct Live {
 /// Where what is shown comes from.
 pub(super) enum Of {
     /// A hub.
-    Hub(Watched),
+    Hub(Box<Watched>),
     /// Files, and what is attached there.
     Files(Box<Given>, Attached),
 }
@@ -150,7 +150,7 @@ impl Live {
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));
         let running = [watching.abort_handle(), following.abort_handle()];
-        let of = Of::Hub(Watched { hub, client, running, attached: OnceCell::new() });
+        let of = Of::Hub(Box::new(Watched { hub, client, running, attached: OnceCell::new() }));
         Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
     }
 

@@ -3,8 +3,8 @@
 use super::{CLUSTER, Explainer, Reason};
 use crate::api::annotations::{PLACED_BY_POLICY, SELECTORS};
 use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::api::placed_by_policy::Placed;
 use crate::api::selector::ClusterSelector;
-use crate::placement::placed::Placed;
 use crate::sync::View;
 use crate::sync::rows::Strings;
 

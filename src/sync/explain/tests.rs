@@ -10,7 +10,7 @@ use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
 use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
-use crate::placement::placed::{Placed, Set};
+use crate::api::placed_by_policy::{Placed, Set};
 use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::route::RouteKind;
+use super::route_kind::RouteKind;
 use super::wire::{Limited, or_default};
 use crate::api::json::step::Step;
 use crate::api::text::excerpt;

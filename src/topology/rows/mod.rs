@@ -10,6 +10,7 @@ pub mod namespace;
 mod parent;
 mod policy;
 mod route;
+mod route_kind;
 mod service;
 mod wire;
 
@@ -25,7 +26,8 @@ pub use namespace::Namespace;
 pub use parent::{Parent, ParentReference};
 pub use policy::{Policy, Target};
 pub(super) use route::Shared;
-pub use route::{Route, RouteKind, Rule};
+pub use route::{Route, Rule};
+pub use route_kind::RouteKind;
 pub use service::{Service, ServicePort};
 
 /// When an object was made, in seconds since 1970. What is not made yet, as in a file, is younger than everything.

@@ -16,12 +16,13 @@ use super::key::Key;
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
 use super::pace::Pace;
+use super::settings::Settings;
 use super::status_key::Turn;
 use super::status_writer::{Logged, PER_SECOND, StatusWriter};
 use super::statuses::Statuses;
 use super::storer::Storer;
 use super::watches;
-use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::Mirror;
 use crate::hub::watch::{Feed, Supervisor, look_up_plurals};
@@ -33,27 +34,6 @@ use crate::topology::{Needs, lent};
 
 /// What changes within this time is taken together.
 const WINDOW: Duration = Duration::from_secs(1);
-
-/// The name of the ConfigMap.
-const NAME: &str = "topology";
-
-/// Where the topology is kept.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The ConfigMap.
-    pub(super) config_map: ObjectKey,
-    /// Whether the statuses of routes say what they are attached to; where not, that is taken away.
-    pub(super) route_status: bool,
-}
-
-impl Settings {
-    /// In the ConfigMap `topology` of `namespace`, in the statuses of Gateways, and, where there is to be a `route_status`, of
-    /// routes.
-    #[must_use]
-    pub fn new(namespace: &str, route_status: bool) -> Self {
-        Self { config_map: ObjectKey::new(namespace, NAME), route_status }
-    }
-}
 
 /// What it takes of the sync.
 pub(crate) struct Sources {

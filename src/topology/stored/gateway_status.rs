@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::digest;
-use super::kinds::GATEWAYS;
 use crate::api::gateway::CONDITIONS;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
@@ -17,6 +16,7 @@ use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 use crate::reconcile::apply;
+use crate::sync::kinds::GATEWAYS;
 use crate::topology::conditions::{AFFECTED_DOMAIN, ConditionText};
 
 /// What stands in the status of a Gateway.

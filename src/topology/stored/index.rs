@@ -8,6 +8,7 @@ use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, SERVICES, TCP_ROUTE
 use super::route_status::RouteStatus;
 use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
 use super::status_key::StatusKey;
+use super::versions::Versions;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
@@ -238,30 +239,6 @@ impl RouteRows {
     /// The place of the route of this namespace and name.
     pub(super) fn place(&self, namespace: &str, name: &str) -> Option<usize> {
         self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
-    }
-}
-
-/// Up to which version each source has been seen.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Versions {
-    gateways: u64,
-    /// In the order of [`RouteKind::ALL`].
-    routes: [u64; 5],
-}
-
-impl Versions {
-    /// All seen up to `version`.
-    #[cfg(test)]
-    pub(super) fn at(version: u64) -> Self {
-        Self { gateways: version, routes: [version; 5] }
-    }
-
-    /// That of the source of `key`.
-    pub(super) fn of(&self, key: &StatusKey) -> u64 {
-        match key {
-            StatusKey::Gateway(_) => self.gateways,
-            StatusKey::Route(kind, _) => self.routes[*kind as usize],
-        }
     }
 }
 

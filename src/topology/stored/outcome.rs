@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::differs::differing;
-use super::index::{self, OwnRows, Versions};
+use super::index::{self, OwnRows};
 use super::metrics::Counts;
 use super::pending::DesiredStatus;
 use super::status_key::StatusKey;
 use super::text::{LIMIT, Text, text};
+use super::versions::Versions;
 use crate::api::json::Hash;
 use crate::sync;
 use crate::topology::{Facts, Graph, Lent, Needs};

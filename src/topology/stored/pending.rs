@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::index::Versions;
 use super::status_key::{StatusKey, Turn};
+use super::versions::Versions;
 use crate::api::json::Hash;
 use crate::topology::conditions::{Conditions, ParentConditions};
 

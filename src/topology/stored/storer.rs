@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::config_map::{self, AT_MOST_EVERY, Next};
-use super::flow::Settings;
 use super::index::Index;
 use super::key::Key;
 use super::kinds::{self, CONFIG_MAPS};
 use super::metrics::TopologyMetrics;
 use super::outcome::{Outcome, Snapshot};
 use super::rows::StoredText;
+use super::settings::Settings;
 use super::statuses::Statuses;
 use super::watches;
 use crate::api::names::ControllerName;

@@ -15,8 +15,8 @@ use crate::rego::asked::PLACEMENT;
 use crate::rego::carrier::Carried;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::loading::key::CarrierKey;
-use crate::rego::loading::loaded::{Registered, Unregistered};
-use crate::rego::loading::rows::{Carrier, Told};
+use crate::rego::loading::rows::{Carrier, CarrierStatus};
+use crate::rego::loading::shared::{Registered, Unregistered};
 use crate::rego::loading::verdict::{MOMENT, Verdict, Verdicts};
 use crate::rego::loading::view::View;
 use crate::rego::module::{ModuleId, Text};
@@ -249,7 +249,7 @@ fn file(id: &ModuleId) -> &str {
 
 /// When it will be told that a module of `key` waits: what is there in a moment is not told.
 #[must_use]
-pub(in crate::rego::loading) fn told_at(
+pub(in crate::rego::loading) fn status_due(
     view: View<'_>,
     verdicts: &Verdicts,
     registered: &Registered,
@@ -267,30 +267,30 @@ pub(in crate::rego::loading) fn told_at(
 
 /// What `key` should say; `None` where it should stay as it is.
 #[must_use]
-pub(in crate::rego::loading) fn told(
+pub(in crate::rego::loading) fn desired_status(
     view: View<'_>,
     verdicts: &Verdicts,
     registered: &Registered,
     key: &CarrierKey,
-) -> Option<(Told, Option<Fare>)> {
+) -> Option<(CarrierStatus, Option<Fare>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
         // It may be another's who reads such a ConfigMap, too.
-        return carrier.told.is_ours.then(|| (Told::default(), None));
+        return carrier.status.is_ours.then(|| (CarrierStatus::default(), None));
     }
-    if told_at(view, verdicts, registered, key).is_some() {
+    if status_due(view, verdicts, registered, key).is_some() {
         return None;
     }
     let fare = fare(carrier, verdicts, registered)?;
-    let told = if key.is_rego_policy() {
-        let condition = fare.condition(carrier.generation, &carrier.told.conditions, view.now);
-        Told { conditions: vec![condition], ..Told::default() }
+    let status = if key.is_rego_policy() {
+        let condition = fare.condition(carrier.generation, &carrier.status.conditions, view.now);
+        CarrierStatus { conditions: vec![condition], ..CarrierStatus::default() }
     } else {
-        Told { annotation: Some(fare.annotation()), is_ours: true, conditions: Vec::new() }
+        CarrierStatus { annotation: Some(fare.annotation()), is_ours: true, conditions: Vec::new() }
     };
-    let differs = told.annotation != carrier.told.annotation
-        || told.conditions.iter().any(|condition| !carrier.told.conditions.contains(condition));
-    differs.then_some((told, Some(fare)))
+    let differs = status.annotation != carrier.status.annotation
+        || status.conditions.iter().any(|condition| !carrier.status.conditions.contains(condition));
+    differs.then_some((status, Some(fare)))
 }
 
 #[cfg(test)]

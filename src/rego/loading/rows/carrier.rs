@@ -26,12 +26,12 @@ pub(crate) struct Carrier {
     /// How many keys it has that are ignored.
     pub ignored: usize,
     /// What it says of that.
-    pub told: Told,
+    pub status: CarrierStatus,
 }
 
 /// What a carrier says of what it carries.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct CarrierStatus {
     /// The annotation [`STATUS`].
     pub annotation: Option<String>,
     /// Whether that is this controller's.
@@ -40,7 +40,7 @@ pub(crate) struct Told {
     pub conditions: Vec<Condition>,
 }
 
-impl Told {
+impl CarrierStatus {
     /// What it comes to, whenever that is.
     #[must_use]
     pub(crate) fn words(&self) -> String {
@@ -70,7 +70,7 @@ impl Pruned for Carrier {
             generation: metadata.generation,
             carried,
             ignored,
-            told: Told {
+            status: CarrierStatus {
                 annotation: metadata.annotations.get(STATUS).cloned(),
                 is_ours: of_ours.any(|entry| {
                     entry.fields_v1.as_deref().is_some_and(|fields| fields.get().contains(STATUS))

@@ -3,6 +3,6 @@
 mod carrier;
 mod document;
 
-pub(super) use carrier::{Carrier, STATUS, Told};
+pub(super) use carrier::{Carrier, CarrierStatus, STATUS};
 pub(super) use document::Document;
 pub(crate) use document::document;

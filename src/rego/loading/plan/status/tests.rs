@@ -57,7 +57,7 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
     let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
     let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
     let guard = hub.0.read();
-    let told = told(guard.view(NOW), &verdicts, registered, &key);
+    let told = desired_status(guard.view(NOW), &verdicts, registered, &key);
     told.and_then(|(told, _)| told.annotation)
         .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
@@ -123,8 +123,12 @@ fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
             ..Verdicts::default()
         };
         let guard = hub.0.read();
-        let told =
-            told(guard.view(now), &verdicts, &Registered::default(), &CarrierKey(ObjectKey::new("", "a")));
+        let told = desired_status(
+            guard.view(now),
+            &verdicts,
+            &Registered::default(),
+            &CarrierKey(ObjectKey::new("", "a")),
+        );
         told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
     };
     let first = says(&object, refused("regopolicies/a", 1), NOW).unwrap();

@@ -1,4 +1,4 @@
-//! What was told of objects that are not as policies say, so that nothing is told twice.
+//! The objects that are not as policies say, and what was said of each, so that no Event says it twice.
 
 use std::sync::Arc;
 
@@ -48,20 +48,20 @@ impl Why {
     }
 }
 
-/// What was told of each object that is not as policies say.
+/// The objects that are not as policies say.
 #[derive(Debug, Default)]
-pub(super) struct Told(DashMap<Object, (Why, Arc<str>)>);
+pub(super) struct Violations(DashMap<Object, (Why, Arc<str>)>);
 
-impl Told {
-    /// Notes that `object` is not as it should be, and returns whether that is new, or was told in other words.
-    pub(super) fn tell(&self, object: &Object, why: Why, text: &str) -> bool {
-        let told = (why, Arc::from(&*capped(text, TEXT)));
-        self.0.insert(object.clone(), told.clone()) != Some(told)
+impl Violations {
+    /// Notes that `object` is not as it should be, and returns whether that is new, or was noted in other words.
+    pub(super) fn note(&self, object: &Object, why: Why, text: &str) -> bool {
+        let violation = (why, Arc::from(&*capped(text, TEXT)));
+        self.0.insert(object.clone(), violation.clone()) != Some(violation)
     }
 
-    /// Whether that was told of `object`.
-    pub(super) fn is_told(&self, object: &Object, why: Why, text: &str) -> bool {
-        self.0.get(object).is_some_and(|told| told.0 == why && *told.1 == *capped(text, TEXT))
+    /// Whether that was noted of `object`.
+    pub(super) fn is_noted(&self, object: &Object, why: Why, text: &str) -> bool {
+        self.0.get(object).is_some_and(|violation| violation.0 == why && *violation.1 == *capped(text, TEXT))
     }
 
     /// Forgets `object`, which is as it should be, or gone.
@@ -75,18 +75,18 @@ impl Told {
         give_back_shared(&self.0);
     }
 
-    /// All of them, each with why, and what was told.
+    /// All of them, each with why, and what was said of it.
     pub(super) fn all(&self) -> Vec<(Object, Why, Arc<str>)> {
-        let of = |told: RefMulti<'_, Object, (Why, Arc<str>)>| {
-            let (why, text) = told.value();
-            (told.key().clone(), *why, text.clone())
+        let of = |violation: RefMulti<'_, Object, (Why, Arc<str>)>| {
+            let (why, text) = violation.value();
+            (violation.key().clone(), *why, text.clone())
         };
         self.0.iter().map(of).collect()
     }
 
     /// How many objects are so.
     pub(super) fn count(&self, why: Why) -> usize {
-        self.0.iter().filter(|told| told.value().0 == why).count()
+        self.0.iter().filter(|violation| violation.value().0 == why).count()
     }
 }
 
@@ -97,17 +97,17 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once_and_nothing_is_remembered_of_what_is_as_it_should_be() {
-        let told = Told::default();
+        let violations = Violations::default();
         let app =
             Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", "app") };
-        assert!(told.tell(&app, Why::Violated, "no") && told.is_told(&app, Why::Violated, "no"));
-        assert!(!told.tell(&app, Why::Violated, "no"));
-        assert!(told.tell(&app, Why::Violated, "not here"), "in other words");
-        assert_eq!(told.all(), [(app.clone(), Why::Violated, Arc::from("not here"))]);
-        assert!(told.tell(&app, Why::Manual, "not here"), "for another reason");
-        assert_eq!((told.count(Why::Manual), told.count(Why::Violated)), (1, 0));
-        told.forget(&app);
-        assert!(told.0.is_empty());
+        assert!(violations.note(&app, Why::Violated, "no") && violations.is_noted(&app, Why::Violated, "no"));
+        assert!(!violations.note(&app, Why::Violated, "no"));
+        assert!(violations.note(&app, Why::Violated, "not here"), "in other words");
+        assert_eq!(violations.all(), [(app.clone(), Why::Violated, Arc::from("not here"))]);
+        assert!(violations.note(&app, Why::Manual, "not here"), "for another reason");
+        assert_eq!((violations.count(Why::Manual), violations.count(Why::Violated)), (1, 0));
+        violations.forget(&app);
+        assert!(violations.0.is_empty());
     }
 
     #[test]

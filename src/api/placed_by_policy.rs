@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::annotations::{PLACED_BY_POLICY, is_ours};
-use crate::api::json::Hash;
-use crate::api::syntax::{is_label_key, is_label_value};
+use super::annotations::{PLACED_BY_POLICY, is_ours};
+use super::json::Hash;
+use super::syntax::{is_label_key, is_label_value};
 
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;
@@ -105,7 +105,7 @@ impl Placed {
 }
 
 /// The labels or the annotations of `object`.
-pub(super) fn strings(object: &Value, field: &str) -> Strings {
+pub(crate) fn strings(object: &Value, field: &str) -> Strings {
     let fields = object["metadata"][field].as_object();
     let texts = fields
         .into_iter()
@@ -115,7 +115,7 @@ pub(super) fn strings(object: &Value, field: &str) -> Strings {
 }
 
 /// Has `object` these labels or annotations; where there are none, and were none, nothing changes.
-pub(super) fn write(object: &mut Value, field: &str, strings: &Strings) {
+pub(crate) fn write(object: &mut Value, field: &str, strings: &Strings) {
     if strings.is_empty() && object["metadata"][field].as_object().is_none_or(Map::is_empty) {
         return;
     }
@@ -127,7 +127,7 @@ pub(super) fn write(object: &mut Value, field: &str, strings: &Strings) {
 }
 
 /// Puts `value` at `key`, or takes what is there away.
-pub(super) fn put(strings: &mut Strings, key: &str, value: Option<String>) {
+pub(crate) fn put(strings: &mut Strings, key: &str, value: Option<String>) {
     match value {
         Some(value) => strings.insert(key.to_owned(), value),
         None => strings.remove(key),

@@ -6,31 +6,32 @@ use kube::core::request;
 use serde_json::json;
 
 use super::key::CarrierKey;
-use super::rows::{STATUS, Told};
+use super::rows::{CarrierStatus, STATUS};
 use crate::reconcile::{apply, of_kind};
 
-/// The request that has the carrier `key` of this uid say `told`.
+/// The request that has the carrier `key` of this uid say `status`.
 ///
 /// # Errors
 ///
 /// Where it cannot be made.
-pub(super) fn telling(
+pub(super) fn status_request(
     manager: &str,
     key: &CarrierKey,
     uid: &str,
-    told: &Told,
+    status: &CarrierStatus,
 ) -> Result<Request<Vec<u8>>, request::Error> {
     let (api_version, kind) = key.type_meta();
     let mut metadata = json!({"name": key.0.name, "uid": uid});
     let params = PatchParams::apply(manager).force();
     let objects = of_kind(&key.gvr(), &key.0.namespace);
     if key.is_rego_policy() {
-        let status = json!({"conditions": told.conditions});
-        let body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status});
+        let conditions = json!({"conditions": status.conditions});
+        let body =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": conditions});
         return objects.patch_subresource("status", &key.0.name, &params, &apply::body(&body)?);
     }
     metadata["namespace"] = (*key.0.namespace).into();
-    if let Some(annotation) = &told.annotation {
+    if let Some(annotation) = &status.annotation {
         metadata["annotations"] = json!({STATUS: annotation});
     }
     let body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});

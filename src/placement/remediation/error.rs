@@ -1,0 +1,26 @@
+//! Why something could not be done.
+
+use crate::reconcile::{Failure, RequestError};
+
+/// Why something could not be done. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what}")]
+pub(super) struct RemediationError {
+    pub(super) what: String,
+    pub(super) source: RequestError,
+}
+
+impl Failure for RemediationError {
+    fn category(&self) -> &'static str {
+        self.source.category()
+    }
+
+    fn is_routine(&self) -> bool {
+        self.source.is_routine() || is_conflict(&self.source)
+    }
+}
+
+/// Whether somebody else has written meanwhile.
+pub(super) fn is_conflict(error: &RequestError) -> bool {
+    matches!(error, RequestError::Stale(_)) || error.code() == 409
+}

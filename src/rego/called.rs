@@ -1,0 +1,32 @@
+//! Rules that are called by their names: tests, and what they are given.
+
+use regorus::unstable::Rule;
+
+use super::asked::query;
+use super::fault::Fault;
+use super::module::{self, Module};
+use super::tree;
+
+/// How rules are called that should be true.
+pub const TEST: &str = "test_";
+/// How rules are called that give inputs of reviews.
+pub const SAMPLE: &str = "sample_";
+
+/// A rule of some name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// What to ask for its value.
+    pub query: String,
+    /// Its name, and where that stands.
+    pub place: Fault,
+}
+
+impl Called {
+    /// The rule, where it has no arguments and its name begins with `prefix`.
+    pub(super) fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
+        let reference = tree::reference(rule);
+        let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;
+        let query = tree::arity(rule).is_none().then(|| format!("{}.{name}", query(&module.package())))?;
+        Some(Self { query, place: module.fault(tree::start(reference), name) })
+    }
+}

@@ -1,0 +1,11 @@
+//! For whom a bundle is checked.
+
+/// Who is to evaluate what is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evaluated {
+    /// The embedded engine, which is tried.
+    #[default]
+    Embedded,
+    /// OPA, which has builtins that the embedded engine lacks.
+    ByOpa,
+}

@@ -1,0 +1,96 @@
+//! Questions to OPA, of what is to be there.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use regorus::Value;
+use serde_json::json;
+
+use super::answers::{decision, failure};
+use super::contents::Contents;
+use super::server::Opa;
+use crate::rego::bundle::Bundle;
+use crate::rego::engine_error::{EngineError, Failure};
+
+/// How long a question may take in all: whoever asks is waited for four seconds.
+const PATIENCE: Duration = Duration::from_millis(3_500);
+/// How long OPA is left alone that has not what is in force.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// What is to be in OPA at one moment, and who asks it.
+#[derive(Clone, Debug)]
+pub struct InOpa {
+    opa: Opa,
+    contents: Arc<Contents>,
+}
+
+impl InOpa {
+    /// `bundle`, without data.
+    #[must_use]
+    pub(in crate::rego) fn new(opa: Opa, bundle: &Bundle) -> Self {
+        Self { opa, contents: Arc::new(Contents::new(&bundle.for_opa(), Value::new_object())) }
+    }
+
+    /// The same modules with other data.
+    #[must_use]
+    pub(in crate::rego) fn with_data(&self, data: Value) -> Self {
+        Self { opa: self.opa.clone(), contents: Arc::new(self.contents.with_data(data)) }
+    }
+
+    /// What is to be there.
+    #[must_use]
+    pub fn contents(&self) -> &Arc<Contents> {
+        &self.contents
+    }
+
+    /// The value of `query`, `None` where it is undefined, on a thread that may wait.
+    pub(in crate::rego) fn ask(
+        &self,
+        query: &str,
+        input: &Value,
+        bundle: &Bundle,
+    ) -> Result<Option<Value>, EngineError> {
+        self.opa.0.runtime.block_on(self.asked(query, input, bundle))
+    }
+
+    async fn asked(&self, query: &str, input: &Value, bundle: &Bundle) -> Result<Option<Value>, EngineError> {
+        let (opa, until) = (&*self.opa.0, Instant::now() + PATIENCE);
+        let unreached = |why: String| EngineError::Unreached(format!("OPA at {why}"));
+        let mut question = json!({
+            "query": format!("decision = [decided | decided = {query}]; revision = data.policysync.revision"),
+        });
+        if *input != Value::Undefined {
+            question["input"] = serde_json::to_value(input).map_err(|error| unreached(error.to_string()))?;
+        }
+        let question = serde_json::to_vec(&question).map_err(|error| unreached(error.to_string()))?.into();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let answer = opa.client.ask(Method::POST, "/v1/query", &question, left).await;
+            let answer = answer.map_err(|error| unreached(error.to_string()))?;
+            if !answer.status.is_success() {
+                return Err(match failure(bundle, &answer.body) {
+                    Some(fault) => Failure { too_long: false, fault }.into(),
+                    None => unreached(opa.client.refused(&answer).to_string()),
+                });
+            }
+            let found = decision(&answer.body);
+            let found = found.map_err(|error| unreached(opa.client.unread(error).to_string()))?;
+            match found {
+                Some((value, revision)) if self.is_in_force(&revision) => return Ok(value),
+                _ => opa.missing.notify_one(),
+            }
+            if until.saturating_duration_since(Instant::now()) <= AGAIN {
+                let address = opa.client.address();
+                let why = self.opa.fault().map(|fault| format!(" ({fault})")).unwrap_or_default();
+                return Err(unreached(format!("{address} has not what is in force{why}")));
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Whether what OPA has under this marker is in force for whoever asks.
+    fn is_in_force(&self, revision: &str) -> bool {
+        !self.opa.0.is_own || (self.opa.is_ready() && revision == self.contents.revision())
+    }
+}

@@ -1,0 +1,24 @@
+//! The numbers of nodes.
+
+use std::fmt;
+
+/// A node. A lower one has the lower locator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(super) u32);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl NodeId {
+    pub(super) fn new(index: usize) -> Self {
+        // A cluster has no four billion objects.
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
