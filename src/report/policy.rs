@@ -65,10 +65,15 @@ const SHOWN: [&str; 5] = [
 impl PolicyRow {
     /// Whether the controller has said anything on it.
     pub(super) fn is_told(&self) -> bool {
-        [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
-            .iter()
-            .any(|key| self.annotations.contains_key(*key))
+        is_told(&self.annotations)
     }
+}
+
+/// Whether the controller has said anything in these annotations.
+pub(super) fn is_told(annotations: &Strings) -> bool {
+    [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
+        .iter()
+        .any(|key| annotations.contains_key(*key))
 }
 
 impl Row for PolicyRow {}
@@ -121,17 +126,18 @@ impl PolicyReport {
     /// Reads what is kept of the policy `key` of `kind`.
     #[must_use]
     pub fn new(kind: &ServedKind, key: ObjectKey, row: &PolicyRow) -> Self {
-        let report = Self::of_unknown_kind(key, row);
+        let report =
+            Self { created: row.created, told: row.told, ..Self::of_annotations(key, &row.annotations) };
         let origin = Origin::new(kind.gvr.kind.clone(), report.origin.object().clone());
         Self { origin, kind: kind.kind.clone(), role: kind.role, ..report }
     }
 
-    /// The same, where the kind is for others to say.
-    pub(super) fn of_unknown_kind(key: ObjectKey, row: &PolicyRow) -> Self {
-        let text = |key: &str| row.annotations.get(key).cloned();
+    /// What `annotations` say, where the kind and the rest is for others to say.
+    pub(super) fn of_annotations(key: ObjectKey, annotations: &Strings) -> Self {
+        let text = |key: &str| annotations.get(key).cloned();
         let mut faults = Vec::new();
-        let summary: Reading<Summary> = read(&row.annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
-        let clusters: Reading<Vec<Synced>> = read(&row.annotations, POLICIES_SYNCED, &mut faults);
+        let summary: Reading<Summary> = read(annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
+        let clusters: Reading<Vec<Synced>> = read(annotations, POLICIES_SYNCED, &mut faults);
         if summary == Reading::Missing && clusters != Reading::Missing {
             faults.push(format!("annotation {POLICIES_SYNCED_SUMMARY} is missing"));
         }
@@ -157,14 +163,14 @@ impl PolicyReport {
             origin: Origin::new(GroupResource::new("", ""), key),
             kind: String::new(),
             role: Role::Policy,
-            created: row.created,
-            told: row.told,
+            created: None,
+            told: None,
             summary,
             clusters,
             detail,
             message: text(POLICY_SYNC_MESSAGE),
             faults,
-            overrides: overrides(row.annotations.get(CLUSTER_OVERRIDES)),
+            overrides: overrides(annotations.get(CLUSTER_OVERRIDES)),
             detail_text,
             clusters_text,
         }

@@ -14,6 +14,7 @@ use super::given::Given;
 use super::inbox::{Inbox, Place};
 use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
+use crate::announce::announce;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey};
 use crate::api::object::HubObject;
@@ -123,9 +124,6 @@ impl Live {
         controller: ControllerName,
         namespace: Option<&str>,
     ) -> Result<Self, LiveError> {
-        let (is_ours, first) = join!(hub.has(&REQUIRED), Roster::read(&hub, &controller));
-        is_ours?;
-        let first = Arc::new(first?);
         let scope = Scope::new(namespace, None);
         let mirror = Arc::new(Mirror::new(controller.clone()));
         let inbox = Arc::new(Inbox::default());
@@ -134,12 +132,23 @@ impl Live {
             into.put(changes.iter().flat_map(|changed| places(changed, changes)));
         });
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
-        let (wanted, sources) = watch::channel(wanted(&first, &scope));
-        let (sender, roster) = watch::channel(first);
+        // Clusters are listed while the kinds are looked up.
+        let (sender, sources) = watch::channel(wanted(&Roster::default(), &scope));
         let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).in_pages_of(PAGE);
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
         }));
+        let watching = watching.abort_handle();
+        let looking_up = async { join!(hub.has(&REQUIRED), Roster::read(&hub, &controller)) };
+        let first = match looking_up.await {
+            (Err(error), _) | (_, Err(error)) => {
+                watching.abort();
+                return Err(error.into());
+            }
+            (Ok(()), Ok(first)) => Arc::new(first),
+        };
+        announce(&sender, wanted(&first, &scope));
+        let (wanted, (sender, roster)) = (sender, watch::channel(first));
         let following = Following {
             hub: hub.clone(),
             controller: controller.clone(),
@@ -149,7 +158,7 @@ impl Live {
             inbox: inbox.clone(),
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));
-        let running = [watching.abort_handle(), following.abort_handle()];
+        let running = [watching, following.abort_handle()];
         let of = Of::Hub(Box::new(Watched { hub, client, running, attached: OnceCell::new() }));
         Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
     }

@@ -11,7 +11,8 @@ use crate::api::cluster::{self, ManagedClusterStatus};
 use crate::api::names::{ClusterName, ControllerName};
 use crate::api::object::HubObject;
 use crate::hub::{Family, Kind, Pruned, Row};
-use crate::report::{PolicyReport, PolicyRow};
+use crate::report::PolicyReport;
+use crate::report::policy::is_told;
 
 /// Policies and resources, of which annotations say all that is shown.
 pub(super) static POLICIES: Family<FleetRow> = Family::new("policies").of_metadata();
@@ -40,10 +41,10 @@ pub struct FleetRow {
 impl Row for FleetRow {}
 
 impl Pruned for FleetRow {
-    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
-        let row = PolicyRow::prune(object, controller);
-        let is_told = row.is_told();
-        let report = PolicyReport::of_unknown_kind(object.key(), &row);
+    fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
+        let annotations = &object.metadata.annotations;
+        let is_told = is_told(annotations);
+        let report = PolicyReport::of_annotations(object.key(), annotations);
         let entries = report.clusters.value().into_iter().flatten();
         let mut cells: Vec<(ClusterName, Cell)> =
             entries.map(|entry| (entry.cluster.clone(), Cell::of_entry(&report, entry))).collect();
