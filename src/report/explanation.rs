@@ -84,7 +84,7 @@ pub async fn explain(
 ///
 /// # Errors
 ///
-/// Those of [`explain`].
+/// Those of [`explain()`].
 pub async fn explain_on_clusters(
     hub: &HubClient,
     controller: &ControllerName,

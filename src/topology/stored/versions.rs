@@ -6,7 +6,7 @@ use super::status_key::StatusKey;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Versions {
     pub(super) gateways: u64,
-    /// In the order of [`RouteKind::ALL`].
+    /// In the order of `RouteKind::ALL`.
     pub(super) routes: [u64; 5],
 }
 
