@@ -73,6 +73,18 @@ pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Vec<Resul
     Ok(manifests)
 }
 
+/// The objects of what was read, and what is none.
+pub(in crate::cli) fn divided(read: Vec<Result<Manifest, NoObject>>) -> (Vec<Manifest>, Vec<NoObject>) {
+    let (mut objects, mut others) = (Vec::new(), Vec::new());
+    for read in read {
+        match read {
+            Ok(manifest) => objects.push(manifest),
+            Err(none) => others.push(none),
+        }
+    }
+    (objects, others)
+}
+
 impl fmt::Display for NoObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.fault)

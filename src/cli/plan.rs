@@ -37,6 +37,7 @@ use crate::report::fleet::Given;
 use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, Diagnostic, Severity};
 use crate::sync::kinds::{CLUSTERS, GATEWAYS};
+use crate::topology::Graph;
 use fill::Filled;
 use inventory::Inventory;
 
@@ -131,6 +132,11 @@ pub(super) fn given(
     let listed = |source: &Source| inventory.listed(source).map(|(_, given)| given.object.clone()).collect();
     let works = inventory.of_kind(work::GROUP, "ManifestWork").into_iter().flat_map(BTreeMap::values);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let faults = {
+        let facts = attached.objects.facts();
+        let of_objects = attached.faults(&Graph::build(&facts));
+        errors.map(ToString::to_string).chain(of_objects.iter().map(ToString::to_string)).collect()
+    };
     Given {
         mirror,
         attached,
@@ -138,7 +144,7 @@ pub(super) fn given(
         gateways: listed(&GATEWAYS.all()),
         clusters: listed(&CLUSTERS.all()),
         works: works.map(|given| given.object.clone()).collect(),
-        faults: errors.map(ToString::to_string).collect(),
+        faults,
     }
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::HubArguments;
-use super::manifests::{self, Manifest};
+use super::manifests;
 use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -106,13 +106,10 @@ async fn of_files(
     let namespace = arguments.namespace.as_deref();
     let of_none = namespace.unwrap_or("default");
     let read = manifests::read_each(&arguments.filenames)?;
-    let no_objects: Vec<String> =
-        read.iter().filter_map(|read| read.as_ref().err()).map(ToString::to_string).collect();
-    let objects: Vec<Manifest> = read.iter().filter_map(|read| read.as_ref().ok()).cloned().collect();
+    let (objects, _) = manifests::divided(read.clone());
     let prefix = settings.downstream_namespace_prefix.clone();
     let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;
-    let mut given = plan::given(objects, of_none, controller, attached);
-    given.faults.splice(..0, no_objects);
+    let given = plan::given(objects, of_none, controller, attached);
     Ok(Live::of_files(given, namespace).await?)
 }
 
@@ -128,6 +125,7 @@ async fn say_unread(live: &Live, news: &News) {
         let look = live.look();
         (look.unread(), look.roster().faults.clone())
     };
-    say_each(unread.into_iter().chain(faults.into_iter().map(|fault| format!("error: {fault}"))));
+    let named = if live.is_of_files() { "" } else { "error: " };
+    say_each(unread.into_iter().chain(faults.into_iter().map(|fault| format!("{named}{fault}"))));
     std::future::pending().await
 }

@@ -72,7 +72,11 @@ impl Bundle {
         Self::of(modules, faults)
     }
 
-    /// Those of `modules` that are no part of the engine; nothing where there are `faults`.
+    /// The bundle of those of `modules` that are no part of the engine.
+    ///
+    /// # Errors
+    ///
+    /// `faults`, and what is wrong with others.
     pub(super) fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
         let mut loaded = Vec::new();
         for module in modules.into_iter().filter(|module| !review::is_built_in(module)) {

@@ -6,7 +6,7 @@ use super::asked::query;
 use super::bundle::Bundle;
 use super::check::check;
 use super::embedded::Embedded;
-use super::evaluated::Evaluated;
+use super::evaluated_by::EvaluatedBy;
 use super::fault::{Fault, Faults};
 use super::module::Module;
 
@@ -21,7 +21,7 @@ use super::module::Module;
 pub(super) fn checked(
     modules: Vec<Module>,
     unread: Vec<Fault>,
-    evaluator: Evaluated,
+    evaluator: EvaluatedBy,
 ) -> Result<Bundle, Faults> {
     let bundle = Bundle::of(modules, unread).map_err(Faults::new)?;
     let (modules, mut faults) = bundle.edited();
@@ -29,7 +29,7 @@ pub(super) fn checked(
     if !faults.is_empty() {
         return Err(Faults::new(faults.into_iter().map(|fault| bundle.original_of_edited(fault)).collect()));
     }
-    let faults = if evaluator == Evaluated::Embedded { tried(&bundle) } else { Vec::new() };
+    let faults = if evaluator == EvaluatedBy::Embedded { tried(&bundle) } else { Vec::new() };
     if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use super::asked::{ADMISSION, PLACEMENT, Packages};
 use super::bundle;
 use super::checking;
-use super::evaluated::Evaluated;
+use super::evaluated_by::EvaluatedBy;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
 
@@ -55,7 +55,7 @@ pub enum CheckError {
 #[derive(Clone, Debug)]
 pub struct Checker {
     program: PathBuf,
-    evaluator: Evaluated,
+    evaluator: EvaluatedBy,
     packages: Packages,
     /// One at a time: what two would take together is more than a pod is given.
     turn: Arc<Semaphore>,
@@ -114,7 +114,7 @@ impl Checker {
 
     /// The same for what `evaluator` is to evaluate.
     #[must_use]
-    pub fn evaluated(self, evaluator: Evaluated) -> Self {
+    pub fn evaluated(self, evaluator: EvaluatedBy) -> Self {
         Self { evaluator, ..self }
     }
 
@@ -164,7 +164,7 @@ impl Checker {
         let _turn = self.turn.acquire().await;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
-            .args((self.evaluator == Evaluated::ByOpa).then_some(FOR_OPA))
+            .args((self.evaluator == EvaluatedBy::Opa).then_some(FOR_OPA))
             .args(QUERIES.map(|(what, argument)| format!("{argument}=data.{}", self.packages.of(what))))
             .env_clear()
             .stdin(Stdio::piped())
@@ -212,7 +212,7 @@ fn died(status: ExitStatus) -> Result<Option<String>, CheckError> {
 /// # Errors
 ///
 /// Where limits cannot be set, or standard input has something else.
-pub fn serve(evaluator: Evaluated, packages: Packages) -> anyhow::Result<String> {
+pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // Beyond the second of them it is killed with a signal that says nothing of why.
     setrlimit(Resource::Cpu, Rlimit { current: Some(PROCESSOR), maximum: Some(2 * PROCESSOR) })?;
@@ -230,7 +230,7 @@ pub fn serve(evaluator: Evaluated, packages: Packages) -> anyhow::Result<String>
 
 /// Checks `texts`, one bundle, in this process. It may take minutes and all memory, and may end it.
 #[must_use]
-pub fn checked(texts: &[Text], evaluator: Evaluated, packages: &Packages) -> Checked {
+pub fn checked(texts: &[Text], evaluator: EvaluatedBy, packages: &Packages) -> Checked {
     let (modules, unread) = bundle::parsed(texts, packages);
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
     let faults = checking::checked(modules, unread, evaluator).err().unwrap_or_default();

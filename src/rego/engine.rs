@@ -8,7 +8,7 @@ use regorus::Value;
 use super::bundle::Bundle;
 use super::embedded::Embedded;
 use super::engine_error::EngineError;
-use super::evaluated::Evaluated;
+use super::evaluated_by::EvaluatedBy;
 use super::external::External;
 use super::fault::Fault;
 use super::opa::{InOpa, Opa};
@@ -58,10 +58,10 @@ impl Evaluator {
 
     /// For whom texts are checked.
     #[must_use]
-    pub fn evaluates(&self) -> Evaluated {
+    pub fn evaluates(&self) -> EvaluatedBy {
         match self {
-            Self::Opa(_) => Evaluated::ByOpa,
-            Self::Embedded | Self::External(_) => Evaluated::Embedded,
+            Self::Opa(_) => EvaluatedBy::Opa,
+            Self::Embedded | Self::External(_) => EvaluatedBy::Embedded,
         }
     }
 

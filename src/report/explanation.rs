@@ -14,7 +14,7 @@ use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
-use crate::sync::dry_run::{self, ReadError, WorksOf};
+use crate::sync::dry_run::{self, ReadError};
 use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::{OfflineMirror, Settings};
 use crate::topology::Graph;
@@ -95,8 +95,8 @@ pub async fn explain_on_clusters(
 ) -> Result<(ObjectExplanation, HubObject), ExplainError> {
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
-    let works = cluster.map_or(WorksOf::All, |cluster| WorksOf::Cluster(cluster.clone()));
-    let found = dry_run::read_with(hub, controller, &works).await?;
+    // Of all clusters: what one gets may depend on what others have.
+    let found = dry_run::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
     // One of a kind that is not synced is explained by what it is.
     let (source, is_known) = {

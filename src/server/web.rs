@@ -57,8 +57,6 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
 
 /// What is said where an address is none.
 const NO_PAGE: &str = "There is no such page.";
-/// What a page says that is not followed.
-const READ: &str = "What is on clusters is read where the page is opened.";
 /// For how long a page waits until what is attached has been listed.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The most clusters that a list to choose from has.
@@ -94,11 +92,17 @@ async fn policy(
     let Some(found) = found else {
         return Err(pages.missing(&format!("There is no {what}, or nothing places it.")));
     };
-    let notices = Notices { unread: report.unread, faults: report.faults, ..pages.notices() };
-    let (hub, skip) = (pages.hub(), skip(query.as_deref(), "cluster"));
-    let on_hub = pages.on_hub(&found).await;
     let query = query.unwrap_or_default();
-    let why = match value(&query, "why").filter(|why| !why.is_empty()) {
+    let why = value(&query, "why").filter(|why| !why.is_empty());
+    let notices = Notices {
+        unread: report.unread,
+        faults: report.faults,
+        is_read_once: why.is_some(),
+        ..pages.notices()
+    };
+    let (hub, skip) = (pages.hub(), skip(Some(&query), "cluster"));
+    let on_hub = pages.on_hub(&found).await;
+    let why = match why {
         Some(cluster) => pages.why(&found, cluster).await,
         None => None,
     };
@@ -213,7 +217,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
         });
         return page.await.map(Page);
     }
-    shown.notices.notes.push(READ.to_owned());
+    shown.notices.is_read_once = true;
     let cluster = match &*shown.query.cluster {
         "*" => None,
         name => match ClusterName::parse(name) {
@@ -247,7 +251,7 @@ async fn events(State(pages): State<Pages>) -> impl IntoResponse {
 
 /// What the parameter `name` of a query says.
 fn value(query: &str, name: &str) -> Option<String> {
-    parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.trim().to_owned())
 }
 
 /// How many come before the first that is shown.

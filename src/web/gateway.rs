@@ -36,7 +36,7 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
         p {
             @if shown.is_fine { "All of it is attached, and every policy on it counts." }
-            @else { "Not all of it is attached, or counts: see what an exclamation mark stands at." }
+            @else { "Not all of it is attached, or counts: see what an exclamation mark stands at" @if !shown.routes.is_empty() { ", also on routes that are not shown now" } "." }
         }
         form.filters action=(address::gateway(&shown.key)) method="get" {
             label {

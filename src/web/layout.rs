@@ -20,6 +20,8 @@ pub struct Notices {
     pub faults: Vec<String>,
     /// What there is to know otherwise.
     pub notes: Vec<String>,
+    /// Whether it is read where the page is opened, and not followed.
+    pub is_read_once: bool,
 }
 
 impl Notices {
@@ -36,9 +38,10 @@ impl Notices {
         };
         html! {
             (group("away", "The hub cannot be watched: what is shown is what was last known", &self.away))
-            (group("unread", "Not all of the hub may be read", &self.unread))
+            (group("unread", "Not all can be read", &self.unread))
             (group("faults", "Wrong, and not used", &self.faults))
             @for note in &self.notes { p.note { (plain(note)) } }
+            @if self.is_read_once { p.note { "This was read when the page was opened, and does not follow the hub." } }
         }
     }
 }
@@ -56,7 +59,7 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href=(address::STYLE);
                 script src=(address::SCRIPT) defer {}
-                noscript { meta http-equiv="refresh" content="30"; }
+                @if !notices.is_read_once { noscript { meta http-equiv="refresh" content="30"; } }
             }
             body {
                 a.skip href="#main" { "Skip to what is shown" }
@@ -69,7 +72,7 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
                     span.hub { (plain(hub)) }
                     p #live role="status" aria-live="polite" {}
                 }
-                main #main tabindex="-1" {
+                main #main tabindex="-1" data-once[notices.is_read_once] {
                     h1 { (plain(title)) }
                     (notices.markup())
                     (body)

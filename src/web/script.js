@@ -1,5 +1,5 @@
 "use strict";
-// What changed comes as addresses of pages; <main> is fetched anew. One tab listens for all: connections are few.
+// Addresses of pages that changed come in; <main> is fetched anew. One tab listens for all.
 (() => {
   const $ = id => document.getElementById(id), main = $("main"), body = document.body.classList;
   const channel = new BroadcastChannel("policy-sync"), say = text => { $("live").textContent = text; };
@@ -37,6 +37,7 @@
     changed: line => {
       const paths = line.split(" ");
       if (line !== "*" && !paths.includes(location.pathname)) return;
+      if ("once" in main.dataset) return say("Changed: reload to see it");
       refresh();
       const names = paths.map(path => decodeURI(path.split("/").slice(2).join(" "))).filter(Boolean);
       const more = names[3] ? ` and ${names.length - 3} more` : "";
@@ -58,7 +59,6 @@
     events.onmessage = event => tell("changed", event.data);
     events.onerror = () => {
       tell("down");
-      // Once refused, it gives up.
       if (events.readyState === 2) { refresh(); setTimeout(listen, 2000); }
     };
   };

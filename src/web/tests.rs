@@ -29,7 +29,7 @@ fn is_text(page: Markup) -> String {
 
 fn notices() -> Notices {
     let evil = || vec![EVIL.to_owned()];
-    Notices { away: evil(), unread: evil(), faults: evil(), notes: evil() }
+    Notices { away: evil(), unread: evil(), faults: evil(), notes: evil(), is_read_once: false }
 }
 
 fn evil_policy() -> PolicyReport {

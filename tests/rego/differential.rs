@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::confined::checked;
 use policy_sync::rego::embedded::Embedded;
-use policy_sync::rego::evaluated::Evaluated;
+use policy_sync::rego::evaluated_by::EvaluatedBy;
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;
@@ -87,7 +87,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .iter()
         .map(|(id, text)| Text { id: ModuleId::new(id), text: text.as_str().into() })
         .collect();
-    let (found, bundle) = (checked(&texts, Evaluated::Embedded, &Default::default()), Bundle::read(&texts));
+    let (found, bundle) = (checked(&texts, EvaluatedBy::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
         // OPA says for itself what it makes of them.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());

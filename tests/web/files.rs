@@ -16,7 +16,7 @@ use crate::site::{Site, annotations, command, entry, route};
 /// A kubeconfig of nothing.
 const NONE: &str = "/dev/null";
 
-/// A folder with a fleet of two clusters, and a document that is no object.
+/// A folder with a fleet of two clusters, a route that is none, and a document that is no object.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let kinds = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"}]});
@@ -38,6 +38,8 @@ fn folder() -> TempDir {
         managed_cluster("us-1", &BTreeMap::new()),
         route("shop", "cart", "web"),
         route("shop", "astray", "nowhere"),
+        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "odd", "namespace": "shop"},
+            "spec": {"parentRefs": 3}}),
         limits,
         elsewhere,
     ];
@@ -60,7 +62,7 @@ async fn files_are_shown_without_a_hub() {
     for text in [
         "2 policies on 2 clusters. 2 are not",
         "Files, as they were",
-        "fleet.yaml:23: ",
+        "fleet.yaml:25: ",
         "refused",
         "enforced",
     ] {
@@ -84,8 +86,16 @@ async fn files_are_shown_without_a_hub() {
     assert!(page.body.contains("HTTPRoute shop/cart") && page.body.contains("<svg"), "{page:?}");
     assert_eq!(site.get("/gateways/shop/nowhere").await.status, 404);
 
+    for page in [site.get("/").await, site.get("/gateways/shop/web").await] {
+        let faults = [("fleet.yaml:19: ", "shop/odd"), ("fleet.yaml:25: ", "")];
+        for (place, object) in faults {
+            assert!(page.body.contains(place) && page.body.contains(object), "{place}: {page:?}");
+        }
+    }
+
+    // What is not given is not known, which is not that there is none.
     let page = site.get("/clusters/us-1").await;
-    assert!(page.body.contains("shop/limits") && page.body.contains("not written"), "{page:?}");
+    assert!(page.body.contains("no ManifestWork is given") && !page.body.contains("not written"), "{page:?}");
     assert_eq!(site.get("/clusters/ap-1").await.status, 404);
 }
 
@@ -114,6 +124,22 @@ async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
         }
     }
     assert_eq!(site.get("/effective?host=a.io&cluster=ap-1").await.status, 404);
+}
+
+#[tokio::test]
+async fn works_that_were_saved_say_what_is_on_a_cluster() {
+    let folder = folder();
+    let arguments = ["plan", "-f", folder.path().to_str().unwrap()];
+    let whole = fs::read_to_string(folder.path().join("fleet.yaml")).unwrap();
+    let objects = whole.split("\n---\n").filter(|text| !text.starts_with("kind: 3"));
+    fs::write(folder.path().join("fleet.yaml"), objects.collect::<Vec<_>>().join("\n---\n")).unwrap();
+    let works = command(Path::new(NONE), &arguments).output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&works).contains("kind: ManifestWork"), "{works:?}");
+    fs::write(folder.path().join("works.yaml"), works).unwrap();
+    let site = site(folder.path(), &[]).await;
+    let page = site.get("/clusters/us-1").await.body;
+    assert!(page.contains("shop/limits") && page.contains("pending"), "{page}");
+    assert!(!page.contains("no ManifestWork is given"), "{page}");
 }
 
 #[tokio::test]

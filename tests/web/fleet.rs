@@ -220,6 +220,9 @@ async fn a_policy_is_explained_as_the_command_explains_it() {
         assert!(page.contains(&text), "{text}: {page}");
     }
 
+    // Each change of the hub would read all of it again.
+    assert!(page.contains("data-once") && !page.contains("http-equiv"), "{page}");
+
     for (cluster, fault) in [("nowhere", "ManagedCluster nowhere"), ("Not_A_Name", "is no name of a cluster")]
     {
         let page = site.get(&format!("{address}?why={cluster}")).await;

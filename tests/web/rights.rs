@@ -38,8 +38,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
 
     // Of all namespaces nothing: a sentence, and no table that looks as if there were none.
     let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
-    let is_said =
-        |page: &str| page.contains("Not all of the hub may be read") && page.contains("RateLimitPolicy");
+    let is_said = |page: &str| page.contains("Not all can be read") && page.contains("RateLimitPolicy");
     let page = all.until("/", is_said).await;
     assert!(!page.contains("<table") && !page.contains("There is no policy"), "{page}");
     all.process.says("RateLimitPolicy").await;
@@ -50,7 +49,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     // The cluster's name is from the annotation: clusters may not be read, which is said.
     assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
     let cluster = one.get("/clusters/eu-1").await;
-    assert!(cluster.status == 200 && cluster.body.contains("Not all of the hub may be read"), "{cluster:?}");
+    assert!(cluster.status == 200 && cluster.body.contains("Not all can be read"), "{cluster:?}");
     assert!(!cluster.body.contains("Nothing of ours"), "{cluster:?}");
 
     // What is attached is that of the namespace, and what else there may be is said.
@@ -63,10 +62,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
         page.contains("HTTPRoute web-rights/cart") && page.contains("RateLimitPolicy web-rights/limits")
     };
     let page = one.until("/gateways/web-rights/web", attached).await;
-    assert!(
-        page.contains("Not all of the hub may be read") && page.contains("HTTPRoute, AuthPolicy"),
-        "{page}"
-    );
+    assert!(page.contains("Not all can be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
     let none = all.get("/gateways/web-rights/web").await;
     assert!(none.status == 404 && none.body.contains("or it may not be read"), "{none:?}");
 }

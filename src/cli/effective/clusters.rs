@@ -32,15 +32,12 @@ pub(super) async fn run(
         let client = hub.client(hub.config().await?)?;
         across(&client, &controller, query).await?
     } else {
-        let read = manifests::read_each(&world.filenames)?;
-        let no_objects: Vec<_> = read.iter().filter_map(|read| read.as_ref().err()).collect();
+        let (manifests, no_objects) = manifests::divided(manifests::read_each(&world.filenames)?);
         say_each(&no_objects);
-        let has_no_objects = !no_objects.is_empty();
-        let manifests = read.into_iter().flatten().collect();
         let (mirror, mut diagnostics) =
             plan::mirror(manifests, world.namespace.as_deref().unwrap_or("default"), &controller);
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
-        is_fine = diagnostics.is_empty() && !has_no_objects;
+        is_fine = diagnostics.is_empty() && no_objects.is_empty();
         say_each(&diagnostics);
         let across = across_files(&mirror, query);
         across.ok_or_else(|| {

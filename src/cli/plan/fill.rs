@@ -152,9 +152,9 @@ impl Filled {
                 }
             }
             self.mirror.list(&source, &taken);
-            if !name.is_empty() {
-                self.policies.push((ServedKind::given(role, gvr, name), taken));
-            }
+            // One of which nothing is given is called as parameters call it.
+            let name = if name.is_empty() { gvr.kind.resource.to_string() } else { name.to_owned() };
+            self.policies.push((ServedKind::given(role, gvr, &name), taken));
         }
         self.unused(inventory, &used);
     }

@@ -10,7 +10,7 @@ use crate::cli::output::{print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use crate::rego::confined;
-use crate::rego::evaluated::Evaluated;
+use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Fault;
 
 pub(super) const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     if arguments.confined {
-        let evaluator = if arguments.for_opa { Evaluated::ByOpa } else { Evaluated::Embedded };
+        let evaluator = if arguments.for_opa { EvaluatedBy::Opa } else { EvaluatedBy::Embedded };
         print(&confined::serve(evaluator, arguments.queries.packages()?)?)?;
         return Ok(Answer::Fine);
     }

@@ -62,6 +62,14 @@ pub enum FollowError {
     /// The hub does not answer, or says no.
     #[error("request refused")]
     Request(#[source] kube::Error),
+    /// It shows something that is no object.
+    #[error("object {number} of a page cannot be read")]
+    Object {
+        /// Its place in the page, from 1.
+        number: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
     /// There is no such request.
     #[error("request cannot be made")]
     Build(#[source] kube::core::request::Error),
@@ -168,9 +176,8 @@ impl Followed {
                 tokio::task::yield_now().await;
                 self.take(feed, &page)
             };
-            let (next, taken) = futures::join!(self.page(client, &pages), take);
-            taken?;
-            page = next?;
+            let (next, ()) = futures::try_join!(self.page(client, &pages), take)?;
+            page = next;
         }
     }
 
@@ -185,8 +192,9 @@ impl Followed {
             Extent::Text => decoded::<WithText>,
             Extent::Metadata | Extent::Whole => decoded::<HubObject>,
         };
-        for item in &page.items {
-            feed.applied(&self.source, &typed(decode(item)?, &page.types));
+        for (number, item) in (1..).zip(&page.items) {
+            let object = decode(item).map_err(|source| FollowError::Object { number, source })?;
+            feed.applied(&self.source, &typed(object, &page.types));
         }
         Ok(())
     }
@@ -263,10 +271,8 @@ trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
 
 /// An object of a page.
-fn decoded<O: Wire>(item: &RawValue) -> Result<HubObject, FollowError> {
-    let object: O = serde_json::from_str(item.get())
-        .map_err(|fault| FollowError::Request(kube::Error::SerdeError(fault)))?;
-    Ok(object.into())
+fn decoded<O: Wire>(item: &RawValue) -> Result<HubObject, serde_json::Error> {
+    serde_json::from_str::<O>(item.get()).map(Into::into)
 }
 
 /// `object` with its kind: an item of a list may leave that to the list, which is of the type `types`.
@@ -298,7 +304,9 @@ fn kind_of(error: &FollowError) -> FailureKind {
     match error {
         FollowError::Request(kube::Error::Api(status)) if status.code == 401 => FailureKind::Unauthenticated,
         FollowError::Request(kube::Error::Api(status)) if status.code == 403 => FailureKind::Refused,
-        FollowError::Request(kube::Error::Api(_)) | FollowError::Stale { .. } => FailureKind::Passing,
+        FollowError::Request(kube::Error::Api(_))
+        | FollowError::Stale { .. }
+        | FollowError::Object { .. } => FailureKind::Passing,
         FollowError::Request(_) | FollowError::Build(_) => FailureKind::NoAnswer,
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::rego::checking;
-use crate::rego::evaluated::Evaluated;
+use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Faults;
 
 fn texts(texts: &[&str]) -> Vec<Text> {
@@ -13,7 +13,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
     let (modules, unread) = parsed(&texts(written), &Default::default());
-    checking::checked(modules, unread, Evaluated::Embedded)
+    checking::checked(modules, unread, EvaluatedBy::Embedded)
 }
 
 fn faults(written: &[&str]) -> Vec<String> {

@@ -4,7 +4,7 @@ use regorus::unstable::Expr;
 
 use super::Rules;
 use crate::rego::builtins::{Builtin, builtin};
-use crate::rego::evaluated::Evaluated;
+use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Fault;
 use crate::rego::module::Module;
 use crate::rego::names::Names;
@@ -57,13 +57,13 @@ impl Called<'_> {
         }
     }
 
-    fn fault(&self, arguments: usize, evaluator: Evaluated) -> Option<String> {
+    fn fault(&self, arguments: usize, evaluator: EvaluatedBy) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
         match &self.what {
             None => Some(format!("unknown function {name}")),
             Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
-            Some(What::Builtin(Builtin::Lacking)) => (evaluator == Evaluated::Embedded)
+            Some(What::Builtin(Builtin::Lacking)) => (evaluator == EvaluatedBy::Embedded)
                 .then(|| format!("the embedded engine has no {name}: OPA has (--opa-url)")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
@@ -82,7 +82,7 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
-pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: Evaluated) -> Vec<Fault> {
+pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy) -> Vec<Fault> {
     let names = Names::of(module);
     let mut faults = Vec::new();
     tree::each(&module.tree, &mut |expr| {

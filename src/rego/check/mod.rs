@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regorus::unstable::Rule;
 
-use super::evaluated::Evaluated;
+use super::evaluated_by::EvaluatedBy;
 use super::fault::Fault;
 use super::module::Module;
 use super::tree;
 
 /// Faults of `modules`, which count as one bundle that `evaluator` evaluates.
 #[must_use]
-pub fn check(modules: &[Module], evaluator: Evaluated) -> Vec<Fault> {
+pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
     let rules = Rules::of(modules);
     let mut faults = recursion::faults(modules, &rules);
     faults.extend(rules.mixed());
@@ -26,7 +26,7 @@ pub fn check(modules: &[Module], evaluator: Evaluated) -> Vec<Fault> {
         faults.extend(packages::faults(module));
         faults.extend(calls::faults(module, &rules, evaluator));
         faults.extend(safety::faults(module, &rules));
-        if evaluator == Evaluated::Embedded {
+        if evaluator == EvaluatedBy::Embedded {
             faults.extend(engine::faults(module, &rules));
         }
     }

@@ -98,17 +98,14 @@ impl Opa {
     ///
     /// Where it cannot be asked.
     pub(in crate::rego) async fn marker(&self) -> Result<Option<String>, PushError> {
-        marker(&self.0.client).await
+        let client = &self.0.client;
+        let answer = client.once(Method::GET, MARKER, Bytes::new(), PATIENCE).await?;
+        if answer.status != StatusCode::OK {
+            return Err(client.refused(&answer).into());
+        }
+        let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| client.unread(error))?;
+        Ok(answer["result"].as_str().map(str::to_owned))
     }
-}
-
-async fn marker(client: &JsonClient) -> Result<Option<String>, PushError> {
-    let answer = client.once(Method::GET, MARKER, Bytes::new(), PATIENCE).await?;
-    if answer.status != StatusCode::OK {
-        return Err(client.refused(&answer).into());
-    }
-    let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| client.unread(error))?;
-    Ok(answer["result"].as_str().map(str::to_owned))
 }
 
 struct Pushing<'p> {

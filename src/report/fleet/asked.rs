@@ -1,5 +1,7 @@
 //! What is read of a hub only where a page asks for it, or is found in files.
 
+use tokio::task::block_in_place;
+
 use super::live::{Live, Of};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::api::object::HubObject;
@@ -67,7 +69,8 @@ impl Live {
     pub async fn across(&self, query: AcrossQuery<'_>) -> Result<Option<Across>, ReadError> {
         match self.of() {
             Of::Hub(watched) => across(&watched.hub, self.controller(), query).await.map(Some),
-            Of::Files(given, _) => Ok(across_files(&given.mirror, query)),
+            // It plans for all clusters.
+            Of::Files(given, _) => Ok(block_in_place(|| across_files(&given.mirror, query))),
         }
     }
 

@@ -6,6 +6,9 @@ use crate::hub::Scope;
 use crate::report::{Asked, ClusterObjects, Meant, QueryError, Report, Seen, ServedKind, meant};
 use crate::sync::OfflineMirror;
 
+/// What is said of a cluster where files have no work at all.
+const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not known";
+
 /// The objects of files, by what they are.
 #[derive(Debug)]
 pub struct Given {
@@ -49,6 +52,9 @@ impl Given {
             view.our_classes().into_keys().map(|key| key.name.clone()).collect()
         };
         if let Some(name) = &cluster {
+            if self.works.is_empty() {
+                return Err(QueryError::Unread(NO_WORKS.to_owned()));
+            }
             // Those of others are told from ours by the row.
             let there = self.works.iter().filter(|object| *object.metadata.namespace == *name.0);
             seen.list(&Seen::copies_source(name), there);
@@ -58,11 +64,14 @@ impl Given {
         seen.kinds = match asked {
             Asked::Kind(word) => match meant(&kinds, word) {
                 Meant::Kind(kind) => vec![kind.clone()],
-                _ => return Err(QueryError::Kind(format!("{word:?} is no kind that the files list"))),
+                Meant::Ambiguous(_) => return Err(QueryError::Kind(format!("{word:?} is ambiguous"))),
+                Meant::Nothing => {
+                    return Err(QueryError::Kind(format!("{word:?} is no kind that is synced")));
+                }
             },
             _ => kinds,
         };
-        for (kind, objects) in &self.policies {
+        for (kind, objects) in self.policies.iter().filter(|(kind, _)| seen.kinds.contains(kind)) {
             let source = seen.policies_source(kind);
             seen.list(&source, objects.iter().filter(|object| seen.scope.has(&object.key())));
         }

@@ -133,7 +133,7 @@ impl Live {
         });
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
         // Clusters are listed while the kinds are looked up.
-        let (sender, sources) = watch::channel(wanted(&Roster::default(), &scope));
+        let (watched, sources) = watch::channel(wanted(&Roster::default(), &scope));
         let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).in_pages_of(PAGE);
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
             supervisor.run(&[], sources).await;
@@ -147,14 +147,14 @@ impl Live {
             }
             (Ok(()), Ok(first)) => Arc::new(first),
         };
-        announce(&sender, wanted(&first, &scope));
-        let (wanted, (sender, roster)) = (sender, watch::channel(first));
+        announce(&watched, wanted(&first, &scope));
+        let (following, roster) = watch::channel(first);
         let following = Following {
             hub: hub.clone(),
             controller: controller.clone(),
             scope: scope.clone(),
-            roster: sender,
-            wanted,
+            roster: following,
+            wanted: watched,
             inbox: inbox.clone(),
         };
         let following = tokio::spawn(tasks.clone().watch("kinds", following.run()));

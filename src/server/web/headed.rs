@@ -8,8 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::guard::HEADERS;
 
+/// What it has, as it has no body.
+const EMPTY: &[u8] = b"\r\ncontent-length: 0\r\n";
 /// How such a refusal begins.
-const REFUSAL: &[u8] = b"HTTP/1.1 4";
+const REFUSAL: &[u8] = b"HTTP/1.";
 
 /// A connection whose refusals have the headers.
 #[derive(Debug)]
@@ -38,10 +40,12 @@ impl<S: AsyncWrite + Unpin> Headed<S> {
     }
 }
 
-/// `answer` with the headers, where it is a refusal that lacks them.
+/// `answer` with the headers, where it is a whole answer without a body that lacks them. What the pages answer has them, and no text
+/// of theirs has the end of a head in it.
 fn headed(answer: &[u8]) -> Option<Vec<u8>> {
-    let lacks = |name: &str| !answer.windows(name.len()).any(|window| window == name.as_bytes());
-    if !answer.starts_with(REFUSAL) || !lacks(HEADERS[0].0.as_str()) {
+    let has = |text: &[u8]| answer.windows(text.len()).any(|window| window == text);
+    let is_bare = answer.starts_with(REFUSAL) && answer.ends_with(b"\r\n\r\n") && has(EMPTY);
+    if !is_bare || has(HEADERS[0].0.as_str().as_bytes()) {
         return None;
     }
     let line = answer.windows(2).position(|window| window == b"\r\n")? + 2;
@@ -122,8 +126,10 @@ mod tests {
 
     #[test]
     fn other_answers_stay_as_they_are() {
-        let ours = format!("HTTP/1.1 404 Not Found\r\n{}: x\r\n\r\n", HEADERS[0].0);
-        for answer in ["HTTP/1.1 200 OK\r\n\r\n", &*ours, "data: HTTP/1.1 431\r\n", ""] {
+        let ours = format!("HTTP/1.1 404 Not Found\r\n{}: x\r\ncontent-length: 0\r\n\r\n", HEADERS[0].0);
+        let bodies =
+            ["HTTP/1.1 431\r\ncontent-length: 0\r\n more", "data: HTTP/1.1 431\r\ncontent-length: 0\r\n\r\n"];
+        for answer in ["HTTP/1.1 200 OK\r\n\r\n", &*ours, bodies[0], bodies[1], ""] {
             assert_eq!(headed(answer.as_bytes()), None, "{answer}");
         }
     }

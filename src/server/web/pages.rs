@@ -107,7 +107,10 @@ impl Pages {
     pub(super) fn notices(&self) -> Notices {
         let attached = self.live.watched().into_iter().flat_map(Attached::away);
         let away: BTreeSet<String> = self.live.look().away().into_iter().chain(attached).collect();
-        Notices { away: away.into_iter().collect(), ..Notices::default() }
+        // Of a hub they stand where the policies are.
+        let faults =
+            if self.live.is_of_files() { self.live.look().roster().faults.clone() } else { Vec::new() };
+        Notices { away: away.into_iter().collect(), faults, ..Notices::default() }
     }
 
     /// Policies by clusters, as `query` asks for them.
@@ -121,7 +124,7 @@ impl Pages {
             hub: self.hub(),
             controller: self.live.controller().as_str().to_owned(),
             namespace: self.live.namespace().map(str::to_owned),
-            notices: Notices { away, unread, faults, notes: Vec::new() },
+            notices: Notices { away, unread, faults, ..Notices::default() },
             kinds: roster.kinds.iter().map(|kind| kind.kind.clone()).collect(),
             unlisted: look.unlisted().into_iter().map(str::to_owned).collect(),
             has_classes: roster.has_classes,
@@ -174,10 +177,15 @@ impl Pages {
         let answer = match ClusterName::parse(&cluster) {
             None => Err(format!("{cluster:?} is no name of a cluster.")),
             Some(name) => {
-                let kind = self.live.look().roster().kind(policy.origin.kind()).cloned()?;
-                let key = policy.origin.object().clone();
-                let explained = self.live.explain(&self.settings, &kind, key, &name).await;
-                explained.map_err(|error| with_causes(&error)).transpose()?
+                let kind = self.live.look().roster().kind(policy.origin.kind()).cloned();
+                match kind {
+                    None => Err(format!("{} is no longer a kind that is synced.", policy.kind)),
+                    Some(kind) => {
+                        let key = policy.origin.object().clone();
+                        let explained = self.live.explain(&self.settings, &kind, key, &name).await;
+                        explained.map_err(|error| with_causes(&error)).transpose()?
+                    }
+                }
             }
         };
         Some(Why { cluster, answer })

@@ -4,7 +4,8 @@
 //! GatewayClasses │ Gateways with their listeners │ ListenerSets │ routes with their rules │ what these lead to
 //! ```
 //!
-//! A picture is for people, so it is bounded: what is at fault is never left out before the rest, which one box of a column counts.
+//! A picture is for people, so it is bounded: of what is asked for, what is at fault is never left out before the rest, which one box of
+//! a column counts.
 
 mod order;
 
@@ -119,7 +120,8 @@ impl Picture {
         Self::with_routes(report, "")
     }
 
-    /// The same, with those routes alone that have `text` in their namespace and name (`shop/cart`) or in one of their hosts.
+    /// The same, with those routes alone that have `text` in what they are called (`HTTPRoute shop/cart`) or in one of their hosts,
+    /// in whatever case.
     #[must_use]
     pub fn with_routes(report: &TopologyReport<'_, '_>, text: &str) -> Self {
         Drawing::new(report, text).picture()
@@ -211,13 +213,13 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
 
     /// Whether a route is one of those that are asked for.
     fn is_asked(&self, route: NodeId) -> bool {
-        let Locator { namespace, name, .. } = self.graph.locator(route);
+        let text = self.routes.to_lowercase();
         let hosts = match &self.graph.object(route).row {
             ObjectRow::Route(_, route) => &*route.hostnames,
             _ => &[],
         };
-        format!("{namespace}/{name}").contains(self.routes)
-            || hosts.iter().any(|host| host.to_string().contains(self.routes))
+        Named::object(self.graph.locator(route)).words.to_lowercase().contains(&text)
+            || hosts.iter().any(|host| host.to_string().contains(&text))
     }
 
     /// The objects that routes of the picture lead to.

@@ -82,6 +82,7 @@ fn names_and_messages_are_text_whatever_they_are() {
         unread: vec![evil.to_owned()],
         faults: vec![evil.to_owned()],
         notes: vec![evil.to_owned()],
+        is_read_once: true,
     };
     shown.unlisted = vec![evil.to_owned()];
     for has_classes in [true, false] {
@@ -124,7 +125,7 @@ fn an_empty_table_is_a_sentence() {
     // What may not be read may be there.
     shown = page("", none);
     shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];
-    assert!(text(&shown).contains("Not all of the hub may be read") && !text(&shown).contains("There is no"));
+    assert!(text(&shown).contains("Not all can be read") && !text(&shown).contains("There is no"));
     let filtered = page("kind=authpolicy", Matrix { policies: 3, ..Matrix::default() });
     assert!(text(&filtered).contains("None of them is what is asked for"));
     assert!([&shown, &filtered].into_iter().all(|shown| !text(shown).contains("<table")));

@@ -157,6 +157,25 @@ async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
     assert_eq!(following.names(), ["api", "web"]);
 }
 
+/// No API server sends one.
+#[tokio::test]
+async fn an_item_that_is_no_object_is_told_by_its_number_and_deletes_nothing() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", None, &["api", "web"])).await;
+    let page = |next: Option<&str>| {
+        let items = [gateway("web", "20"), json!({"metadata": {"name": "odd", "labels": 3}})];
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "20", "continue": next}, "items": items})
+    };
+    let first = Script::default().answer(200, page(Some("more"))).list("20", None, &["api"]);
+    let second = Script::default().list("20", Some("more"), &["api"]).answer(200, page(None));
+    for script in [first, second] {
+        let error = following.play(&script).await;
+        assert!(matches!(error, FollowError::Object { number: 2, .. }), "{error:?}");
+        assert!(describe(&error).starts_with("object 2 of a page cannot be read: "), "{}", describe(&error));
+        assert_eq!(following.names(), ["api", "web"]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_goes_on_where_it_ended_and_at_once() {
     let began = Instant::now();

@@ -2,10 +2,10 @@
 
 /// Who is to evaluate what is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evaluated {
+pub enum EvaluatedBy {
     /// The embedded engine, which is tried.
     #[default]
     Embedded,
     /// OPA, which has builtins that the embedded engine lacks.
-    ByOpa,
+    Opa,
 }
