@@ -17,7 +17,7 @@ use super::text::printable;
 use super::{Answer, names, policies, progress};
 use crate::hub::HubClient;
 use crate::placement::by_hand::Found;
-use crate::placement::standing::Standing;
+use crate::placement::compliance::Compliance;
 use crate::rego::loading::Settings;
 
 pub(super) const EXAMPLES: &str = "\
@@ -146,7 +146,7 @@ async fn look(
 
 /// Brings an object where policies say, and returns whether there was anything to bring.
 async fn apply(hub: &HubClient, found: &Found) -> Result<bool, String> {
-    let Standing::Differs(change) = &found.standing else { return Ok(false) };
+    let Compliance::Differs(change) = &found.compliance else { return Ok(false) };
     let text = |field: &str| found.object["metadata"][field].as_str().unwrap_or_default();
     let patch = Patch::Merge(change.merge_patch(text("uid"), text("resourceVersion")));
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };

@@ -40,7 +40,7 @@ const PATCHES: usize = 8 << 10;
 
 /// An object that stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'o> {
+pub struct Existing<'o> {
     /// How it is read.
     pub gvr: &'o GroupVersionResource,
     /// Its namespace, empty for what is cluster-scoped.
@@ -139,15 +139,15 @@ pub enum Found {
     Conflict(Conflict),
 }
 
-/// What `standing` breaks of the policies of `snapshot`. It takes the time of one evaluation for each name that policies have
+/// What `existing` breaks of the policies of `snapshot`. It takes the time of one evaluation for each name that policies have
 /// for its kind. What fails is told as an `error` of this object, and keeps no other from being looked at; a policy that cannot be
 /// asked is told by [`unasked`], and keeps no other from being asked.
 #[must_use]
-pub fn audit(snapshot: &Snapshot, standing: Standing<'_>) -> Judged {
+pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     // Whatever an object holds, it ends nothing.
-    let judged = catch_unwind(AssertUnwindSafe(|| judge(snapshot, standing)));
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(snapshot, existing)));
     judged.unwrap_or_else(|_| {
-        let Standing { gvr, namespace, name, .. } = standing;
+        let Existing { gvr, namespace, name, .. } = existing;
         error!(kind = %gvr.kind, "an audit panicked");
         let resource =
             Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
@@ -156,8 +156,8 @@ pub fn audit(snapshot: &Snapshot, standing: Standing<'_>) -> Judged {
     })
 }
 
-fn judge(snapshot: &Snapshot, standing: Standing<'_>) -> Judged {
-    let Standing { gvr, namespace, name, object } = standing;
+fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
+    let Existing { gvr, namespace, name, object } = existing;
     let is_going = object["metadata"]["deletionTimestamp"] != Value::Undefined;
     if is_going || !snapshot.is_asked(ADMISSION) {
         return Judged::default();
@@ -168,7 +168,7 @@ fn judge(snapshot: &Snapshot, standing: Standing<'_>) -> Judged {
         let resource =
             || Resource { kind: kind.clone(), namespace: namespace.to_owned(), name: name.to_owned() };
         let place = Place { kind: &kind, namespace, name };
-        let input = input(request(standing), place, object.clone());
+        let input = input(request(existing), place, object.clone());
         let denials = match snapshot.ask_the_others(&query, &input) {
             Ok(None) => continue,
             Ok(Some(answer)) => Denial::read(&answer, place).map_err(|fault| format!("{query}: {fault}")),
@@ -242,16 +242,16 @@ impl<'e> LeftOut<'e> {
         Self { exemptions, ignored: ignored.map(|(name, _)| name.to_owned()).collect() }
     }
 
-    /// Whether `standing` is left out.
+    /// Whether `existing` is left out.
     #[must_use]
-    pub fn has(&self, standing: Standing<'_>) -> bool {
-        let namespace = match standing.namespace {
+    pub fn has(&self, existing: Existing<'_>) -> bool {
+        let namespace = match existing.namespace {
             // A Namespace is in itself.
-            "" if standing.gvr.kind == GroupResource::namespaces() => standing.name,
+            "" if existing.gvr.kind == GroupResource::namespaces() => existing.name,
             namespace => namespace,
         };
         match namespace {
-            "" => self.exemptions.is_own(&standing.gvr.kind, standing.name),
+            "" => self.exemptions.is_own(&existing.gvr.kind, existing.name),
             _ => self.exemptions.names(namespace) || self.ignored.contains(namespace),
         }
     }
@@ -309,9 +309,9 @@ fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
     }
 }
 
-/// The request that `standing` would be written by.
-fn request(standing: Standing<'_>) -> Value {
-    let Standing { gvr, namespace, name, object } = standing;
+/// The request that `existing` would be written by.
+fn request(existing: Existing<'_>) -> Value {
+    let Existing { gvr, namespace, name, object } = existing;
     let GroupVersionResource { kind: GroupResource { group, resource }, version } = gvr;
     let mut request = Value::from(json!({
         "operation": OPERATION,

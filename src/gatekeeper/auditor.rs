@@ -8,7 +8,7 @@ use regorus::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::audit::{Found, LeftOut, Resource, Sort, Standing, Violation, audit, unasked};
+use super::audit::{Existing, Found, LeftOut, Resource, Sort, Violation, audit, unasked};
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::registration::is_ungated;
 use crate::rego::exemptions::Exemptions;
@@ -206,12 +206,12 @@ impl Auditor {
                 return Err("it was given up".to_owned());
             }
             let (namespace, name) = (&*key.namespace, &*key.name);
-            let standing = Standing { gvr: &gvr, namespace, name, object };
+            let existing = Existing { gvr: &gvr, namespace, name, object };
             let is_slow = by_namespace.get(namespace).is_some_and(|count| *count >= TOO_LONG);
-            if is_slow || left_out.has(standing) {
+            if is_slow || left_out.has(existing) {
                 continue;
             }
-            let judged = audit(snapshot, standing);
+            let judged = audit(snapshot, existing);
             if let Some(why) = judged.unreached {
                 return Err(why);
             }

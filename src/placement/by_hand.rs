@@ -7,8 +7,8 @@ use regorus::Value as Rego;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::compliance::{Compliance, compliance};
 use super::placed_kinds::{KEEPER, is_placed, kinds};
-use super::standing::{Standing, standing};
 use crate::api::names::{GroupResource, GroupVersionResource, ObjectKey};
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::Loaded;
@@ -36,7 +36,7 @@ pub struct Found {
     /// The object, without what nobody decides by.
     pub object: Value,
     /// How it stands.
-    pub standing: Standing,
+    pub compliance: Compliance,
 }
 
 impl Look {
@@ -106,9 +106,9 @@ impl Look {
                 let space = spaces.get(&key.namespace).filter(|_| is_meant);
                 let Some(space) = space else { continue };
                 if is_placed(&self.covered, &self.exemptions, kind, &object, space)
-                    && let Some((object, standing)) = one(&snapshot, kind, &key, &object)?
+                    && let Some((object, compliance)) = one(&snapshot, kind, &key, &object)?
                 {
-                    found.push(Found { gvr: gvr.clone(), key, object, standing });
+                    found.push(Found { gvr: gvr.clone(), key, object, compliance });
                 }
             }
         }
@@ -121,13 +121,13 @@ fn one(
     kind: &GroupResource,
     key: &ObjectKey,
     object: &Rego,
-) -> Result<Option<(Value, Standing)>, String> {
+) -> Result<Option<(Value, Compliance)>, String> {
     let object =
         serde_json::to_value(object).map_err(|error| format!("{kind} {key} cannot be read: {error}"))?;
-    let standing = match standing(snapshot, &object) {
-        Ok(standing) => standing,
-        Err(Unanswered::Failed(failure)) => Standing::Breaks(failure.to_string()),
+    let compliance = match compliance(snapshot, &object) {
+        Ok(compliance) => compliance,
+        Err(Unanswered::Failed(failure)) => Compliance::Breaks(failure.to_string()),
         Err(unanswered) => return Err(unanswered.to_string()),
     };
-    Ok((standing != Standing::AsSaid).then_some((object, standing)))
+    Ok((compliance != Compliance::AsSaid).then_some((object, compliance)))
 }

@@ -14,10 +14,10 @@
 
 pub mod answer;
 pub mod by_hand;
+pub mod compliance;
 pub mod place;
 mod placed_kinds;
 pub mod question;
 pub(crate) mod refusals;
 pub mod remediation;
 pub mod review;
-pub mod standing;

@@ -17,7 +17,7 @@ use regorus::Value;
 use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::cli::manifests::{self, Manifest};
 use crate::cli::rego::files;
-use crate::gatekeeper::audit::{Findings, LeftOut, Standing, audit};
+use crate::gatekeeper::audit::{Existing, Findings, LeftOut, audit};
 use crate::registration::is_ungated;
 use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
@@ -48,9 +48,9 @@ pub(super) async fn find(
         |kind: &GroupResource| !is_ungated(kind) && denied.as_ref().is_none_or(|kinds| kinds.contains(kind));
     let mut findings = Findings::keeping(usize::MAX);
     for object in &objects {
-        let standing = object.standing();
-        if is_denied(&object.gvr.kind) && !left_out.has(standing) {
-            audit(&snapshot, standing).violations.into_iter().for_each(|violation| findings.add(violation));
+        let existing = object.existing();
+        if is_denied(&object.gvr.kind) && !left_out.has(existing) {
+            audit(&snapshot, existing).violations.into_iter().for_each(|violation| findings.add(violation));
         }
     }
     Ok(Some(findings.in_order()))
@@ -79,8 +79,8 @@ impl Object {
         })
     }
 
-    fn standing(&self) -> Standing<'_> {
-        Standing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
+    fn existing(&self) -> Existing<'_> {
+        Existing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
     }
 }
 

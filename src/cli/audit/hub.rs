@@ -11,7 +11,7 @@ use crate::cli::text::printable;
 use crate::gatekeeper::audit::{Findings, Found, Resource, Violation};
 use crate::gatekeeper::auditor::{Auditor, Misplaced};
 use crate::placement::by_hand;
-use crate::placement::standing::Standing;
+use crate::placement::compliance::Compliance;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::Settings;
 
@@ -66,7 +66,7 @@ pub(super) async fn find(
 }
 
 fn misplaced(found: by_hand::Found) -> Misplaced {
-    let why = found.standing.to_string().into();
-    let is_warning = !matches!(found.standing, Standing::Breaks(_));
+    let why = found.compliance.to_string().into();
+    let is_warning = !matches!(found.compliance, Compliance::Breaks(_));
     Misplaced { kind: found.gvr.kind, key: found.key, why, is_warning }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::text::printable;
 use crate::placement::by_hand::Found;
-use crate::placement::standing::Standing;
+use crate::placement::compliance::Compliance;
 
 /// The object, in words.
 pub(super) fn heading(found: &Found) -> String {
@@ -19,10 +19,10 @@ pub(super) fn text(found: &[Found]) -> String {
     for found in found {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", printable(&heading(found)));
-        let lines: Vec<String> = match &found.standing {
-            Standing::AsSaid => Vec::new(),
-            Standing::Differs(change) => change.lines().collect(),
-            Standing::Breaks(why) => vec![format!("stays, and may not: {why}")],
+        let lines: Vec<String> = match &found.compliance {
+            Compliance::AsSaid => Vec::new(),
+            Compliance::Differs(change) => change.lines().collect(),
+            Compliance::Breaks(why) => vec![format!("stays, and may not: {why}")],
         };
         for line in lines {
             let _ = writeln!(text, "  {}", printable(&line));
@@ -34,10 +34,10 @@ pub(super) fn text(found: &[Found]) -> String {
 /// A list of all objects.
 pub(super) fn list(found: &[Found]) -> Value {
     let item = |found: &Found| {
-        let (change, violation) = match &found.standing {
-            Standing::AsSaid => (None, None),
-            Standing::Differs(change) => (Some(change), None),
-            Standing::Breaks(why) => (None, Some(why)),
+        let (change, violation) = match &found.compliance {
+            Compliance::AsSaid => (None, None),
+            Compliance::Differs(change) => (Some(change), None),
+            Compliance::Breaks(why) => (None, Some(why)),
         };
         json!({
             "apiVersion": found.object["apiVersion"], "kind": found.object["kind"],

@@ -43,7 +43,7 @@ fn all(snapshot: &Snapshot) -> Vec<String> {
         for (name, object) in pods.as_object().unwrap() {
             let object = object.clone().into();
             found
-                .extend(audit(snapshot, Standing { gvr: &gvr, namespace, name, object: &object }).violations);
+                .extend(audit(snapshot, Existing { gvr: &gvr, namespace, name, object: &object }).violations);
         }
     }
     let line = |Violation { resource, id, resolution, enforcement, .. }: &Violation| {
@@ -82,8 +82,8 @@ fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let conflict = |texts: &[&str], enforcement| {
         let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
-        let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
-        audit(&snapshot(texts, enforcement), standing).conflict
+        let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot(texts, enforcement), existing).conflict
     };
     let found = conflict(&[PULL, &never], Enforcement::Deny).unwrap();
     let text = "pods shop/two: pull: replace /spec/pull conflicts with never: replace /spec/pull";
@@ -101,8 +101,8 @@ fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
 fn a_report_counts_all_and_tells_a_thousand() {
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
-    let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
-    let violation = audit(&snapshot(&[PULL], Enforcement::Deny), standing).violations.remove(0);
+    let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+    let violation = audit(&snapshot(&[PULL], Enforcement::Deny), existing).violations.remove(0);
     let findings = |count: usize| {
         let mut findings = Findings::default();
         (0..count).for_each(|_| findings.add(violation.clone()));
@@ -163,8 +163,8 @@ fn what_webhooks_are_not_asked_about_is_left_out() {
         ("nodes", "", "quiet", false),
     ] {
         let gvr = gvr(kind);
-        let standing = Standing { gvr: &gvr, namespace, name, object: &object };
-        assert_eq!(left_out.has(standing), is, "{kind} {namespace}/{name}");
+        let existing = Existing { gvr: &gvr, namespace, name, object: &object };
+        assert_eq!(left_out.has(existing), is, "{kind} {namespace}/{name}");
     }
 }
 
@@ -179,8 +179,8 @@ deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path
     let snapshot = snapshot(&[large], Enforcement::Deny);
     let patches = |length: usize| {
         let object = json!({"kind": "Pod", "spec": "x".repeat(length)}).into();
-        let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
-        audit(&snapshot, standing).violations.remove(0).resolution.patches.len()
+        let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot, existing).violations.remove(0).resolution.patches.len()
     };
     assert_eq!((patches(8_000), patches(9_000)), (1, 0));
 }
@@ -192,7 +192,7 @@ fn what_manifests_bring_for_the_controller_itself_is_left_out() {
     let object = json!({}).into();
     let has = |group: &str, plural: &str, namespace: &str, name: &str| {
         let gvr = GroupVersionResource::new(group, "v1", plural);
-        left_out.has(Standing { gvr: &gvr, namespace, name, object: &object })
+        left_out.has(Existing { gvr: &gvr, namespace, name, object: &object })
     };
     assert!(has("rbac.authorization.k8s.io", "clusterroles", "", "ours-rego"));
     assert!(!has("rbac.authorization.k8s.io", "clusterroles", "", "theirs"));

@@ -6,18 +6,18 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use regorus::Value as Rego;
 use tracing::error;
 
-use crate::placement::standing::{Standing, standing};
+use crate::placement::compliance::{Compliance, compliance};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
 /// How `object` stands. Whatever it holds, it ends nothing.
-pub(super) fn judge(snapshot: &Snapshot, object: &Rego) -> Result<Standing, Unanswered> {
+pub(super) fn judge(snapshot: &Snapshot, object: &Rego) -> Result<Compliance, Unanswered> {
     let judged = catch_unwind(AssertUnwindSafe(|| match serde_json::to_value(object) {
-        Ok(object) => standing(snapshot, &object),
-        Err(fault) => Ok(Standing::Breaks(format!("it cannot be read: {fault}"))),
+        Ok(object) => compliance(snapshot, &object),
+        Err(fault) => Ok(Compliance::Breaks(format!("it cannot be read: {fault}"))),
     }));
     judged.unwrap_or_else(|_| {
         error!("asking policies about an object panicked");
-        Ok(Standing::Breaks("asking policies about it panicked: see the log of the controller".to_owned()))
+        Ok(Compliance::Breaks("asking policies about it panicked: see the log of the controller".to_owned()))
     })
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! policies, fleet ─▶ all kinds ─▶ pass over a kind ─┐                      ╭─▶ patch, with uid and version ─▶ hub (the leader)
-//! objects ──────────────────────────────────────────┴─▶ object ─▶ standing ┤
+//! objects ──────────────────────────────────────────┴─▶ object ─▶ compliance ┤
 //!                                                                          ╰─▶ violations: Event, metric
 //! ```
 //!

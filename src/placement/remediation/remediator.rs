@@ -23,8 +23,8 @@ use super::violations::{Violations, Why};
 use crate::api::annotations::REMEDIATE;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::clock::Clock;
+use crate::placement::compliance::{Change, Compliance};
 use crate::placement::placed_kinds::{KEEPER, is_placed};
-use crate::placement::standing::{Change, Standing};
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
     of_kind,
@@ -74,7 +74,7 @@ pub(super) struct Remediator {
 /// How objects stand.
 #[derive(Default)]
 struct Judged {
-    standings: Vec<((ObjectKey, Rego), Result<Standing, Unanswered>)>,
+    results: Vec<((ObjectKey, Rego), Result<Compliance, Unanswered>)>,
     /// Those that nobody has been asked about yet.
     left: Vec<(ObjectKey, Rego)>,
 }
@@ -197,9 +197,9 @@ impl Remediator {
             }
             let judged = self.judge(left).await;
             left = judged.left;
-            for ((name, _), standing) in judged.standings {
+            for ((name, _), compliance) in judged.results {
                 let object = Object { kind: kind.clone(), key: name };
-                let is_known = match standing {
+                let is_known = match compliance {
                     // Whoever policies belong to is told why, and they are asked again once that is otherwise.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
                     Err(Unanswered::Unreached(why)) => {
@@ -209,12 +209,12 @@ impl Remediator {
                     Err(Unanswered::Failed(failure)) => {
                         self.violations.is_noted(&object, Why::Violated, &failure.to_string())
                     }
-                    Ok(Standing::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
-                    Ok(Standing::AsSaid) => {
+                    Ok(Compliance::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
+                    Ok(Compliance::AsSaid) => {
                         self.violations.forget(&object);
                         true
                     }
-                    Ok(Standing::Differs(_)) => {
+                    Ok(Compliance::Differs(_)) => {
                         differ += 1;
                         false
                     }
@@ -243,16 +243,16 @@ impl Remediator {
         let (snapshot, metrics, stop) =
             (self.loaded.snapshot(), self.rego_metrics.clone(), self.stop.clone());
         let judging = move || {
-            let (began, mut objects, mut standings) = (Instant::now(), objects.into_iter(), Vec::new());
+            let (began, mut objects, mut results) = (Instant::now(), objects.into_iter(), Vec::new());
             while began.elapsed() < BATCH && !stop.is_cancelled() {
                 let Some(object) = objects.next() else { break };
                 let asked = Instant::now();
-                let standing = judge(&snapshot, &object.1);
-                let reason = standing.as_ref().err().map(Unanswered::reason);
+                let compliance = judge(&snapshot, &object.1);
+                let reason = compliance.as_ref().err().map(Unanswered::reason);
                 metrics.asked("placement", asked.elapsed(), reason);
-                standings.push((object, standing));
+                results.push((object, compliance));
             }
-            Judged { standings, left: objects.collect() }
+            Judged { results, left: objects.collect() }
         };
         // It has no panic that it does not catch; one that is cancelled is so because the process ends.
         tokio::task::spawn_blocking(judging).await.unwrap_or_default()
@@ -279,8 +279,8 @@ impl Remediator {
             return Ok(());
         }
         let judged = self.judge(vec![(object.key.clone(), found)]).await;
-        let Some(((_, found), standing)) = judged.standings.into_iter().next() else { return Ok(()) };
-        let change = match standing {
+        let Some(((_, found), compliance)) = judged.results.into_iter().next() else { return Ok(()) };
+        let change = match compliance {
             Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
             Err(Unanswered::Unreached(_)) => {
                 self.queue.add_after(key.clone(), UNREACHED);
@@ -293,15 +293,15 @@ impl Remediator {
                 self.tell(object, &found, Why::Violated, failure.to_string());
                 return Ok(());
             }
-            Ok(Standing::Breaks(text)) => {
+            Ok(Compliance::Breaks(text)) => {
                 self.tell(object, &found, Why::Violated, text);
                 return Ok(());
             }
-            Ok(Standing::AsSaid) => {
+            Ok(Compliance::AsSaid) => {
                 self.violations.forget(object);
                 return Ok(());
             }
-            Ok(Standing::Differs(change)) => change,
+            Ok(Compliance::Differs(change)) => change,
         };
         if self.settings.mode.of(&found, space.as_ref()) == Mode::Manual {
             self.tell(object, &found, Why::Manual, self.by_hand(&change));

@@ -15,12 +15,12 @@ use super::index::Index;
 use super::key::Key;
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
-use super::pace::Pace;
 use super::settings::Settings;
 use super::status_key::Turn;
 use super::status_writer::{Logged, PER_SECOND, StatusWriter};
 use super::statuses::Statuses;
 use super::storer::Storer;
+use super::throttle::Throttle;
 use super::watches;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
@@ -142,7 +142,7 @@ impl Stored {
             requests,
             queue: turns.clone(),
             statuses: statuses.clone(),
-            pace: Pace::new(PER_SECOND),
+            throttle: Throttle::new(PER_SECOND),
             syncing: syncing.clone(),
             repeats: Repeats::default(),
             logged: Logged::default(),

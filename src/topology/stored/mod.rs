@@ -21,7 +21,6 @@ mod key;
 pub mod kinds;
 mod metrics;
 mod outcome;
-mod pace;
 mod pending;
 mod route_status;
 mod rows;
@@ -31,6 +30,7 @@ mod status_writer;
 mod statuses;
 mod storer;
 mod text;
+mod throttle;
 mod versions;
 mod watches;
 

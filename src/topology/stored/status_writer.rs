@@ -15,11 +15,11 @@ use tracing::{debug, warn};
 
 use super::index::Index;
 use super::kinds::{self, GATEWAYS};
-use super::pace::Pace;
 use super::pending::{Desired, PendingWrite};
 use super::route_status::replacing_parents;
 use super::status_key::{StatusKey, Turn};
 use super::statuses::Statuses;
+use super::throttle::Throttle;
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
@@ -64,7 +64,7 @@ pub(super) struct StatusWriter {
     pub(super) requests: Requests,
     pub(super) queue: Arc<Queue<Turn>>,
     pub(super) statuses: Arc<Statuses>,
-    pub(super) pace: Pace,
+    pub(super) throttle: Throttle,
     /// What goes first.
     pub(super) syncing: Arc<Queue<sync::Key>>,
     /// What was written last: the hash of it, and of the uid of the object.
@@ -113,7 +113,7 @@ impl Capability for StatusWriter {
         let written = match key {
             StatusKey::Gateway(gateway) => self.gateway(key, gateway, &write).await,
             StatusKey::Route(kind, route) => {
-                self.pace.turn(&self.syncing).await;
+                self.throttle.turn(&self.syncing).await;
                 // While it waited, a later graph may have had something else.
                 match self.statuses.read(|pending| pending.next(key)) {
                     Some(write) => self.route(key, *kind, route, &write).await,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
 use policy_sync::api::names::GroupVersionResource;
-use policy_sync::gatekeeper::audit::{Findings, Standing, audit};
+use policy_sync::gatekeeper::audit::{Existing, Findings, audit};
 use policy_sync::rego::engine::{Engine, Evaluator};
 use policy_sync::rego::snapshot::Snapshot;
 use regorus::Value;
@@ -38,7 +38,7 @@ impl Corpus {
         let snapshot = Snapshot::new(engine.clone(), Default::default());
         let (mut findings, began) = (Findings::default(), Instant::now());
         for (namespace, name, object) in &self.pods {
-            let judged = audit(&snapshot, Standing { gvr: &self.gvr, namespace, name, object });
+            let judged = audit(&snapshot, Existing { gvr: &self.gvr, namespace, name, object });
             if let Some(why) = judged.unreached {
                 return Err(Error::msg(why));
             }

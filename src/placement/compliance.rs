@@ -16,7 +16,7 @@ const VALUE: usize = 200;
 
 /// How an object stands to what policies say of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Compliance {
     /// It is as they say.
     AsSaid,
     /// They say otherwise.
@@ -25,7 +25,7 @@ pub enum Standing {
     Breaks(String),
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for Compliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AsSaid => f.write_str("as policies say"),
@@ -49,14 +49,14 @@ pub struct Change {
 /// # Errors
 ///
 /// Where they cannot be asked.
-pub fn standing(snapshot: &Snapshot, object: &Value) -> Result<Standing, Unanswered> {
+pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, Unanswered> {
     let wish = Placed::stored(object).wish(object);
     Ok(match ask(snapshot, object, &wish)? {
         Said::Placed(placed) => match Change::new(object, &placed) {
-            change if change.is_empty() => Standing::AsSaid,
-            change => Standing::Differs(change),
+            change if change.is_empty() => Compliance::AsSaid,
+            change => Compliance::Differs(change),
         },
-        Said::Refused(text) | Said::Unusable(text) => Standing::Breaks(text),
+        Said::Refused(text) | Said::Unusable(text) => Compliance::Breaks(text),
     })
 }
 

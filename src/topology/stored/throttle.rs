@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Gives turns, one after the other.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Throttle {
     between: Duration,
     state: Mutex<State>,
 }
@@ -24,7 +24,7 @@ struct State {
     saved: Duration,
 }
 
-impl Pace {
+impl Throttle {
     /// So many turns in a second.
     pub(super) fn new(per_second: u32) -> Self {
         let state = State { next: Instant::now(), saved: LONGEST };
@@ -59,16 +59,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_nobody_took_is_not_kept() {
-        let (pace, others) = (Pace::new(20), others());
+        let (throttle, others) = (Throttle::new(20), others());
         let begin = Instant::now();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        futures::future::join_all((0..21).map(|_| pace.turn(&others))).await;
+        futures::future::join_all((0..21).map(|_| throttle.turn(&others))).await;
         assert_eq!(begin.elapsed(), Duration::from_secs(6));
     }
 
     #[tokio::test(start_paused = true)]
     async fn turns_wait_for_others_that_are_busy_for_a_moment() {
-        let (pace, others) = (Pace::new(20), Arc::new(others()));
+        let (throttle, others) = (Throttle::new(20), Arc::new(others()));
         others.add(TopologyKey);
         let key = others.next().await;
         let begin = Instant::now();
@@ -76,18 +76,18 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(300)).await;
             others.done(&key);
         };
-        tokio::join!(working, pace.turn(&others));
+        tokio::join!(working, throttle.turn(&others));
         assert_eq!(begin.elapsed(), Duration::from_millis(300));
-        futures::future::join_all((0..20).map(|_| pace.turn(&others))).await;
+        futures::future::join_all((0..20).map(|_| throttle.turn(&others))).await;
         assert_eq!(begin.elapsed(), Duration::from_millis(1300));
     }
 
     #[tokio::test(start_paused = true)]
     async fn others_that_are_always_busy_take_every_other_turn() {
-        let (pace, others) = (Pace::new(20), others());
+        let (throttle, others) = (Throttle::new(20), others());
         others.add(TopologyKey);
         let begin = Instant::now();
-        futures::future::join_all((0..200).map(|_| pace.turn(&others))).await;
+        futures::future::join_all((0..200).map(|_| throttle.turn(&others))).await;
         let took = begin.elapsed();
         assert!((Duration::from_secs(19)..=Duration::from_secs(21)).contains(&took), "{took:?}");
     }

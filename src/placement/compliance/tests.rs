@@ -19,16 +19,16 @@ fn without_policies() -> Snapshot {
 
 /// What is stored once what policies say was written, as a merge patch does it.
 fn brought(snapshot: &Snapshot, object: &Value) -> Value {
-    match standing(snapshot, object).unwrap() {
-        Standing::AsSaid => object.clone(),
-        Standing::Differs(change) => {
+    match compliance(snapshot, object).unwrap() {
+        Compliance::AsSaid => object.clone(),
+        Compliance::Differs(change) => {
             let mut object = object.clone();
             let patch = change.merge_patch("u", "7");
             json_patch::merge(&mut object, &patch);
-            assert_eq!(standing(snapshot, &object).unwrap(), Standing::AsSaid, "one patch is enough");
+            assert_eq!(compliance(snapshot, &object).unwrap(), Compliance::AsSaid, "one patch is enough");
             object
         }
-        Standing::Breaks(text) => panic!("{text}"),
+        Compliance::Breaks(text) => panic!("{text}"),
     }
 }
 
@@ -48,14 +48,14 @@ fn one_patch_brings_an_object_where_policies_say_and_another_brings_its_develope
     let other = brought(&snapshot("annotations := {\"ours\": input.metadata.annotations.gone}"), &placed);
     assert_eq!(other["metadata"]["annotations"]["ours"], "x", "it is asked about the wish");
     assert_eq!(other["metadata"]["labels"], json!({"l": "1"}));
-    assert_eq!(standing(&without_policies(), &app).unwrap(), Standing::AsSaid);
+    assert_eq!(compliance(&without_policies(), &app).unwrap(), Compliance::AsSaid);
 }
 
 #[test]
 fn a_patch_has_what_differs_and_what_it_is_decided_from() {
     let app = json!({"metadata": {"name": "app", "annotations": {"a": "1", "b": "2"}}});
-    let Standing::Differs(change) =
-        standing(&snapshot("annotations := {\"a\": \"1\", \"b\": null}"), &app).unwrap()
+    let Compliance::Differs(change) =
+        compliance(&snapshot("annotations := {\"a\": \"1\", \"b\": null}"), &app).unwrap()
     else {
         panic!("it does not differ")
     };
@@ -69,7 +69,8 @@ fn a_patch_has_what_differs_and_what_it_is_decided_from() {
 fn what_changes_is_told_in_words_of_any_length() {
     let long = "x".repeat(1_000);
     let policy = snapshot(&format!("annotations.a := \"{long}\"\nlabels.l := \"v\""));
-    let Standing::Differs(change) = standing(&policy, &json!({"metadata": {"name": "app"}})).unwrap() else {
+    let Compliance::Differs(change) = compliance(&policy, &json!({"metadata": {"name": "app"}})).unwrap()
+    else {
         panic!("it does not differ")
     };
     let lines: Vec<String> = change.lines().collect();
@@ -80,7 +81,7 @@ fn what_changes_is_told_in_words_of_any_length() {
         brought(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
     let mut wished = placed.clone();
     wished["metadata"]["annotations"]["a"] = "w".into();
-    let Standing::Differs(change) = standing(&without_policies(), &wished).unwrap() else {
+    let Compliance::Differs(change) = compliance(&without_policies(), &wished).unwrap() else {
         panic!("it does not differ")
     };
     assert_eq!(change.to_string(), "what is kept of its owner's wish");
@@ -89,13 +90,13 @@ fn what_changes_is_told_in_words_of_any_length() {
 #[test]
 fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
     let app = json!({"metadata": {"name": "app"}});
-    let breaks = |rules: &str| match standing(&snapshot(rules), &app).unwrap() {
-        Standing::Breaks(text) => text,
+    let breaks = |rules: &str| match compliance(&snapshot(rules), &app).unwrap() {
+        Compliance::Breaks(text) => text,
         other => panic!("{other:?}"),
     };
     assert_eq!(breaks("errors contains \"b\"\nerrors contains \"a\""), "a; b");
     let query = "data.io.k8s.federation.admission";
     assert_eq!(breaks("annotations := 1"), format!("{query}: annotations: expected an object, found 1"));
     let starting = without_policies().starting("pods are not listed".to_owned());
-    assert!(matches!(standing(&starting, &app), Err(Unanswered::Starting(_))));
+    assert!(matches!(compliance(&starting, &app), Err(Unanswered::Starting(_))));
 }
