@@ -27,9 +27,6 @@ Examples:
   # Open the address that it prints in a browser
   policy-sync web
 
-  # Only what is in one namespace, where no more may be read
-  policy-sync web -n shop
-
   # Not a hub, but what a folder of manifests has
   policy-sync web -f shop/";
 

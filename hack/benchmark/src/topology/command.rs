@@ -77,15 +77,16 @@ async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed>
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = out.read(&mut buffer).await.context("reading")?;
     let first = began.elapsed();
-    let mut peak = Memory::of_process(pid)?.peak;
+    // One that has little to print may have ended: nothing is known of it then.
+    let of_now = || Memory::of_process(pid).map(|memory| memory.peak).unwrap_or_default();
+    let mut peak = of_now();
     let begun = Instant::now();
     while begun.elapsed() < READ_FOR {
         match out.read(&mut buffer).await.context("reading")? {
             0 => break,
             more => bytes += more,
         }
-        // Once it has ended, nothing is known of it.
-        peak = Memory::of_process(pid).map_or(peak, |memory| peak.max(memory.peak));
+        peak = peak.max(of_now());
     }
     child.kill().await.ok();
     Ok(Printed { first, bytes, peak })
