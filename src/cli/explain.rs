@@ -13,7 +13,7 @@ use super::settings::SettingsArguments;
 use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::hub::HubClient;
-use crate::report::{self, Meant, ServedKind, full, meant, served};
+use crate::report::{self, ExplainQuery, Meant, ServedKind, full, meant, served};
 use crate::sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\
@@ -72,7 +72,14 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let kind = kind_of(&hub, &arguments.kind).await?;
     let key = ObjectKey::new(&namespace, &arguments.name);
     let cluster = cluster.map(|name| ClusterName::from(name.as_str()));
-    let explanation = report::explain(&hub, &controller, &settings, &kind, key, cluster.as_ref()).await?;
+    let query = ExplainQuery {
+        controller: &controller,
+        settings: &settings,
+        kind: &kind,
+        key,
+        cluster: cluster.as_ref(),
+    };
+    let explanation = report::explain(&hub, query).await?;
     print(&match arguments.output {
         Format::Text => text::text(&explanation),
         Format::Json => output::json(&explanation.json())?,

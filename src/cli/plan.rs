@@ -32,12 +32,10 @@ use crate::api::names::ControllerName;
 use crate::api::{secret, work};
 use crate::clock::Clock;
 use crate::hub::Source;
-use crate::report::ClusterObjects;
 use crate::report::fleet::Given;
 use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, Diagnostic, Severity};
 use crate::sync::kinds::{CLUSTERS, GATEWAYS};
-use crate::topology::Graph;
 use fill::Filled;
 use inventory::Inventory;
 
@@ -120,31 +118,20 @@ pub(super) fn mirror(
     (mirror, diagnostics)
 }
 
-/// What `manifests` have, as the pages show it; what names no namespace is in `namespace`. What is attached to what is `attached`.
-pub(super) fn given(
-    manifests: Vec<Manifest>,
-    namespace: &str,
-    controller: &ControllerName,
-    attached: ClusterObjects,
-) -> Given {
+/// What `manifests` have, as the pages show it; what names no namespace is in `namespace`.
+pub(super) fn given(manifests: Vec<Manifest>, namespace: &str, controller: &ControllerName) -> Given {
     let inventory = Inventory::new(manifests, namespace);
     let Filled { mirror, policies, diagnostics, .. } = fill::fill(&inventory, controller);
     let listed = |source: &Source| inventory.listed(source).map(|(_, given)| given.object.clone()).collect();
     let works = inventory.of_kind(work::GROUP, "ManifestWork").into_iter().flat_map(BTreeMap::values);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let faults = {
-        let facts = attached.objects.facts();
-        let of_objects = attached.faults(&Graph::build(&facts));
-        errors.map(ToString::to_string).chain(of_objects.iter().map(ToString::to_string)).collect()
-    };
     Given {
         mirror,
-        attached,
         policies,
         gateways: listed(&GATEWAYS.all()),
         clusters: listed(&CLUSTERS.all()),
         works: works.map(|given| given.object.clone()).collect(),
-        faults,
+        faults: errors.map(ToString::to_string).collect(),
     }
 }
 

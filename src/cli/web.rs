@@ -106,8 +106,8 @@ async fn of_files(
     let (objects, _) = manifests::divided(read.clone());
     let prefix = settings.downstream_namespace_prefix.clone();
     let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;
-    let given = plan::given(objects, of_none, controller, attached);
-    Ok(Live::of_files(given, namespace).await?)
+    let given = plan::given(objects, of_none, controller);
+    Ok(Live::of_files(given, attached, namespace).await?)
 }
 
 /// Says what may not be read, once it is known; then it waits for ever.

@@ -60,21 +60,29 @@ pub enum ExplainError {
     Hub(#[from] HubError),
 }
 
-/// Explains the object `key` of `kind`, on `cluster` or on all: what the controller would decide is decided by its own plan,
-/// of what the hub holds.
+/// What is to be explained.
+#[derive(Clone, Debug)]
+pub struct ExplainQuery<'q> {
+    /// Whose classes and works count.
+    pub controller: &'q ControllerName,
+    /// How plans are made.
+    pub settings: &'q Settings,
+    /// The kind of the object.
+    pub kind: &'q ServedKind,
+    /// The object.
+    pub key: ObjectKey,
+    /// The cluster, where it is one alone.
+    pub cluster: Option<&'q ClusterName>,
+}
+
+/// Explains an object: what the controller would decide is decided by its own plan, of what the hub holds.
 ///
 /// # Errors
 ///
 /// Where there is no such object or cluster, or the hub cannot be read.
-pub async fn explain(
-    hub: &HubClient,
-    controller: &ControllerName,
-    settings: &Settings,
-    kind: &ServedKind,
-    key: ObjectKey,
-    cluster: Option<&ClusterName>,
-) -> Result<ObjectExplanation, ExplainError> {
-    let (explanation, object) = explain_on_clusters(hub, controller, settings, kind, key, cluster).await?;
+pub async fn explain(hub: &HubClient, query: ExplainQuery<'_>) -> Result<ObjectExplanation, ExplainError> {
+    let (controller, kind) = (query.controller, query.kind);
+    let (explanation, object) = explain_on_clusters(hub, query).await?;
     let is_gateway = explanation.origin.as_gateway().is_some();
     let on_hub = if is_gateway { None } else { on_hub(hub, controller, kind, &object).await };
     Ok(ObjectExplanation { on_hub, ..explanation })
@@ -87,12 +95,9 @@ pub async fn explain(
 /// Those of [`explain()`].
 pub async fn explain_on_clusters(
     hub: &HubClient,
-    controller: &ControllerName,
-    settings: &Settings,
-    kind: &ServedKind,
-    key: ObjectKey,
-    cluster: Option<&ClusterName>,
+    query: ExplainQuery<'_>,
 ) -> Result<(ObjectExplanation, HubObject), ExplainError> {
+    let ExplainQuery { controller, settings, kind, key, cluster } = query;
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
     // Of all clusters: what one gets may depend on what others have.

@@ -33,7 +33,9 @@ mod watch;
 pub use across::{Across, AcrossQuery, across, across_files};
 pub use copy::CopyReport;
 pub use differences::{Differences, Differs};
-pub use explanation::{ExplainError, Group, ObjectExplanation, Sentence, explain, explain_on_clusters};
+pub use explanation::{
+    ExplainError, ExplainQuery, Group, ObjectExplanation, Sentence, explain, explain_on_clusters,
+};
 pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
 pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};

@@ -1,6 +1,7 @@
 //! What a user asks for, as far as the hub has it and lets it be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 
@@ -177,11 +178,7 @@ impl Report {
         }
         hub.has(&REQUIRED).await?;
         let classes = classes(hub, query.controller).await?;
-        seen.classes = {
-            let guard = classes.read();
-            let view = guard.view(OfflineMirror::settled());
-            view.our_classes().into_keys().map(|key| key.name.clone()).collect()
-        };
+        seen.classes = our_classes(&classes);
         let mut report = Self::new(seen);
         if query.asked != Asked::Gateways {
             report.policies(hub, &classes, query).await?;
@@ -313,6 +310,13 @@ impl Report {
         }
         Ok(kinds)
     }
+}
+
+/// The names of the classes of ours that `mirror` has.
+pub(super) fn our_classes(mirror: &OfflineMirror) -> BTreeSet<Arc<str>> {
+    let guard = mirror.read();
+    let view = guard.view(OfflineMirror::settled());
+    view.our_classes().into_keys().map(|key| key.name.clone()).collect()
 }
 
 /// The GatewayClasses of the hub.

@@ -32,14 +32,8 @@ impl ServedKind {
 
     /// A kind of the core group, which every cluster serves.
     pub fn core(kind: &str, resource: &str) -> Self {
-        Self {
-            gvr: GroupVersionResource::new("", "v1", resource),
-            kind: kind.to_owned(),
-            role: Role::Resource,
-            is_namespaced: resource != "namespaces",
-            singular: kind.to_lowercase(),
-            short: Vec::new(),
-        }
+        let gvr = GroupVersionResource::new("", "v1", resource);
+        Self { is_namespaced: resource != "namespaces", ..Self::given(Role::Resource, gvr, kind) }
     }
 
     /// The kind `gvr` of objects that say to be of `kind`, where nothing else is known of it.

@@ -100,7 +100,7 @@ async fn policy(
         is_read_once: why.is_some(),
         ..pages.notices()
     };
-    let (hub, skip) = (pages.hub(), skip(Some(&query), "cluster"));
+    let (hub, skip) = (pages.hub(), skip(&query, "cluster"));
     let on_hub = pages.on_hub(&found).await;
     let why = match why {
         Some(cluster) => pages.why(&found, cluster).await,
@@ -146,7 +146,7 @@ async fn cluster(
         }
         Err(unanswered) => return Err(pages.refused(unanswered)),
     };
-    let (of, skip) = (pages.hub(), skip(query.as_deref(), "copy"));
+    let (of, skip) = (pages.hub(), skip(&query.unwrap_or_default(), "copy"));
     Ok(Page(web::cluster(&ClusterPage { hub: of, notices, cluster, silent_since, copies, skip })))
 }
 
@@ -162,7 +162,7 @@ async fn gateway(
     let scope = Scope { namespace: Some(namespace), gateway: Some(name), ..Scope::default() };
     let (hub, notices) = (pages.hub(), pages.notices());
     let rendered = pages.gateways.clone();
-    let routes = value(query.as_deref().unwrap_or_default(), "routes").unwrap_or_default();
+    let routes = value(&query.unwrap_or_default(), "routes").unwrap_or_default();
     let shown = pages.graph(PATIENCE, move |GraphOf { found, graph, number }| {
         found.objects.gateways().contains_key(&key).then(|| {
             let notices = Notices { unread: found.unknown(graph), ..notices };
@@ -255,6 +255,6 @@ fn value(query: &str, name: &str) -> Option<String> {
 }
 
 /// How many come before the first that is shown.
-fn skip(query: Option<&str>, name: &str) -> usize {
-    value(query.unwrap_or_default(), name).and_then(|value| value.parse().ok()).unwrap_or_default()
+fn skip(query: &str, name: &str) -> usize {
+    value(query, name).and_then(|value| value.parse().ok()).unwrap_or_default()
 }

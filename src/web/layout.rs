@@ -18,8 +18,6 @@ pub struct Notices {
     pub unread: Vec<String>,
     /// What is wrong with parameters, or in files.
     pub faults: Vec<String>,
-    /// What there is to know otherwise.
-    pub notes: Vec<String>,
     /// Whether it is read where the page is opened, and not followed.
     pub is_read_once: bool,
 }
@@ -40,7 +38,6 @@ impl Notices {
             (group("away", "The hub cannot be watched: what is shown is what was last known", &self.away))
             (group("unread", "Not all can be read", &self.unread))
             (group("faults", "Wrong, and not used", &self.faults))
-            @for note in &self.notes { p.note { (plain(note)) } }
             @if self.is_read_once { p.note { "This was read when the page was opened, and does not follow the hub." } }
         }
     }

@@ -29,7 +29,7 @@ fn is_text(page: Markup) -> String {
 
 fn notices() -> Notices {
     let evil = || vec![EVIL.to_owned()];
-    Notices { away: evil(), unread: evil(), faults: evil(), notes: evil(), is_read_once: false }
+    Notices { away: evil(), unread: evil(), faults: evil(), is_read_once: false }
 }
 
 fn evil_policy() -> PolicyReport {
@@ -151,7 +151,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
         let report = TopologyReport::new(&graph, crate::topology::show::Scope::default(), found);
         let shown = GatewayPage {
             hub: text.to_owned(),
-            notices: Notices { notes: vec![text.to_owned()], ..Notices::default() },
+            notices: Notices { unread: vec![text.to_owned()], ..Notices::default() },
             key: ObjectKey::new(text, text),
             routes: text.to_owned(),
             picture: Picture::new(&report),

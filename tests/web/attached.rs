@@ -2,9 +2,9 @@
 
 use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::site::{Site, command, route, tenant};
+use crate::site::{Site, command, has_rules, route, tenant};
 
 #[tokio::test]
 async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
@@ -41,23 +41,9 @@ async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
     let host = ["--host", "shop.example.com", "--path", "/cart/1", "-n", name];
     let arguments = [&["effective", "--controller-name", &*controller, "-o", "json"], &host[..]].concat();
     let printed = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
-    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     let page =
         site.get(&format!("/effective?host=shop.example.com&path=/cart/1&namespace={name}")).await.body;
-    let answers = printed["answers"].as_array().unwrap();
-    assert!(!answers.is_empty(), "{printed}");
-    for answer in answers {
-        for of in answer["effective"].as_object().unwrap().values() {
-            for (key, rule) in of["rules"].as_object().unwrap() {
-                let value = rule["value"].to_string().replace('"', "&quot;");
-                assert!(
-                    page.contains(&format!(">{key}</th>")) && page.contains(&value),
-                    "{key} {value}: {page}"
-                );
-                assert!(page.contains(&format!("href=\"{policy}\"")), "{page}");
-            }
-        }
-    }
+    assert!(has_rules(&page, &printed.stdout) > 0 && page.contains(&format!("href=\"{policy}\"")), "{page}");
     let none = site.get(&format!("/effective?host=other.example.com&namespace={name}")).await.body;
     assert!(none.contains("Nothing answers this request"), "{none}");
     let bad = site.get("/effective?host=a%20b").await.body;

@@ -11,7 +11,7 @@ use policy_sync_testenv::fixtures::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::site::{Site, annotations, command, entry, route};
+use crate::site::{Site, annotations, command, entry, has_rules, route};
 
 /// A kubeconfig of nothing.
 const NONE: &str = "/dev/null";
@@ -107,21 +107,8 @@ async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
         ["effective", "-f", folder.path().to_str().unwrap(), "-o", "json", "--host", "shop.example.com"];
     for (path, more) in [("&path=/cart", &["--path", "/cart"][..]), ("&cluster=*", &["--clusters"])] {
         let printed = command(Path::new(NONE), &[&files[..], more].concat()).output().unwrap();
-        let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
-        let answers = printed["answers"].as_array().unwrap();
-        assert!(!answers.is_empty(), "{printed}");
         let page = site.get(&format!("/effective?host=shop.example.com{path}")).await.body;
-        for answer in answers {
-            for of in answer["effective"].as_object().unwrap().values() {
-                for (key, rule) in of["rules"].as_object().unwrap() {
-                    let value = rule["value"].to_string().replace('"', "&quot;");
-                    assert!(
-                        page.contains(&format!(">{key}</th>")) && page.contains(&value),
-                        "{key} {value}: {page}"
-                    );
-                }
-            }
-        }
+        assert!(has_rules(&page, &printed.stdout) > 0, "{page}");
     }
     assert_eq!(site.get("/effective?host=a.io&cluster=ap-1").await.status, 404);
 }

@@ -108,6 +108,20 @@ pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     Tenant::new(hub().await, Path::new(BINARY), name, &[]).await.unwrap()
 }
 
+/// How many rules `printed` has, which is what `effective -o json` prints: `page` has each, with its value.
+pub(crate) fn has_rules(page: &str, printed: &[u8]) -> usize {
+    let printed: Value = serde_json::from_slice(printed).unwrap();
+    let answers = printed["answers"].as_array().unwrap();
+    assert!(!answers.is_empty(), "{printed}");
+    let of_answers = answers.iter().flat_map(|answer| answer["effective"].as_object().unwrap().values());
+    let rules = of_answers.flat_map(|of| of["rules"].as_object().unwrap());
+    let shown = rules.inspect(|(key, rule)| {
+        let value = rule["value"].to_string().replace('"', "&quot;");
+        assert!(page.contains(&format!(">{key}</th>")) && page.contains(&value), "{key} {value}: {page}");
+    });
+    shown.count()
+}
+
 /// A route for one path of a host.
 pub(crate) fn route(namespace: &str, name: &str, parent: &str) -> Value {
     json!({

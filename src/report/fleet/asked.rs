@@ -7,8 +7,8 @@ use crate::api::names::{ClusterName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{HubError, Scope};
 use crate::report::{
-    Across, AcrossQuery, Asked, ExplainError, ObjectExplanation, Query, QueryError, Report, ServedKind,
-    across, across_files, cluster, explain_on_clusters,
+    Across, AcrossQuery, Asked, ExplainError, ExplainQuery, ObjectExplanation, Query, QueryError, Report,
+    ServedKind, across, across_files, cluster, explain_on_clusters,
 };
 use crate::sync::Settings;
 use crate::sync::dry_run::ReadError;
@@ -88,9 +88,9 @@ impl Live {
     ) -> Result<Option<ObjectExplanation>, ExplainError> {
         match self.of() {
             Of::Hub(watched) => {
-                let explained =
-                    explain_on_clusters(&watched.hub, self.controller(), settings, kind, key, Some(cluster));
-                explained.await.map(|(explanation, _)| Some(explanation))
+                let controller = self.controller();
+                let query = ExplainQuery { controller, settings, kind, key, cluster: Some(cluster) };
+                explain_on_clusters(&watched.hub, query).await.map(|(explanation, _)| Some(explanation))
             }
             Of::Files(..) => Ok(None),
         }

@@ -3,7 +3,8 @@
 use crate::api::names::ClusterName;
 use crate::api::object::HubObject;
 use crate::hub::Scope;
-use crate::report::{Asked, ClusterObjects, Meant, QueryError, Report, Seen, ServedKind, meant};
+use crate::report::query::our_classes;
+use crate::report::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
 use crate::sync::OfflineMirror;
 
 /// What is said of a cluster where files have no work at all.
@@ -14,8 +15,6 @@ const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not 
 pub struct Given {
     /// What plans are made of.
     pub mirror: OfflineMirror,
-    /// What is attached to what.
-    pub attached: ClusterObjects,
     /// Policies and resources of each kind that the classes list.
     pub policies: Vec<(ServedKind, Vec<HubObject>)>,
     /// Gateways.
@@ -30,7 +29,7 @@ pub struct Given {
 
 impl Given {
     pub(super) fn has_classes(&self) -> bool {
-        !self.mirror.read().view(OfflineMirror::settled()).our_classes().is_empty()
+        !our_classes(&self.mirror).is_empty()
     }
 
     /// The ManagedCluster of this name.
@@ -46,11 +45,7 @@ impl Given {
         cluster: Option<ClusterName>,
     ) -> Result<Report, QueryError> {
         let mut seen = Seen::new(self.mirror.controller().clone(), scope);
-        seen.classes = {
-            let guard = self.mirror.read();
-            let view = guard.view(OfflineMirror::settled());
-            view.our_classes().into_keys().map(|key| key.name.clone()).collect()
-        };
+        seen.classes = our_classes(&self.mirror);
         if let Some(name) = &cluster {
             if self.works.is_empty() {
                 return Err(QueryError::Unread(NO_WORKS.to_owned()));

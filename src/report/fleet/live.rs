@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::attached::{Attached, AttachedError, Watcher};
 use super::given::Given;
+use super::graphs::GraphOf;
 use super::inbox::{Inbox, Place};
 use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
@@ -26,7 +27,7 @@ use crate::hub::{
     Source, Table, Tables,
 };
 use crate::interned::Interned;
-use crate::report::{ServedKind, WatchError};
+use crate::report::{ClusterObjects, ServedKind, WatchError};
 use crate::sync::kinds::REQUIRED;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
@@ -163,12 +164,16 @@ impl Live {
         Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
     }
 
-    /// Shows what `given` has in `namespace`, or in all.
+    /// Shows what `given` has in `namespace`, or in all, where `attached` is what is attached to what.
     ///
     /// # Errors
     ///
     /// Where this machine gives no thread to look at it.
-    pub async fn of_files(mut given: Given, namespace: Option<&str>) -> Result<Self, LiveError> {
+    pub async fn of_files(
+        mut given: Given,
+        attached: ClusterObjects,
+        namespace: Option<&str>,
+    ) -> Result<Self, LiveError> {
         let (controller, scope) = (given.mirror.controller().clone(), Scope::new(namespace, None));
         let mirror = Arc::new(Mirror::new(controller.clone()));
         let list = |source: &Source, objects: &[HubObject]| {
@@ -179,13 +184,15 @@ impl Live {
             list(&source(kind, &scope), objects);
         }
         list(&CLUSTERS.all(), &given.clusters);
+        let attached = Attached::of_files(attached, &controller).await?;
+        let faults = attached.ask(|GraphOf { found, graph, .. }| found.faults(graph)).await;
+        given.faults.extend(faults.into_iter().flatten().map(|fault| fault.to_string()));
         let roster = Roster {
             kinds: given.policies.iter().map(|(kind, _)| kind.clone()).collect(),
             faults: given.faults.clone(),
             has_classes: given.has_classes(),
             ..Roster::default()
         };
-        let attached = Attached::of_files(std::mem::take(&mut given.attached), &controller).await?;
         let (_, roster) = watch::channel(Arc::new(roster));
         let (inbox, tasks) = (Arc::default(), Tasks::new(Metrics::new().map_err(WatchError::from)?));
         Ok(Self { of: Of::Files(Box::new(given), attached), controller, scope, mirror, roster, inbox, tasks })

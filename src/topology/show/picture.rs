@@ -140,8 +140,8 @@ struct Draft {
 struct Drawing<'r, 'g, 'f> {
     report: &'r TopologyReport<'g, 'f>,
     graph: &'g Graph<'f>,
-    /// What routes have in their names or hosts.
-    routes: &'r str,
+    /// What routes have in their names or hosts, in lower case; empty where all are asked for.
+    routes: String,
     /// Why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
     /// What else is at fault with objects, by their locators.
@@ -151,7 +151,7 @@ struct Drawing<'r, 'g, 'f> {
 }
 
 impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
-    fn new(report: &'r TopologyReport<'g, 'f>, routes: &'r str) -> Self {
+    fn new(report: &'r TopologyReport<'g, 'f>, routes: &str) -> Self {
         let graph = report.graph();
         let mut unattached: HashMap<Locator<'f>, Vec<String>> = HashMap::new();
         for item in report.unattached().filter(|item| item.reason.is_fault()) {
@@ -163,7 +163,8 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             faults.entry(&fault.object).or_default().push(fault.message.clone());
         }
         let (columns, rest) = (BTreeMap::new(), BTreeMap::new());
-        let mut drawing = Self { report, graph, routes, unattached, faults, columns, rest };
+        let mut drawing =
+            Self { report, graph, routes: routes.to_lowercase(), unattached, faults, columns, rest };
         drawing.choose();
         drawing
     }
@@ -193,7 +194,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             nodes.entry(Column::of(self.graph, node)).or_default().push(node);
         }
         for (column, mut all) in nodes {
-            if column == Column::Routes {
+            if column == Column::Routes && !self.routes.is_empty() {
                 all.retain(|node| self.is_asked(*node));
             }
             if column == Column::Backends {
@@ -213,13 +214,12 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
 
     /// Whether a route is one of those that are asked for.
     fn is_asked(&self, route: NodeId) -> bool {
-        let text = self.routes.to_lowercase();
         let hosts = match &self.graph.object(route).row {
             ObjectRow::Route(_, route) => &*route.hostnames,
             _ => &[],
         };
-        Named::object(self.graph.locator(route)).words.to_lowercase().contains(&text)
-            || hosts.iter().any(|host| host.to_string().contains(&text))
+        Named::object(self.graph.locator(route)).words.to_lowercase().contains(&self.routes)
+            || hosts.iter().any(|host| host.to_string().contains(&self.routes))
     }
 
     /// The objects that routes of the picture lead to.

@@ -81,7 +81,6 @@ fn names_and_messages_are_text_whatever_they_are() {
         away: vec![evil.to_owned()],
         unread: vec![evil.to_owned()],
         faults: vec![evil.to_owned()],
-        notes: vec![evil.to_owned()],
         is_read_once: true,
     };
     shown.unlisted = vec![evil.to_owned()];
