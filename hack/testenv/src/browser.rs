@@ -91,9 +91,9 @@ impl Browser {
         self.page.find(Locator::Css(selector)).await.unwrap()
     }
 
-    /// Its text.
+    /// Its text: also where it is replaced while it is read.
     pub async fn text(&self, selector: &str) -> String {
-        self.find(selector).await.text().await.unwrap()
+        self.until_text(selector, |_| true).await
     }
 
     /// What a script comes to in the page.
@@ -113,6 +113,17 @@ impl Browser {
         })
         .await
         .unwrap()
+    }
+
+    /// Waits until the address is as it should be: a click may return before the page that it leads to is begun.
+    pub async fn until_address(&self, holds: impl Fn(&str) -> bool) {
+        wait::until("the address is so", LIMIT, || async {
+            let address = self.page.current_url().await.context("asking for the address")?;
+            ensure!(holds(address.as_str()), "{address}");
+            Ok(())
+        })
+        .await
+        .unwrap();
     }
 
     /// What the console has said since it was last asked.
