@@ -8,17 +8,17 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use kube::Client;
 use kube::api::WatchParams;
-use kube::core::{ObjectList, Request, TypeMeta, WatchEvent};
+use kube::core::{Request, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
 use super::answer::answered;
 use super::feed::Feed;
+use super::page::{Page, PageError};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, WithText};
 use crate::api::text::with_causes;
@@ -26,10 +26,6 @@ use crate::hub::mirror::{Change, Failure, FailureKind};
 use crate::hub::pages::Pages;
 use crate::hub::source::{Extent, Source};
 use crate::tasks::{Ended, Tasks};
-
-/// A page of a list: its objects are text until it is their turn, so that the next page can be asked for as soon as it is known
-/// where that begins.
-type Page = ObjectList<Box<RawValue>>;
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
 pub(super) const PAGE: u32 = 100;
@@ -164,10 +160,10 @@ impl Followed {
             return Err(FollowError::Stale { shown, seen });
         }
         loop {
-            if !pages.turn(page.metadata.continue_.take()) {
+            if !pages.turn(page.next().map(str::to_owned)) {
                 self.take(feed, &page)?;
                 feed.end_resync(&self.source, version_of(&page));
-                let version = page.metadata.resource_version.unwrap_or_default();
+                let version = page.version().to_owned();
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
@@ -183,18 +179,16 @@ impl Followed {
 
     async fn page(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
         let request = pages.request().map_err(FollowError::Build)?;
-        answered(client.request(request)).await.map_err(FollowError::Request)
+        let text = answered(client.request_text(request)).await.map_err(FollowError::Request)?;
+        Ok(Page::new(text)?)
     }
 
-    /// Takes the objects of `page` in. Each is decoded once it is its turn: a page takes the room of its text and of one object.
+    /// Takes the objects of `page` in.
     fn take(&self, feed: &Feed, page: &Page) -> Result<(), FollowError> {
-        let decode = match self.source.extent() {
-            Extent::Text => decoded::<WithText>,
-            Extent::Metadata | Extent::Whole => decoded::<HubObject>,
-        };
-        for (number, item) in (1..).zip(&page.items) {
-            let object = decode(item).map_err(|source| FollowError::Object { number, source })?;
-            feed.applied(&self.source, &typed(object, &page.types));
+        let take = |object| feed.applied(&self.source, &object);
+        match self.source.extent() {
+            Extent::Text => page.each::<WithText>(take)?,
+            Extent::Metadata | Extent::Whole => page.each::<HubObject>(take)?,
         }
         Ok(())
     }
@@ -265,28 +259,23 @@ impl Followed {
     }
 }
 
-/// An object, as a page or an event brings it.
+impl From<PageError> for FollowError {
+    fn from(PageError { number, source }: PageError) -> Self {
+        match number {
+            Some(number) => Self::Object { number, source },
+            None => Self::Request(kube::Error::SerdeError(source)),
+        }
+    }
+}
+
+/// An object, as an event brings it.
 trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
 
-/// An object of a page.
-fn decoded<O: Wire>(item: &RawValue) -> Result<HubObject, serde_json::Error> {
-    serde_json::from_str::<O>(item.get()).map(Into::into)
-}
-
-/// `object` with its kind: an item of a list may leave that to the list, which is of the type `types`.
-fn typed(mut object: HubObject, types: &TypeMeta) -> HubObject {
-    if object.kind.is_empty() {
-        object.kind = types.kind.strip_suffix("List").unwrap_or_default().to_owned();
-        object.api_version.clone_from(&types.api_version);
-    }
-    object
-}
-
 /// At which version a page shows the hub.
 fn version_of(page: &Page) -> u64 {
-    page.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+    page.version().parse().unwrap_or_default()
 }
 
 /// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not

@@ -13,6 +13,7 @@ mod answer;
 mod definitions;
 mod feed;
 mod follow;
+mod page;
 mod plurals;
 mod supervisor;
 
