@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{AsyncBufRead, TryStreamExt};
 use kube::Client;
 use kube::api::WatchParams;
 use kube::core::{Request, WatchEvent};
@@ -18,7 +18,7 @@ use tracing::{debug, error, warn};
 
 use super::answer::answered;
 use super::feed::Feed;
-use super::page::{Page, PageError};
+use super::page::{Coming, Head, PageError};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, WithText};
 use crate::api::text::with_causes;
@@ -154,37 +154,43 @@ impl Followed {
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
         let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), self.page);
         feed.begin_resync(&self.source);
-        let mut page = self.page(client, &pages).await?;
-        let (shown, seen) = (version_of(&page), feed.version(&self.source));
+        let mut page = self.ask(client, &pages).await?;
+        let (shown, seen) = (version_of(page.head()), feed.version(&self.source));
         if shown < seen {
             return Err(FollowError::Stale { shown, seen });
         }
         loop {
-            if !pages.turn(page.next().map(str::to_owned)) {
-                self.take(feed, &page)?;
-                feed.end_resync(&self.source, version_of(&page));
-                let version = page.version().to_owned();
+            if !pages.turn(page.head().next().map(str::to_owned)) {
+                let version = page.head().version().to_owned();
+                let shown = version_of(page.head());
+                self.take(feed, page).await?;
+                feed.end_resync(&self.source, shown);
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
             // The hub makes the next page meanwhile: its request is sent first.
             let take = async {
                 tokio::task::yield_now().await;
-                self.take(feed, &page)
+                self.take(feed, page).await
             };
-            let (next, ()) = futures::try_join!(self.page(client, &pages), take)?;
-            page = next;
+            (page, ()) = futures::try_join!(self.ask(client, &pages), take)?;
         }
     }
 
-    async fn page(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
+    /// The page that `pages` are at, once it is known what it says of itself.
+    async fn ask(
+        &self,
+        client: &Client,
+        pages: &Pages,
+    ) -> Result<Coming<impl AsyncBufRead + Unpin + use<>>, FollowError> {
         let request = pages.request().map_err(FollowError::Build)?;
-        let text = answered(client.request_text(request)).await.map_err(FollowError::Request)?;
-        Ok(Page::new(text)?)
+        let page = async { Coming::new(client.request_stream(request).await?).await };
+        answered(page).await.map_err(FollowError::Request)
     }
 
     /// Takes the objects of `page` in.
-    fn take(&self, feed: &Feed, page: &Page) -> Result<(), FollowError> {
+    async fn take(&self, feed: &Feed, page: Coming<impl AsyncBufRead + Unpin>) -> Result<(), FollowError> {
+        let page = answered(page.whole()).await.map_err(FollowError::Request)?;
         let take = |object| feed.applied(&self.source, &object);
         match self.source.extent() {
             Extent::Text => page.each::<WithText>(take)?,
@@ -273,9 +279,9 @@ trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
 
-/// At which version a page shows the hub.
-fn version_of(page: &Page) -> u64 {
-    page.version().parse().unwrap_or_default()
+/// At which version a page shows the hub that says this of itself.
+fn version_of(head: &Head) -> u64 {
+    head.version().parse().unwrap_or_default()
 }
 
 /// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not

@@ -1,16 +1,26 @@
-//! A page of a list, as the text that came: what it says of itself is read first, so that the next page can be asked for at
-//! once; its objects are decoded one by one where they stand, so that a page takes the room of its text and of one object.
+//! A page of a list. What it says of itself stands at its begin and is read as soon as that is there, so that the next page
+//! can be asked for while the rest of this one comes. Its objects are decoded one by one where they stand, so that a page
+//! takes the room of its text and of one object.
 
 use std::fmt;
 use std::marker::PhantomData;
 
+use futures::{AsyncBufRead, AsyncBufReadExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::Error;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
-use serde_json::de::StrRead;
 
 use crate::api::object::HubObject;
+
+/// A page that comes, of which no more need be there than what it says of itself.
+#[derive(Debug)]
+pub(super) struct Coming<R> {
+    rest: R,
+    text: Vec<u8>,
+    head: Head,
+}
 
 /// A page of a list, whose objects are still to be decoded.
 #[derive(Debug)]
@@ -21,7 +31,7 @@ pub(super) struct Page {
 
 /// What a page says of itself.
 #[derive(Debug, Default)]
-struct Head {
+pub(super) struct Head {
     api_version: Option<String>,
     kind: Option<String>,
     metadata: Option<ListMeta>,
@@ -36,29 +46,54 @@ pub(super) struct PageError {
     pub(super) source: serde_json::Error,
 }
 
-impl Page {
-    /// The page that `text` is, of which no more is read than what it says of itself.
-    pub(super) fn new(text: String) -> Result<Self, PageError> {
-        let mut head = Head::default();
-        let read = json(&text).deserialize_map(&mut head);
-        // Who has all of it stops there, which is no fault of the text.
-        if !head.is_whole() {
-            read.map_err(|source| PageError { number: None, source })?;
+impl<R: AsyncBufRead + Unpin> Coming<R> {
+    /// The page that `text` begins.
+    pub(super) async fn new(text: R) -> Result<Self, Error> {
+        let mut page = Self { rest: text, text: Vec::new(), head: Head::default() };
+        // Where the objects stand first, it is looked for as often as the text has doubled.
+        let mut looked_at = 0;
+        while page.read().await? {
+            if page.text.len() < 2 * looked_at {
+                continue;
+            }
+            looked_at = page.text.len();
+            page.head = Head::default();
+            // What is wrong may be no more than that it ends in the middle.
+            _ = page.head.read(&page.text);
+            if page.head.is_whole() {
+                return Ok(page);
+            }
         }
-        Ok(Self { text, head })
+        page.head = Head::default();
+        page.head.read(&page.text).map_err(Error::SerdeError)?;
+        Ok(page)
     }
 
-    /// What asks for the next page, as far as there is one.
-    pub(super) fn next(&self) -> Option<&str> {
-        self.head.metadata.as_ref()?.continue_.as_deref()
+    /// All of it.
+    pub(super) async fn whole(mut self) -> Result<Page, Error> {
+        while self.read().await? {}
+        let text = String::from_utf8(self.text).map_err(Error::FromUtf8)?;
+        Ok(Page { text, head: self.head })
     }
 
-    /// At which version it shows the hub, in the hub's own words.
-    pub(super) fn version(&self) -> &str {
-        let version = self.head.metadata.as_ref().and_then(|metadata| metadata.resource_version.as_deref());
-        version.unwrap_or_default()
+    /// Takes in what is there of the rest; `false` where nothing comes any more.
+    async fn read(&mut self) -> Result<bool, Error> {
+        let more = self.rest.fill_buf().await.map_err(|error| Error::Service(error.into()))?;
+        let length = more.len();
+        self.text.extend_from_slice(more);
+        self.rest.consume_unpin(length);
+        Ok(length > 0)
     }
+}
 
+impl<R> Coming<R> {
+    /// What it says of itself.
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl Page {
     /// Decodes each object as `O` and hands it to `take`.
     pub(super) fn each<O: DeserializeOwned + Into<HubObject>>(
         &self,
@@ -67,17 +102,31 @@ impl Page {
         let mut number = None;
         let take = |object: O| take(self.head.typed(object.into()));
         let list = List(Items { take, number: &mut number, of: PhantomData });
-        let mut json = json(&self.text);
+        let mut json = serde_json::Deserializer::from_str(&self.text);
         let read = json.deserialize_map(list).and_then(|()| json.end());
         read.map_err(|source| PageError { number, source })
     }
 }
 
-fn json(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
-    serde_json::Deserializer::from_str(text)
-}
-
 impl Head {
+    /// What asks for the next page, as far as there is one.
+    pub(super) fn next(&self) -> Option<&str> {
+        self.metadata.as_ref()?.continue_.as_deref()
+    }
+
+    /// At which version the page shows the hub, in the hub's own words.
+    pub(super) fn version(&self) -> &str {
+        let version = self.metadata.as_ref().and_then(|metadata| metadata.resource_version.as_deref());
+        version.unwrap_or_default()
+    }
+
+    /// Reads it in `text`, and no more than it once it is whole.
+    fn read(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
+        let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut *self);
+        // Who has all of it stops there, which is no fault of the text.
+        if self.is_whole() { Ok(()) } else { read }
+    }
+
     fn is_whole(&self) -> bool {
         self.api_version.is_some() && self.kind.is_some() && self.metadata.is_some()
     }
@@ -177,7 +226,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for Items<'_, O, F> {
     }
 
     /// `null` is a list without any.
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use futures::{StreamExt, stream};
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -154,6 +155,37 @@ async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
     following.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
     assert_eq!(following.names(), ["api", "web"]);
     following.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
+    assert_eq!(following.names(), ["api", "web"]);
+}
+
+/// The rest of the first page comes only once the second was asked for.
+#[tokio::test]
+async fn the_next_page_is_asked_for_while_this_one_still_comes() {
+    let following = Following::new();
+    let script = Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"]);
+    let later = script.client();
+    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let serve = move |request: Request<Body>| {
+        let (later, asked) = (later.clone(), asked.clone());
+        async move {
+            let uri = request.uri().to_string();
+            let is_first = uri.contains("limit=") && !uri.contains("continue=");
+            let text = later.send(request).await?.into_body().collect_bytes().await?;
+            asked.add_permits(usize::from(!is_first));
+            let (head, rest) = (text.slice(..text.len() - 1), text.slice(text.len() - 1..));
+            let rest = async move {
+                if is_first {
+                    asked.acquire().await.map_err(std::io::Error::other)?.forget();
+                }
+                Ok::<_, std::io::Error>(rest)
+            };
+            let pieces = stream::iter([Ok(head)]).chain(stream::once(rest));
+            Ok::<_, kube::Error>(Response::new(axum::body::Body::from_stream(pieces)))
+        }
+    };
+    let client = Client::new(tower::service_fn(serve), "default");
+    let mut backoff = DefaultBackoff::default();
+    following.followed.until_failure(&client, &following.feed, &mut backoff).await;
     assert_eq!(following.names(), ["api", "web"]);
 }
 
