@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::names::GroupResource;
 use super::object::HubObject;
+use super::release::is_release;
 
 /// The most bytes of a message.
 const MESSAGE: usize = 32 * 1024;
@@ -41,6 +42,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it only releases a terminating object, which is not reviewed: nothing but finalizers, `managedFields`,
+    /// `resourceVersion` and the status differ from the stored object.
+    #[must_use]
+    pub fn is_release(&self) -> bool {
+        is_release(&self.operation, &self.object, &self.old_object)
+    }
+
     /// The object: by its name where it is not there yet, and by what its name begins with where it has none.
     #[must_use]
     pub fn reference(&self) -> ObjectReference {

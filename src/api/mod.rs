@@ -16,6 +16,7 @@ pub mod object;
 pub mod params;
 pub mod placed_by_policy;
 pub mod rego_policy;
+pub(crate) mod release;
 pub mod schema;
 pub mod secret;
 pub mod selector;

@@ -158,8 +158,7 @@ pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
 
 fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     let Existing { gvr, namespace, name, object } = existing;
-    let is_going = object["metadata"]["deletionTimestamp"] != Value::Undefined;
-    if is_going || !snapshot.is_asked(ADMISSION) {
+    if !snapshot.is_asked(ADMISSION) {
         return Judged::default();
     }
     let query = format!("{}.deny", snapshot.query(ADMISSION));

@@ -48,9 +48,7 @@ pub fn review(
     asked: &Asked,
     by: Registration,
 ) -> Result<Reviewed, Unanswered> {
-    // What is on its way out must not be kept from going.
-    let is_going = !request.object["metadata"]["deletionTimestamp"].is_null();
-    if is_going || request.operation == "DELETE" || !snapshot.is_asked(ADMISSION) {
+    if request.is_release() || request.operation == "DELETE" || !snapshot.is_asked(ADMISSION) {
         return Ok(Verdict::allowed().into());
     }
     if !request.sub_resource.is_empty() {

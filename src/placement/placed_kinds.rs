@@ -25,7 +25,7 @@ pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTre
     kinds
 }
 
-/// Whether policies place `object` of `kind`, in this Namespace: what the webhook is asked about as well, and nothing else.
+/// Whether policies place `object` of `kind`, which is in this Namespace: the webhook reviews the same objects, and terminating ones too.
 #[must_use]
 pub(super) fn is_placed(
     covered: &Covered,
@@ -36,6 +36,7 @@ pub(super) fn is_placed(
 ) -> bool {
     let class = || object["spec"]["gatewayClassName"].as_string().cloned().unwrap_or_else(|_| "".into());
     let name = namespace["metadata"]["name"].as_string().cloned().unwrap_or_else(|_| "".into());
+    // A terminating object has no copies on spokes, so that its place decides nothing any more.
     let is_going = object["metadata"]["deletionTimestamp"] != Value::Undefined;
     let is_ours = *kind != GroupResource::gateways() || covered.classes.contains(&*class());
     !is_going && is_ours && !exemptions.names(&name) && !Exemptions::is_ignored(namespace)

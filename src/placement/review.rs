@@ -14,8 +14,7 @@ use crate::rego::snapshot::{Snapshot, Unanswered};
 /// Where they cannot be asked.
 pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswered> {
     let object = &request.object;
-    // What is on its way out is nobody's wish any more, and must not be kept from going.
-    if !object["metadata"]["deletionTimestamp"].is_null() || !snapshot.is_asked(PACKAGE) {
+    if request.is_release() || !snapshot.is_asked(PACKAGE) {
         return Ok(Verdict::allowed());
     }
     Ok(match ask(snapshot, object, &wish(object, &request.old_object))? {

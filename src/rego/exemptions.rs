@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::names::GroupResource;
-use crate::api::rego_policy;
+use crate::api::{rego_policy, release};
 
 /// On a Namespace: its objects are not reviewed. OPA's own webhooks have the same.
 const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
@@ -99,13 +99,13 @@ impl Exemptions {
         json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
     }
 
-    /// Which requests are reviewed, in CEL: not those of exempt namespaces, not those of `user`, which is ours, nor of the API server
-    /// itself, and not what is on its way out, so that it can go while nobody answers.
+    /// Match conditions of a webhook, in CEL. They leave out requests in exempt namespaces, those of `user`, which is this controller,
+    /// and of the API server itself, and updates that only release a terminating object.
     #[must_use]
     pub(crate) fn conditions(&self, user: Option<&str>) -> Vec<Value> {
         let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
         let mut conditions = vec![
-            condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned()),
+            condition("not-released", release::cel()),
             condition("not-the-api-servers", format!("request.userInfo.username != {}", quoted(API_SERVER))),
         ];
         if !self.patterns.is_empty() {
@@ -175,8 +175,9 @@ mod tests {
             let conditions = exemptions.conditions(user);
             conditions.iter().map(|condition| condition["expression"].as_str().unwrap().to_owned()).collect()
         };
+        let released = release::cel();
         let always = [
-            "!has(object.metadata.deletionTimestamp)",
+            &*released,
             r#"request.userInfo.username != "system:apiserver""#,
             r#"!has(request.namespace) || !request.namespace.matches("^(kube-.*|policies)$")"#,
         ];

@@ -239,8 +239,11 @@ fn told(found: &str) -> String {
 }
 
 /// What is wrong with a review of a Pod: a merge patch of it.
-fn reviews() -> [(&'static str, Value); 14] {
+fn reviews() -> [(&'static str, Value); 15] {
     let request = |patch: Value| json!({ "request": patch });
+    let terminating = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let mut stored = pod()["request"]["object"].clone();
+    json_patch::merge(&mut stored, &terminating);
     [
         ("nothing", json!({})),
         ("no uid", request(json!({"uid": null}))),
@@ -250,9 +253,10 @@ fn reviews() -> [(&'static str, Value); 14] {
         ("another version of the review", json!({"apiVersion": "admission.k8s.io/v1beta1"})),
         ("a version of no review", json!({"apiVersion": "admission.k8s.io/v2"})),
         ("a delete", request(json!({"operation": "DELETE", "object": null}))),
+        ("a new pod with a `deletionTimestamp`", request(json!({"object": terminating}))),
         (
-            "a pod that is being deleted",
-            request(json!({"object": {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}})),
+            "an update of a terminating pod that removes finalizers alone",
+            request(json!({"operation": "UPDATE", "object": terminating, "oldObject": stored})),
         ),
         ("a subresource", request(json!({"subResource": "status"}))),
         ("a connection", request(json!({"subResource": "exec", "operation": "CONNECT"}))),

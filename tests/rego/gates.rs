@@ -21,7 +21,7 @@ use crate::stand_in::{Fault, StandIn, while_it_is};
 use crate::world::LIMIT;
 
 /// Denies all PodTemplates but those that are fine.
-const DENIES: &str = r#"package admission
+pub(crate) const DENIES: &str = r#"package admission
 import rego.v1
 import data.k8s.matches
 deny contains {"id": "fine", "resource": {"kind": "podtemplates", "namespace": namespace, "name": name}} if {
@@ -30,7 +30,7 @@ deny contains {"id": "fine", "resource": {"kind": "podtemplates", "namespace": n
 }
 "#;
 
-fn template(namespace: &str, name: &str, fine: &str) -> Value {
+pub(crate) fn template(namespace: &str, name: &str, fine: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "PodTemplate",
         "metadata": {"name": name, "namespace": namespace, "labels": {"fine": fine}},
         "template": {"spec": {"containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never"}]}}})
@@ -41,7 +41,7 @@ fn config_map(namespace: &str, name: &str) -> Value {
 }
 
 /// Waits until what policies deny is denied.
-async fn until_denied(hub: &Registered, namespace: &str) -> Result<()> {
+pub(crate) async fn until_denied(hub: &Registered, namespace: &str) -> Result<()> {
     let object = template(namespace, "asked", "no");
     wait::until("the API server asks", LIMIT, || async {
         let Err(error) = hub.create(&object).await else {

@@ -20,5 +20,6 @@ mod sent;
 mod served;
 mod stand_in;
 mod switch;
+mod terminating;
 mod webhooks;
 mod world;

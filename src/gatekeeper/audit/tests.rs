@@ -28,7 +28,7 @@ deny[{\"id\": \"fails\"}] { input.reviewed[3].fails; numbers.range(1, 1000000) }
 fn pods() -> Json {
     json!({"shop": {"one": {"kind": "Pod", "spec": {"pull": "Always"}}, "two": {"kind": "Pod", "spec": {"pull": "Never"}}},
         "other": {"one": {"kind": "Pod", "spec": {"pull": "Never"}, "fails": true},
-            "going": {"kind": "Pod", "metadata": {"deletionTimestamp": "now"}}}})
+            "terminating": {"kind": "Pod", "metadata": {"deletionTimestamp": "now"}, "spec": {"pull": "Never"}}}})
 }
 
 fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
@@ -58,6 +58,8 @@ fn what_stands_breaks_what_it_would_if_it_was_written_now() {
     let expected = [
         "other/one pull deny images are always pulled",
         "other/one quota deny ",
+        "other/terminating pull deny images are always pulled",
+        "other/terminating quota deny ",
         "shop/one quota deny ",
         "shop/two pull deny images are always pulled",
         "shop/two quota deny ",
@@ -71,9 +73,10 @@ fn what_stands_breaks_what_it_would_if_it_was_written_now() {
 #[test]
 fn what_fails_for_one_object_is_told_of_it_and_hides_no_other() {
     let found = all(&snapshot(&[PULL, FAILS], Enforcement::Deny));
-    assert_eq!(found.len(), 2);
+    assert_eq!(found.len(), 3);
     assert!(found[0].starts_with("other/one  error ") && found[0].contains("100000 elements"), "{found:?}");
-    assert_eq!(found[1], "shop/two pull deny images are always pulled");
+    assert_eq!(found[1], "other/terminating pull deny images are always pulled");
+    assert_eq!(found[2], "shop/two pull deny images are always pulled");
 }
 
 #[test]

@@ -121,16 +121,23 @@ fn what_only_warns_or_counts_denies_nothing() {
 }
 
 #[test]
-fn what_goes_is_let_go_and_what_is_no_object_is_not_reviewed() {
+fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
     let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
     let of = |change: fn(&mut serde_json::Value)| {
         message(reviewed(&snapshot, &asked(change, &pod("c", &[])), Registration::Mutating).verdict)
     };
     assert!(of(|_| {}).starts_with("403"));
-    assert_eq!(
-        of(|request| request["object"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()),
-        "[] []"
-    );
+    let claims: fn(&mut serde_json::Value) =
+        |request| request["object"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert!(of(claims).starts_with("403"), "its sender alone says that it is terminating");
+    let release = |request: &mut serde_json::Value| {
+        claims(request);
+        request["operation"] = "UPDATE".into();
+        request["oldObject"] = request["object"].clone();
+        request["oldObject"]["metadata"]["finalizers"] = json!(["example.com/a"]);
+    };
+    let answer = reviewed(&snapshot, &asked(release, &pod("c", &[])), Registration::Mutating);
+    assert_eq!(message(answer.verdict), "[] []");
     assert_eq!(of(|request| request["operation"] = "DELETE".into()), "[] []");
     assert_eq!(
         of(|request| request["subResource"] = "status".into()),

@@ -77,7 +77,7 @@ fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
     }
     let names: Vec<&str> =
         entry["matchConditions"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["not-deleted", "not-the-api-servers", "not-exempt", "not-ours", "gateways-of-ours"]);
+    assert_eq!(names, ["not-released", "not-the-api-servers", "not-exempt", "not-ours", "gateways-of-ours"]);
     assert!(entry["matchConditions"][4]["expression"].as_str().unwrap().ends_with(r#"in ["multi"]"#));
     assert_eq!((&entry["failurePolicy"], &entry["reinvocationPolicy"]), (&json!("Fail"), &json!("IfNeeded")));
 }

@@ -113,7 +113,7 @@ impl Hostile {
         if self.once_in(4) { self.json_text() } else { json!(overrides).to_string() }
     }
 
-    /// Puts something where only the controller writes.
+    /// Writes fields that only the controller or the API server writes.
     fn claim(&mut self, object: &mut Value) {
         if self.once_in(3) {
             let key = if self.once_in(2) {
@@ -130,6 +130,7 @@ impl Hostile {
         }
         if self.once_in(6) {
             object["metadata"]["finalizers"] = json!(["example.com/never"]);
+            object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
         }
     }
 

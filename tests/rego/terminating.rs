@@ -1,0 +1,116 @@
+//! Terminating objects at the gates of a real API server: they may go while no replica runs, and nothing else about them passes
+//! unreviewed. A server-side apply that creates an object keeps `metadata.deletionTimestamp` as its sender wrote it until admission
+//! is over, so that field alone proves nothing.
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::{fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::gates::{DENIES, template, until_denied};
+use crate::registration::Registered;
+use crate::world::LIMIT;
+
+const FINALIZER: &str = "example.com/wait";
+
+/// A PodTemplate that policies let in, with a finalizer.
+fn held(namespace: &str, name: &str) -> Value {
+    let mut object = template(namespace, name, "yes");
+    object["metadata"]["finalizers"] = json!([FINALIZER]);
+    object
+}
+
+/// An object whose sender claims that it is terminating.
+fn forged(mut object: Value) -> Value {
+    object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
+    object
+}
+
+fn is_denied(written: Result<DynamicObject>, what: &str) -> Result<()> {
+    let error = written.err().with_context(|| format!("{what} is let in"))?;
+    ensure!(format!("{error:#}").contains("fine: denied"), "{what}: {error:#}");
+    Ok(())
+}
+
+async fn merge(hub: &Registered, object: &Value, patch: Value) -> Result<DynamicObject> {
+    let (api, name) = api_for(hub.client(), object).await?;
+    Ok(api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?)
+}
+
+#[tokio::test]
+async fn only_an_update_that_changes_nothing_but_finalizers_passes_unreviewed() -> Result<()> {
+    let name = "rego-terminating";
+    let mut hub = Registered::prepare_with_files(name).await?;
+    let shop = Registered::shop(name);
+    let ends = format!("{name}-ends");
+    apply(hub.client(), &fixtures::namespace(&ends)).await?;
+    hub.world.write("fine", json!({"a.rego": DENIES})).await?;
+    hub.run(&["--audit-interval=0"]).await?;
+    until_denied(&hub, &shop).await?;
+
+    let bad = template(&shop, "forged", "no");
+    is_denied(apply(hub.client(), &forged(bad.clone())).await, "an applied object that claims to terminate")?;
+    is_denied(hub.create(&forged(bad)).await, "a created object that claims to terminate")?;
+
+    let object = held(&shop, "held");
+    hub.create(&object).await?;
+    let (api, _) = api_for(hub.client(), &object).await?;
+    api.delete("held", &DeleteParams::default()).await?;
+    for (what, patch) in [
+        ("a label of a terminating object", json!({"metadata": {"labels": {"fine": "no"}}})),
+        (
+            "a label beside its finalizers",
+            json!({"metadata": {"labels": {"fine": "no"}, "finalizers": null}}),
+        ),
+        (
+            "its contents",
+            json!({"metadata": {"labels": {"fine": "no"}}, "template": {"spec": {"nodeName": "n"}}}),
+        ),
+    ] {
+        is_denied(merge(&hub, &object, patch).await, what)?;
+    }
+    // What is written through the whole object, as controllers with typed clients do.
+    let mut stored = api.get("held").await?;
+    stored.data["template"]["spec"]["nodeName"] = "node".into();
+    stored.labels_mut().insert("fine".to_owned(), "no".to_owned());
+    let replaced = api.replace("held", &PostParams::default(), &stored).await;
+    is_denied(replaced.map_err(Into::into), "the whole object")?;
+
+    // No replica runs.
+    hub.create(&held(&ends, "held")).await?;
+    hub.create(&template(&ends, "free", "yes")).await?;
+    hub.stop().await?;
+    let error = merge(&hub, &object, json!({"metadata": {"labels": {"more": "yes"}}})).await;
+    let error = error.err().context("it is let in unreviewed")?;
+    ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
+    let mut stored = api.get("held").await?;
+    stored.finalizers_mut().push("example.com/second".to_owned());
+    stored.finalizers_mut().retain(|finalizer| finalizer != FINALIZER);
+    let error = api.replace("held", &PostParams::default(), &stored).await.err();
+    let error = error.context("the API server takes a new finalizer of a terminating object")?;
+    ensure!(format!("{error:#}").contains("no new finalizers can be added"), "{error:#}");
+    merge(&hub, &object, json!({"metadata": {"finalizers": null}})).await?;
+    wait::until("the object is gone", LIMIT, || async {
+        ensure!(api.get_opt("held").await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await?;
+
+    let (namespaces, _) = api_for(hub.client(), &fixtures::namespace(&ends)).await?;
+    namespaces.delete(&ends, &DeleteParams::default()).await?;
+    let (api, _) = api_for(hub.client(), &held(&ends, "held")).await?;
+    wait::until("the Namespace's objects are terminating", LIMIT, || async {
+        let stored = api.get("held").await?;
+        ensure!(stored.metadata.deletion_timestamp.is_some(), "not yet");
+        Ok(())
+    })
+    .await?;
+    merge(&hub, &held(&ends, "held"), json!({"metadata": {"finalizers": null}})).await?;
+    wait::until("the Namespace is gone", LIMIT, || async {
+        ensure!(namespaces.get_opt(&ends).await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
