@@ -134,3 +134,34 @@ fn every_reason_of_an_explanation_is_in_its_documentation() {
         assert!(documentation.contains(&format!("`{reason}`")), "docs/status.md does not name {reason}");
     }
 }
+
+/// All files with this extension in the folder, and in those below.
+fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => files_below(&path, extension),
+            false => Vec::from_iter((path.extension() == Some(extension.as_ref())).then_some(path)),
+        })
+        .collect()
+}
+
+#[test]
+fn security_page_names_existing_tests_for_every_attack() {
+    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let (_, attacks) = page.split_once("\n## Attacks and bounds\n").unwrap();
+    let rows = attacks.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with('|')).skip(2);
+    let folders = ["src", "tests"].map(|folder| files_below(&root().join(folder), "rs")).concat();
+    let code: String = folders.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let mut count = 0;
+    for row in rows {
+        let cell = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
+        let tests: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "no test: {row}");
+        for test in tests {
+            assert!(code.contains(&format!("fn {test}()")), "{test} is no test: {row}");
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count} tests");
+}
