@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::tenant::Tenant;
 use super::text::capped;
 
 /// The most bytes of a reason.
@@ -105,10 +106,15 @@ impl AccessReview {
         &self.text
     }
 
-    /// Who asks.
+    /// The tenant that is charged for the review, and the namespace of the request. A namespace's administrator can create a
+    /// LocalSubjectAccessReview for any user, so the requests of a user take turns by namespace.
     #[must_use]
-    pub fn user(&self) -> &str {
-        &self.user
+    pub fn requester(&self) -> (Tenant, &str) {
+        let namespace = match &self.attributes {
+            Ok(Attributes::Resource(resource)) => resource.namespace.as_str(),
+            Ok(Attributes::Path(_)) | Err(_) => "",
+        };
+        (Tenant::user(&self.user), namespace)
     }
 
     /// What is asked.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::names::GroupResource;
 use super::object::HubObject;
 use super::release::is_release;
+use super::tenant::Tenant;
 
 /// The most bytes of a message.
 const MESSAGE: usize = 32 * 1024;
@@ -39,6 +40,8 @@ pub struct Request {
     pub old_object: Value,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// The tenant that is charged for the review and its Events.
+    pub tenant: Tenant,
 }
 
 impl Request {
@@ -121,6 +124,14 @@ struct Raw {
     old_object: Option<Box<RawValue>>,
     #[serde(default)]
     dry_run: Option<bool>,
+    #[serde(default)]
+    user_info: UserInfo,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UserInfo {
+    username: String,
 }
 
 /// A review that can be answered.
@@ -165,6 +176,19 @@ impl Asked {
         GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
     }
 
+    /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are charged to the
+    /// user: the API server sets a Namespace's own name as its namespace, and dry runs may use any number of names.
+    #[must_use]
+    pub fn requester(&self) -> (Tenant, &str) {
+        let Raw { resource, namespace, user_info, .. } = &self.raw;
+        let is_namespace = resource.group.is_empty() && resource.resource == "namespaces";
+        let tenant = match namespace.as_str() {
+            namespace if !namespace.is_empty() && !is_namespace => Tenant::namespace(namespace),
+            _ => Tenant::user(&user_info.username),
+        };
+        (tenant, &user_info.username)
+    }
+
     /// The object as it is to be written, and as it is stored.
     ///
     /// # Errors
@@ -200,6 +224,7 @@ impl Asked {
             object: read(&raw.object, "the object")?,
             old_object: read(&raw.old_object, "the object that is stored")?,
             dry_run: raw.dry_run.unwrap_or_default(),
+            tenant: self.requester().0,
         })
     }
 

@@ -21,5 +21,6 @@ pub mod schema;
 pub mod secret;
 pub mod selector;
 pub mod syntax;
+pub mod tenant;
 pub mod text;
 pub mod work;

@@ -1,143 +1,91 @@
-//! Who is evaluated when: as many at once as there are cores, the rest in turn by kind, and only so many wait. Where they are too many,
-//! the newest of the kind that has most goes: what comes in numbers keeps nobody else from waiting.
+//! Turns of evaluations: bounded in number, and shared fairly by tenants.
 //!
-//! Kinds whose last evaluation ran out of time are taken where nobody else waits: what hangs must not have all others wait a
-//! second each.
+//! [`schedule`] decides which is next. A tenant is a namespace, or the user of a request that has none.
 
-use std::collections::VecDeque;
+mod costs;
+mod schedule;
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use crate::in_turn::InTurn;
+pub use schedule::Requester;
+use schedule::{Schedule, Ticket, WAITING};
 
-/// How many may wait.
-const WAITING: usize = 256;
-/// How many kinds that ran out of time are remembered.
-const SLOW: usize = 64;
-
-/// Hands out turns. Clones hand out the same.
+/// Hands out turns. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Turns(Arc<Mutex<State>>);
-
-#[derive(Debug)]
-struct State {
-    free: usize,
-    waiting: usize,
-    /// Those that wait, by kind.
-    fast: InTurn<oneshot::Sender<Turn>>,
-    slow: InTurn<oneshot::Sender<Turn>>,
-    /// Those that ran out of time, the last one last.
-    slow_kinds: VecDeque<Arc<str>>,
-}
+pub struct Turns(Arc<Mutex<Schedule<oneshot::Sender<Turn>>>>);
 
 /// A turn; the next begins once it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// None where it is none.
-    turns: Option<Turns>,
+    turns: Turns,
+    /// `None` once it has ended.
+    ticket: Option<Ticket>,
+    /// Whether the evaluation ran out of time, once that is known.
+    ran_out: Option<bool>,
 }
 
 impl Turns {
-    /// So many at once.
+    /// Turns of `at_once` evaluations, and of two more that are not known to be long.
     #[must_use]
     pub fn new(at_once: usize) -> Self {
-        let (fast, slow) = (InTurn::default(), InTurn::default());
-        Self(Arc::new(Mutex::new(State {
-            free: at_once,
-            waiting: 0,
-            fast,
-            slow,
-            slow_kinds: VecDeque::new(),
-        })))
+        Self(Arc::new(Mutex::new(Schedule::new(at_once))))
     }
 
-    /// Waits for a turn of `kind`; `None` where too many wait.
-    pub async fn take(&self, kind: &str) -> Option<Turn> {
-        let kind: Arc<str> = kind.into();
-        let waits = {
-            let mut state = self.0.lock();
-            if state.free > 0 {
-                state.free -= 1;
-                return Some(Turn { turns: Some(self.clone()) });
+    /// Waits for a turn; `None` where too many wait, and this tenant has its share of them.
+    pub async fn take(&self, requester: Requester) -> Option<Turn> {
+        let (waiter, waits) = oneshot::channel();
+        {
+            let mut schedule = self.0.lock();
+            if schedule.waiting() >= WAITING {
+                // Requests that have timed out are still there.
+                schedule.retain(|waiter| !waiter.is_closed());
             }
-            if state.waiting >= WAITING {
-                // Those that do not wait any more leave their places.
-                let waits = |waiter: &oneshot::Sender<Turn>| !waiter.is_closed();
-                let left = state.fast.retain(waits) + state.slow.retain(waits);
-                state.waiting -= left;
-            }
-            if state.waiting >= WAITING && !state.gives_way(&kind) {
-                return None;
-            }
-            state.waiting += 1;
-            let (waiter, waits) = oneshot::channel();
-            let is_slow = state.slow_kinds.contains(&kind);
-            let line = if is_slow { &mut state.slow } else { &mut state.fast };
-            line.push(kind, waiter);
-            waits
-        };
+            schedule.push(requester, waiter).ok()?;
+        }
+        self.begin();
         waits.await.ok()
     }
 
-    /// Gives a turn that has ended to the next that still waits.
-    fn next(&self) {
+    /// Has every evaluation begin that may.
+    fn begin(&self) {
         loop {
             let (waiter, turn) = {
-                let mut state = self.0.lock();
-                let Some(waiter) = state.fast.pop().or_else(|| state.slow.pop()) else {
-                    state.free += 1;
-                    return;
-                };
-                state.waiting -= 1;
-                (waiter, Turn { turns: Some(self.clone()) })
+                let mut schedule = self.0.lock();
+                let Some((ticket, waiter)) = schedule.pop(Instant::now()) else { return };
+                (waiter, Turn { turns: self.clone(), ticket: Some(ticket), ran_out: None })
             };
-            match waiter.send(turn) {
-                Ok(()) => return,
-                // Nobody waits for it any more: it is the next one's.
-                Err(mut turn) => turn.turns = None,
+            if let Err(mut unused) = waiter.send(turn) {
+                // The request timed out. The turn is ended here, because its drop would call this method.
+                unused.end();
             }
         }
-    }
-}
-
-impl State {
-    /// Has the newest of the kind that has most wait no longer, where that has more than `kind` would have.
-    fn gives_way(&mut self, kind: &str) -> bool {
-        let own = self.fast.count(kind) + self.slow.count(kind);
-        let (fast, slow) = (self.fast.largest(), self.slow.largest());
-        let size = |largest: &Option<(Arc<str>, usize)>| largest.as_ref().map_or(0, |(_, size)| *size);
-        let (line, largest) =
-            if size(&slow) >= size(&fast) { (&mut self.slow, slow) } else { (&mut self.fast, fast) };
-        let Some((most, _)) = largest.filter(|(_, size)| *size > own + 1) else { return false };
-        // Whoever waits for it is told by its end.
-        let goes = line.pop_newest(&most).is_some();
-        self.waiting -= usize::from(goes);
-        goes
     }
 }
 
 impl Turn {
-    /// Ends it, and notes whether the evaluation of `kind` ran out of time.
-    pub fn ended(self, kind: &str, too_long: bool) {
-        let Some(turns) = &self.turns else { return };
-        let mut state = turns.0.lock();
-        state.slow_kinds.retain(|slow| &**slow != kind);
-        if too_long {
-            // Who never comes back makes room.
-            if state.slow_kinds.len() >= SLOW {
-                state.slow_kinds.pop_front();
-            }
-            state.slow_kinds.push_back(kind.into());
+    /// Ends it, and notes whether the evaluation ran out of time.
+    pub fn ended(mut self, ran_out: bool) {
+        self.ran_out = Some(ran_out);
+    }
+
+    /// Ends it, and returns whether it had not ended before.
+    fn end(&mut self) -> bool {
+        let ticket = self.ticket.take();
+        if let Some(ticket) = &ticket {
+            self.turns.0.lock().end(ticket, self.ran_out, Instant::now());
         }
+        ticket.is_some()
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some(turns) = self.turns.take() {
-            turns.next();
+        if self.end() {
+            self.turns.begin();
         }
     }
 }

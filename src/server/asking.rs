@@ -7,7 +7,7 @@ use tracing::error;
 
 use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::rego::snapshot::{Snapshot, Unanswered};
-use crate::rego::turns::Turns;
+use crate::rego::turns::{Requester, Turns};
 
 /// What is asked. Clones take turns with each other.
 #[derive(Clone, Debug)]
@@ -48,18 +48,18 @@ impl Asking {
         &self.loaded
     }
 
-    /// What `ask` finds in the policies in force, for somebody who waits since `began`; `query` is asked, and all of a `kind`
-    /// have one turn in a round.
+    /// Runs `ask` on the policies in force once a slot is free for `requester`. The timeout starts at `began`; `query` labels
+    /// metrics.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         query: &'static str,
-        kind: &str,
+        requester: Requester,
         began: Instant,
         ask: impl FnOnce(&Snapshot) -> Result<Answer<T>, Unanswered> + Send + 'static,
     ) -> Result<T, Silence> {
         let asking = async {
-            let turn = self.turns.take(kind).await.ok_or(Silence::TooMany)?;
-            let (snapshot, kind, metrics) = (self.loaded.snapshot(), kind.to_owned(), self.metrics.clone());
+            let turn = self.turns.take(requester).await.ok_or(Silence::TooMany)?;
+            let (snapshot, metrics) = (self.loaded.snapshot(), self.metrics.clone());
             let asked = tokio::task::spawn_blocking(move || {
                 let began = Instant::now();
                 let answer = ask(&snapshot);
@@ -68,7 +68,7 @@ impl Asking {
                     Err(error) => Some(error.reason()),
                 };
                 metrics.asked(query, began.elapsed(), reason);
-                turn.ended(&kind, answer.as_ref().is_err_and(Unanswered::is_too_long));
+                turn.ended(answer.as_ref().is_err_and(Unanswered::is_too_long));
                 answer
             });
             let (answer, _) = asked.await.map_err(|panic| {

@@ -20,6 +20,7 @@ use super::webhooks::{AUTHORIZE, WebhookMetrics};
 use crate::api::access::{AccessReview, Opinion};
 use crate::gatekeeper::access::{self, Judged};
 use crate::rego::loading::{Loaded, RegoMetrics};
+use crate::rego::turns::Requester;
 
 /// How many MiB a body may have.
 const BODY: usize = 1;
@@ -89,8 +90,9 @@ impl Authorize {
             let fault = judged.is_fault.then_some("answer");
             Ok((judged, fault))
         };
-        // Users take turns: whose requests take long wait for each other.
-        match self.asking.ask("authorization", access.user(), began, ask).await {
+        let (tenant, namespace) = access.requester();
+        let requester = Requester { tenant, member: namespace.into(), kind: "".into() };
+        match self.asking.ask("authorization", requester, began, ask).await {
             // Who mends a policy must not wait for it.
             Ok(Judged { is_fault: true, .. }) | Err(_)
                 if access::is_for_mending(access, &self.namespaces) =>

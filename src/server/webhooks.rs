@@ -26,6 +26,7 @@ use crate::placement::review as placement;
 use crate::registration::{ADMIT, ADMIT_LAST};
 use crate::rego::loading::{Loaded, RegoMetrics, Written};
 use crate::rego::snapshot::{Snapshot, Unanswered};
+use crate::rego::turns::Requester;
 
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;
@@ -190,7 +191,8 @@ impl Webhooks {
         review: impl FnOnce(&Snapshot, &Request, &Asked) -> Result<Reviewed, Unanswered> + Send + 'static,
         tell: impl FnOnce(&Request, &Verdict) + Send + 'static,
     ) -> Reviewed {
-        let resource = asked.resource();
+        let (tenant, user) = asked.requester();
+        let requester = Requester { tenant, member: user.into(), kind: asked.resource().into() };
         let ask = move |snapshot: &Snapshot| {
             let request = match asked.request() {
                 Ok(request) => request,
@@ -205,7 +207,7 @@ impl Webhooks {
             let is_fault = matches!(reviewed.verdict, Verdict::Denied { code: 500, .. });
             Ok((reviewed, is_fault.then_some("answer")))
         };
-        match self.asking.ask(query, &resource, began, ask).await {
+        match self.asking.ask(query, requester, began, ask).await {
             Ok(reviewed) => reviewed,
             Err(Silence::TooMany) => Verdict::too_many().into(),
             Err(silence) => Verdict::failed(silence.to_string()).into(),

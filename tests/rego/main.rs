@@ -9,6 +9,7 @@ mod carriers;
 mod differential;
 mod documents;
 mod external;
+mod fairness;
 mod faults;
 mod filling;
 mod gates;

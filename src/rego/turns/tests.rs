@@ -1,110 +1,143 @@
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::*;
+use crate::api::tenant::Tenant;
 
-type Waiting<'t> = BoxFuture<'t, Option<Turn>>;
+const LONG: Duration = Duration::from_secs(1);
+const SHORT: Duration = Duration::from_millis(5);
+/// After this the cost of every tenant's evaluations is known.
+const WARM: Duration = Duration::from_secs(3);
 
-/// One that waits for a turn of `kind`.
-fn waiting<'t>(turns: &'t Turns, kind: &'t str) -> Waiting<'t> {
-    let mut waiting = turns.take(kind).boxed();
-    assert!(waiting.as_mut().now_or_never().is_none(), "{kind} has its turn at once");
-    waiting
+fn requester(namespace: &str, kind: &str) -> Requester {
+    Requester { tenant: Tenant::namespace(namespace), member: "user".into(), kind: kind.into() }
 }
 
-fn now(turns: &Turns, kind: &str) -> Turn {
-    turns.take(kind).now_or_never().expect("its turn is not at once").expect("too many wait")
-}
-
-#[test]
-fn so_many_have_their_turn_at_once_and_the_next_after_one_of_them() {
-    let turns = Turns::new(2);
-    let (first, second) = (now(&turns, "pods"), now(&turns, "pods"));
-    let mut third = waiting(&turns, "pods");
-    drop(first);
-    let third = third.as_mut().now_or_never().unwrap().unwrap();
-    drop((second, third));
-    drop((now(&turns, "pods"), now(&turns, "pods")));
-}
-
-#[test]
-fn kinds_take_turns_however_many_one_has() {
-    let turns = Turns::new(1);
-    let mut held = Some(now(&turns, "pods"));
-    let mut pods: Vec<Waiting<'_>> = (0..10).map(|_| waiting(&turns, "pods")).collect();
-    let mut service = waiting(&turns, "services");
-    held.take();
-    let first = pods[0].as_mut().now_or_never().unwrap();
-    drop(first);
-    assert!(service.as_mut().now_or_never().is_some(), "it waits for one of the others alone");
-}
-
-#[test]
-fn a_kind_that_ran_out_of_time_waits_for_all_others_until_it_does_not() {
-    let turns = Turns::new(1);
-    now(&turns, "slow").ended("slow", true);
-    let held = now(&turns, "pods");
-    let mut slow = waiting(&turns, "slow");
-    let mut pods: Vec<Waiting<'_>> = (0..3).map(|_| waiting(&turns, "pods")).collect();
-    let mut turn = held;
-    for pod in &mut pods {
-        drop(turn);
-        turn = pod.as_mut().now_or_never().unwrap().unwrap();
+/// Runs evaluations of this length back to back in a number of threads.
+fn keep_busy(
+    tasks: &mut JoinSet<()>,
+    turns: &Turns,
+    requester: &Requester,
+    threads: usize,
+    length: Duration,
+) {
+    for _ in 0..threads {
+        let (turns, requester) = (turns.clone(), requester.clone());
+        tasks.spawn(async move {
+            loop {
+                let turn = turns.take(requester.clone()).await;
+                sleep(length).await;
+                turn.into_iter().for_each(|turn| turn.ended(length >= LONG));
+            }
+        });
     }
-    drop(turn);
-    slow.as_mut().now_or_never().unwrap().unwrap().ended("slow", false);
-    let held = now(&turns, "pods");
-    let mut again = waiting(&turns, "slow");
-    let mut pod = waiting(&turns, "pods");
-    drop(held);
-    drop(again.as_mut().now_or_never().expect("it still waits for all others").unwrap());
-    assert!(pod.as_mut().now_or_never().is_some());
 }
 
-#[test]
-fn beyond_so_many_nobody_waits_but_who_has_left_leaves_a_place() {
-    let turns = Turns::new(1);
-    let held = now(&turns, "pods");
-    let mut all: Vec<Waiting<'_>> = (0..WAITING).map(|_| waiting(&turns, "pods")).collect();
-    assert!(turns.take("pods").now_or_never().expect("it waits").is_none());
-    // Another kind takes the place of the newest.
-    let other = waiting(&turns, "others");
-    assert!(all.pop().unwrap().as_mut().now_or_never().expect("it still waits").is_none());
-    assert!(all.last_mut().unwrap().as_mut().now_or_never().is_none(), "more than one has gone");
-    drop(other);
-    all.truncate(1);
-    let mut service = waiting(&turns, "services");
-    drop(held);
-    drop(all[0].as_mut().now_or_never().unwrap());
-    drop(service.as_mut().now_or_never().unwrap());
-    drop(now(&turns, "pods"));
-    assert_eq!(turns.0.lock().waiting, 0);
-}
-
-#[test]
-fn a_turn_of_one_that_has_left_is_the_next_ones() {
-    let turns = Turns::new(1);
-    let held = now(&turns, "pods");
-    let (left, mut stays) = (waiting(&turns, "pods"), waiting(&turns, "pods"));
-    drop(left);
-    drop(held);
-    let turn = stays.as_mut().now_or_never().unwrap();
-    // It was given a turn, and leaves before it sees that.
-    let leaves = waiting(&turns, "pods");
-    drop(turn);
-    drop(leaves);
-    drop(now(&turns, "pods"));
-}
-
-#[test]
-fn kinds_that_never_come_back_keep_no_place_among_the_slow() {
-    let turns = Turns::new(1);
-    for number in 0..2 * SLOW {
-        now(&turns, "k").ended(&number.to_string(), true);
+/// The longest wait of 100 evaluations of this length, one after another.
+async fn longest_wait(turns: &Turns, requester: &Requester, length: Duration) -> Duration {
+    let mut longest = Duration::ZERO;
+    for _ in 0..100 {
+        let began = Instant::now();
+        let turn = turns.take(requester.clone()).await.expect("too many wait");
+        longest = longest.max(began.elapsed());
+        sleep(length).await;
+        turn.ended(false);
+        sleep(3 * SHORT).await;
     }
-    let slow = turns.0.lock().slow_kinds.clone();
-    assert_eq!(
-        (slow.len(), slow.back().map(|kind| &**kind)),
-        (SLOW, Some((2 * SLOW - 1).to_string().as_str()))
-    );
+    longest
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_evaluations_of_one_namespace_delay_no_other_of_the_same_kind() {
+    for slots in [1, 2, 4, 64] {
+        let (turns, mut tasks) = (Turns::new(slots), JoinSet::new());
+        keep_busy(&mut tasks, &turns, &requester("hostile", "ingresses"), 16, LONG);
+        sleep(WARM).await;
+        let longest = longest_wait(&turns, &requester("shop", "ingresses"), SHORT).await;
+        assert!(longest <= SHORT, "{longest:?} with {slots} slots");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_evaluations_of_many_namespaces_delay_short_ones_of_no_other() {
+    let (turns, mut tasks) = (Turns::new(2), JoinSet::new());
+    for number in 0..40 {
+        keep_busy(&mut tasks, &turns, &requester(&format!("hostile-{number}"), "ingresses"), 4, LONG);
+    }
+    // The first evaluation of each is not known to be long.
+    sleep(40 * LONG).await;
+    let longest = longest_wait(&turns, &requester("shop", "ingresses"), SHORT).await;
+    assert!(longest <= SHORT, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_runs_out_of_time_for_every_namespace_delays_no_other_kind() {
+    let (turns, mut tasks) = (Turns::new(2), JoinSet::new());
+    tasks.spawn({
+        let (turns, mut newcomers) = (turns.clone(), JoinSet::new());
+        async move {
+            for number in 0.. {
+                // Each namespace is new, so that nothing is known of it.
+                keep_busy(&mut newcomers, &turns, &requester(&number.to_string(), "services"), 1, LONG);
+                sleep(LONG / 8).await;
+            }
+        }
+    });
+    sleep(10 * LONG).await;
+    let longest = longest_wait(&turns, &requester("shop", "pods"), SHORT).await;
+    assert!(longest <= SHORT, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_short_evaluations_of_one_namespace_delay_no_other() {
+    let (turns, mut tasks) = (Turns::new(2), JoinSet::new());
+    keep_busy(&mut tasks, &turns, &requester("hostile", "pods"), 200, SHORT);
+    sleep(WARM).await;
+    let longest = longest_wait(&turns, &requester("shop", "pods"), SHORT).await;
+    assert!(longest <= 2 * SHORT, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenants_long_evaluations_leave_its_other_kinds_a_slot() {
+    let (turns, mut tasks) = (Turns::new(2), JoinSet::new());
+    keep_busy(&mut tasks, &turns, &requester("shop", "ingresses"), 16, LONG);
+    sleep(WARM).await;
+    let longest = longest_wait(&turns, &requester("shop", "pods"), SHORT).await;
+    // The first of a kind may turn out long, so it waits for the tenant's share of these.
+    assert!(longest <= LONG, "{longest:?}");
+    let longest = longest_wait(&turns, &requester("shop", "pods"), SHORT).await;
+    assert!(longest <= SHORT, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_nobody_takes_is_the_next_ones() {
+    let turns = Turns::new(1);
+    let held = turns.take(requester("shop", "pods")).await.unwrap();
+    let leaves = tokio::spawn({
+        let turns = turns.clone();
+        async move { turns.take(requester("shop", "pods")).await.is_some() }
+    });
+    sleep(SHORT).await;
+    leaves.abort();
+    assert!(leaves.await.is_err());
+    drop(held);
+    assert!(turns.take(requester("shop", "pods")).await.is_some());
+    let schedule = turns.0.lock();
+    assert_eq!((schedule.waiting(), schedule.tenants()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_no_more_leave_their_places() {
+    let (turns, mut tasks) = (Turns::new(1), JoinSet::new());
+    let _held = turns.take(requester("shop", "pods")).await.unwrap();
+    keep_busy(&mut tasks, &turns, &requester("shop", "pods"), WAITING, SHORT);
+    sleep(SHORT).await;
+    assert_eq!(turns.0.lock().waiting(), WAITING);
+    assert!(turns.take(requester("shop", "pods")).await.is_none());
+    tasks.shutdown().await;
+    let waits = turns.take(requester("shop", "pods"));
+    assert!(tokio::time::timeout(SHORT, waits).await.is_err(), "its tenant has its share of slots");
+    assert_eq!(turns.0.lock().waiting(), 1);
 }

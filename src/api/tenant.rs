@@ -1,0 +1,63 @@
+//! Whose cost a request to the hub, or an Event on it, is.
+
+use std::sync::Arc;
+
+/// How the API server names a ServiceAccount: `system:serviceaccount:<namespace>:<name>`.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// The most bytes of a user's name that are kept. A longer one is replaced by its hash.
+const USER: usize = 256;
+
+/// Whose cost a request is: a namespace, a user, or a cluster-scoped object. Equal tenants share one allowance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(Arc<str>);
+
+impl Tenant {
+    /// Whoever works in `namespace`.
+    #[must_use]
+    pub fn namespace(namespace: &str) -> Self {
+        Self(format!("namespace/{namespace}").into())
+    }
+
+    /// The user of this name. A ServiceAccount counts for its namespace: whoever works there may create as many as they like.
+    #[must_use]
+    pub fn user(name: &str) -> Self {
+        if let Some((namespace, _)) = name.strip_prefix(SERVICE_ACCOUNT).and_then(|name| name.split_once(':'))
+        {
+            return Self::namespace(namespace);
+        }
+        if name.len() > USER {
+            return Self(format!("user/{}", blake3::hash(name.as_bytes()).to_hex()).into());
+        }
+        Self(format!("user/{name}").into())
+    }
+
+    /// Whoever writes the cluster-scoped object of this kind and name, such as a cluster's agent its ManagedCluster.
+    #[must_use]
+    pub fn object(kind: &str, name: &str) -> Self {
+        Self(format!("object/{kind}/{name}").into())
+    }
+}
+
+impl From<Tenant> for Arc<str> {
+    fn from(tenant: Tenant) -> Self {
+        tenant.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_of_a_namespace_are_one_tenant_and_users_are_each_their_own() {
+        let builder = Tenant::user("system:serviceaccount:shop:builder");
+        assert_eq!(builder, Tenant::user("system:serviceaccount:shop:other"));
+        assert_eq!(builder, Tenant::namespace("shop"));
+        assert_ne!(builder, Tenant::user("system:serviceaccount:bank:builder"));
+        assert_ne!(Tenant::user("shop"), Tenant::namespace("shop"));
+        assert_ne!(Tenant::user("jane"), Tenant::user("joe"));
+        let long = |last: &str| Tenant::user(&format!("{}{last}", "x".repeat(10_000)));
+        assert_ne!(long("a"), long("b"));
+        assert!(long("a").0.len() < 2 * USER);
+    }
+}

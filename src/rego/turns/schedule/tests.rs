@@ -1,0 +1,167 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn requester(namespace: &str, member: &str, kind: &str) -> Requester {
+    Requester { tenant: Tenant::namespace(namespace), member: member.into(), kind: kind.into() }
+}
+
+fn of(namespace: &str) -> Requester {
+    requester(namespace, "user", "pods")
+}
+
+/// A schedule with this number of slots that knows these tenants' evaluations of pods to be short.
+fn knowing(slots: usize, namespaces: &[&str], now: Instant) -> Schedule<u32> {
+    let mut schedule = Schedule::new(slots);
+    for namespace in namespaces {
+        schedule.push(of(namespace), 0).unwrap();
+        let (ticket, _) = schedule.pop(now).unwrap();
+        schedule.end(&ticket, Some(false), now);
+    }
+    schedule
+}
+
+#[test]
+fn tenants_share_time_and_not_numbers() {
+    let (now, mut clock) = (Instant::now(), Duration::ZERO);
+    let mut schedule = knowing(1, &["slow", "quick"], now);
+    let [mut slow, mut quick] = [0_u32; 2];
+    for number in 0..20 {
+        schedule.push(of("slow"), number).unwrap();
+    }
+    for number in 100..250 {
+        schedule.push(of("quick"), number).unwrap();
+    }
+    while clock < 2 * SECOND {
+        let (ticket, number) = schedule.pop(now + clock).unwrap();
+        let length = if number < 100 { Duration::from_millis(40) } else { Duration::from_millis(10) };
+        clock += length;
+        *(if number < 100 { &mut slow } else { &mut quick }) += 1;
+        schedule.end(&ticket, Some(false), now + clock);
+        if number >= 100 {
+            schedule.push(of("quick"), number).unwrap();
+        } else {
+            schedule.push(of("slow"), number).unwrap();
+        }
+    }
+    // A second of each: 25 of 40 ms, and 100 of 10 ms.
+    assert!((24..=27).contains(&slow) && (96..=105).contains(&quick), "{slow} slow, {quick} quick");
+}
+
+#[test]
+fn one_tenant_never_has_all_slots_and_few_that_are_not_known_to_be_short() {
+    let now = Instant::now();
+    for (slots, unknown, short) in [(1, 1, 1), (2, 1, 2), (4, 2, 4), (8, 4, 8)] {
+        let begins = |schedule: &mut Schedule<u32>| {
+            for number in 0..100 {
+                schedule.push(of("shop"), number).unwrap();
+            }
+            std::iter::from_fn(|| schedule.pop(now)).count()
+        };
+        assert_eq!(begins(&mut Schedule::new(slots)), unknown, "unknown, {slots} slots");
+        let mut schedule = knowing(slots, &["shop"], now);
+        assert_eq!(begins(&mut schedule), short, "short, {slots} slots");
+        for namespace in ["one", "other", "third"] {
+            schedule.push(of(namespace), 0).unwrap();
+        }
+        assert!(schedule.pop(now).is_some() && schedule.pop(now).is_some(), "nothing is left to others");
+        assert!(schedule.pop(now).is_none(), "more than two run beside {slots} slots");
+    }
+}
+
+#[test]
+fn long_evaluations_of_all_tenants_together_leave_a_slot() {
+    let (now, mut schedule) = (Instant::now(), Schedule::new(2));
+    for namespace in ["a", "b", "c"] {
+        schedule.push(of(namespace), 0).unwrap();
+        let (ticket, _) = schedule.pop(now).unwrap();
+        schedule.end(&ticket, Some(true), now + SECOND);
+    }
+    let now = now + SECOND;
+    for namespace in ["a", "b", "c"] {
+        schedule.push(of(namespace), 0).unwrap();
+    }
+    let tickets: Vec<_> = std::iter::from_fn(|| schedule.pop(now)).collect();
+    assert_eq!(tickets.len(), 2);
+    schedule.push(of("shop"), 1).unwrap();
+    let (ticket, number) = schedule.pop(now).expect("long ones have all slots");
+    assert_eq!((number, ticket.cost), (1, Cost::Unknown));
+}
+
+#[test]
+fn members_of_a_tenant_take_turns_and_so_do_its_kinds() {
+    let now = Instant::now();
+    let mut schedule = knowing(1, &["shop"], now);
+    schedule.push(of("shop"), 0).unwrap();
+    let (mut held, _) = schedule.pop(now).unwrap();
+    for number in 0..10 {
+        schedule.push(requester("shop", "many", "pods"), number).unwrap();
+    }
+    schedule.push(requester("shop", "one", "pods"), 100).unwrap();
+    schedule.push(requester("shop", "many", "services"), 200).unwrap();
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        schedule.end(&held, Some(false), now);
+        let (next, number) = schedule.pop(now).unwrap();
+        held = next;
+        order.push(number);
+    }
+    assert_eq!(order, [0, 200, 100, 1]);
+}
+
+#[test]
+fn beyond_so_many_the_newest_of_the_tenant_with_most_is_dropped() {
+    let now = Instant::now();
+    let mut schedule = Schedule::new(1);
+    schedule.push(of("many"), 0).unwrap();
+    let (held, _) = schedule.pop(now).unwrap();
+    for number in 0..256 {
+        schedule.push(of("many"), number).unwrap();
+    }
+    assert_eq!(schedule.push(of("many"), 999), Err(999));
+    schedule.push(of("other"), 1_000).unwrap();
+    assert_eq!(schedule.waiting(), WAITING);
+    let mut left = Vec::new();
+    schedule.end(&held, Some(false), now);
+    while let Some((ticket, number)) = schedule.pop(now) {
+        left.push(number);
+        schedule.end(&ticket, Some(false), now);
+    }
+    assert_eq!((left.len(), left.contains(&255), left.contains(&1_000)), (WAITING, false, true));
+}
+
+#[test]
+fn a_tenant_that_waits_for_nothing_yet_goes_before_one_of_many_that_has_used_more() {
+    let (now, mut schedule) = (Instant::now(), Schedule::new(1));
+    for number in 0..256 {
+        let namespace = format!("hostile-{number}");
+        schedule.push(of(&namespace), number).unwrap();
+        let (ticket, _) = schedule.pop(now).unwrap();
+        schedule.push(of(&namespace), number).unwrap();
+        // Those of others wait meanwhile, so none of these is evaluated for its own pods again.
+        schedule.end(&ticket, Some(true), now + SECOND);
+    }
+    assert_eq!(schedule.waiting(), WAITING);
+    schedule.push(of("shop"), 1_000).expect("many tenants with one each keep it out");
+    assert_eq!(schedule.waiting(), WAITING);
+    let (_, number) = schedule.pop(now + SECOND).unwrap();
+    assert_eq!(number, 1_000, "it has used the least");
+}
+
+#[test]
+fn tenants_that_owe_nothing_are_forgotten_and_of_the_others_a_bounded_number_is_remembered() {
+    let (now, mut schedule) = (Instant::now(), Schedule::new(1));
+    for number in 0..3 * IDLE {
+        schedule.push(of(&number.to_string()), 0).unwrap();
+        let (ticket, _) = schedule.pop(now).unwrap();
+        schedule.end(&ticket, Some(false), now + SECOND);
+        assert!(schedule.tenants() <= IDLE, "{number}: {}", schedule.tenants());
+    }
+    let mut schedule = Schedule::new(1);
+    for number in 0..100 {
+        schedule.push(of(&number.to_string()), 0).unwrap();
+        let (ticket, _) = schedule.pop(now).unwrap();
+        schedule.end(&ticket, None, now);
+    }
+    assert_eq!(schedule.tenants(), 0);
+}

@@ -1,0 +1,99 @@
+//! Reviews of one namespace beside many that take long in another one.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use futures::future::join_all;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::{fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::registration::Registered;
+use crate::sent::Connection;
+use crate::world::LIMIT;
+
+const CONFLICT: &str = include_str!("../../docs/examples/rego/gates/ingress-conflict.rego");
+/// How many hosts an Ingress has that takes long to compare with one of as many.
+const HOSTS: usize = 1_500;
+const REVIEWS: usize = 30;
+
+fn ingress(namespace: &str, name: &str, hosts: usize) -> Value {
+    let rules: Vec<Value> =
+        (0..hosts).map(|number| json!({"host": format!("{name}-{number}.{namespace}.example")})).collect();
+    json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}, "rules": rules}})
+}
+
+/// The review of a dry run that creates `object`.
+fn review(object: &Value) -> Vec<u8> {
+    let resource = json!({"group": "networking.k8s.io", "version": "v1", "resource": "ingresses"});
+    let request = json!({"uid": "u", "operation": "CREATE", "dryRun": true, "object": object,
+        "kind": {"group": "networking.k8s.io", "version": "v1", "kind": "Ingress"}, "resource": resource,
+        "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
+        "userInfo": {"username": "somebody"}});
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    review.to_string().into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-fair").await?;
+    apply(hub.client(), &fixtures::namespace("rego-fair-hostile")).await?;
+    apply(hub.client(), &ingress("rego-fair-hostile", "stored", HOSTS)).await?;
+    hub.run(&["--audit-interval=0"]).await?;
+    hub.world.write("conflict", json!({"conflict.rego": CONFLICT})).await?;
+    hub.world.until_ok("conflict").await?;
+    let (long, short) = (
+        review(&ingress("rego-fair-hostile", "written", HOSTS)),
+        review(&ingress("rego-fair-shop", "web", 1)),
+    );
+    // What is stored is known once another Ingress cannot have its host.
+    let mut taken = ingress("rego-fair-shop", "taken", 1);
+    taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
+    wait::until("the stored Ingress is known", LIMIT, || async {
+        let answer = Connection::open(&hub.webhooks).await?.post("/admit", &review(&taken)).await?;
+        ensure!(answer.contains("is taken by Ingress rego-fair-hostile/stored"), "{answer}");
+        Ok(())
+    })
+    .await?;
+    let times = async || -> Result<Vec<Duration>> {
+        let (mut connection, mut times) = (Connection::open(&hub.webhooks).await?, Vec::new());
+        for _ in 0..REVIEWS {
+            let began = Instant::now();
+            let answer = connection.post("/admit", &short).await?;
+            ensure!(answer.contains("\"allowed\":true"), "{answer}");
+            times.push(began.elapsed());
+        }
+        times.sort();
+        Ok(times)
+    };
+    let quiet = times().await?;
+    let (ends, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let hostile = join_all((0..16).map(|_| async {
+        let mut connection = Connection::open(&hub.webhooks).await?;
+        while !ends.load(Ordering::Relaxed) {
+            connection.post("/admit", &long).await?;
+            answered.fetch_add(1, Ordering::Relaxed);
+        }
+        anyhow::Ok(())
+    }));
+    let measured = async {
+        wait::until("long reviews are under way", LIMIT, || async {
+            ensure!(answered.load(Ordering::Relaxed) > 0, "none has an answer");
+            Ok(())
+        })
+        .await?;
+        let times = times().await;
+        ends.store(true, Ordering::Relaxed);
+        times
+    };
+    let (hostile, beside) = tokio::join!(hostile, measured);
+    hostile.into_iter().collect::<Result<Vec<()>>>()?;
+    let beside = beside?;
+    println!("quiet {:?} to {:?}, beside long ones {:?} to {:?}", quiet[0], quiet[29], beside[0], beside[29]);
+    // One in ten may be unlucky: the machine has other work.
+    let (quiet, beside) = (quiet[REVIEWS * 9 / 10], beside[REVIEWS * 9 / 10]);
+    ensure!(beside <= 2 * quiet + Duration::from_millis(100), "{quiet:?} becomes {beside:?}");
+    Ok(())
+}
