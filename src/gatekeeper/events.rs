@@ -23,7 +23,7 @@ impl Denied {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
         {
-            self.0.warn(regarding(request), DENIED, message.clone());
+            self.0.warn_for(request.tenant.clone(), regarding(request), DENIED, message.clone());
         }
     }
 }

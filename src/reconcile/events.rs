@@ -1,24 +1,31 @@
 //! Events on users' objects: what keeps an object from being planned, or what is planned from being written, and how it
 //! fares on its clusters.
 //!
-//! They are told once for each change of what is wrong, through a bounded channel: where the hub is slow to take
-//! them, they are dropped rather than waited for. The annotation, the metric and the log say the same.
+//! An Event is sent once for each change of a problem. A bounded queue holds them: each tenant has a share, tenants take turns, and an Event
+//! past its share is dropped. The annotation, the metric and the log have the same information.
+
+mod waiting;
+
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use self::waiting::Waiting;
+use crate::api::tenant::Tenant;
 use crate::api::text::{capped, with_causes};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// How many events may wait.
-const WAITING: usize = 128;
-
 /// The most bytes of a note, which is what an Event takes.
 pub(crate) const NOTE_LIMIT: usize = 1024;
+
+/// The most bytes of a name in a reference: of an object that is denied it may be any text.
+const NAME_LIMIT: usize = 253;
 
 /// How many events are remembered at most, to count one that is told again instead of making another. The recorder
 /// remembers each for six minutes, however many there are.
@@ -36,43 +43,63 @@ struct Queued {
 /// Tells events.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
-    queue: mpsc::Sender<Queued>,
+    waiting: Arc<Mutex<Waiting<Queued>>>,
+    /// Wakes the task that sends them.
+    wake: mpsc::Sender<()>,
     metrics: Metrics,
 }
 
 impl Events {
     /// Starts telling events of one action, such as `Sync`, until the last clone of this is gone.
     pub(crate) fn start(client: Client, tasks: &Tasks, metrics: Metrics, action: &'static str) -> Self {
-        let (queue, mut events) = mpsc::channel::<Queued>(WAITING);
-        let dropped = metrics.clone();
+        let waiting: Arc<Mutex<Waiting<Queued>>> = Arc::default();
+        let (wake, mut woken) = mpsc::channel(1);
+        let (events, dropped) = (waiting.clone(), metrics.clone());
+        let next = move || events.lock().pop();
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
             let mut count = 0;
-            while let Some(Queued { object, severity, reason, note }) = events.recv().await {
-                count += 1;
-                if count % REMEMBERED == 0 {
-                    recorder = Recorder::new(client.clone(), reporter.clone());
+            loop {
+                while let Some(Queued { object, severity, reason, note }) = next() {
+                    count += 1;
+                    if count % REMEMBERED == 0 {
+                        recorder = Recorder::new(client.clone(), reporter.clone());
+                    }
+                    let event = Event {
+                        type_: severity,
+                        reason: reason.into(),
+                        note: Some(note),
+                        action: action.into(),
+                        secondary: None,
+                    };
+                    if let Err(error) = recorder.publish(&event, &object).await {
+                        dropped.dropped_event();
+                        debug!(error = with_causes(&error), "an event was not taken");
+                    }
                 }
-                let event = Event {
-                    type_: severity,
-                    reason: reason.into(),
-                    note: Some(note),
-                    action: action.into(),
-                    secondary: None,
-                };
-                if let Err(error) = recorder.publish(&event, &object).await {
-                    dropped.dropped_event();
-                    debug!(error = with_causes(&error), "an event was not taken");
+                if woken.recv().await.is_none() {
+                    return;
                 }
             }
         }));
-        Self { queue, metrics }
+        Self { waiting, wake, metrics }
     }
 
-    /// Warns of `object`: a word for programs, and for people a note, of which the first KiB is told.
+    /// Warns of `object`: a word for programs, and for people a note, of which the first KiB is sent.
     pub(crate) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
         self.tell(object, EventType::Warning, reason, note);
+    }
+
+    /// Warns of `object` as [`Events::warn`] does, as part of the share of `tenant`.
+    pub(crate) fn warn_for(
+        &self,
+        tenant: Tenant,
+        object: ObjectReference,
+        reason: &'static str,
+        note: String,
+    ) {
+        self.push(tenant, object, EventType::Warning, reason, note);
     }
 
     /// Tells of `object` as [`Events::warn`] does.
@@ -83,10 +110,39 @@ impl Events {
         reason: &'static str,
         note: String,
     ) {
+        self.push(tenant(&object), object, severity, reason, note);
+    }
+
+    fn push(
+        &self,
+        tenant: Tenant,
+        mut object: ObjectReference,
+        severity: EventType,
+        reason: &'static str,
+        note: String,
+    ) {
+        for name in [&mut object.name, &mut object.uid].into_iter().flatten() {
+            *name = capped(name, NAME_LIMIT).into_owned();
+        }
         let note = capped(&note, NOTE_LIMIT).into_owned();
-        // A full channel drops it: see above.
-        if self.queue.try_send(Queued { object, severity, reason, note }).is_err() {
+        if self.waiting.lock().push(tenant, Queued { object, severity, reason, note }).is_some() {
             self.metrics.dropped_event();
         }
+        // Where it is full, the task wakes anyway.
+        let _ = self.wake.try_send(());
     }
 }
+
+/// The tenant in whose share an Event about `object` is.
+fn tenant(object: &ObjectReference) -> Tenant {
+    match object.namespace.as_deref().unwrap_or_default() {
+        "" => Tenant::object(
+            object.kind.as_deref().unwrap_or_default(),
+            object.name.as_deref().unwrap_or_default(),
+        ),
+        namespace => Tenant::namespace(namespace),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use std::convert::Infallible;
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::client::Body;
+use tokio::time::sleep;
+
+use super::*;
+
+/// A hub that takes an Event in 5 ms, and the bodies that it has taken.
+fn hub() -> (Client, Arc<Mutex<Vec<serde_json::Value>>>) {
+    let taken: Arc<Mutex<Vec<serde_json::Value>>> = Arc::default();
+    let noted = taken.clone();
+    let serve = move |request: Request<Body>| {
+        let noted = noted.clone();
+        async move {
+            let body = request.into_body().collect_bytes().await.unwrap();
+            sleep(Duration::from_millis(5)).await;
+            noted.lock().push(serde_json::from_slice(&body).unwrap());
+            Ok::<_, Infallible>(Response::new(Body::from(body)))
+        }
+    };
+    (Client::new(tower::service_fn(serve), "default"), taken)
+}
+
+fn namespace(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(name.to_owned()),
+        namespace: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn denials_of_one_namespace_drop_no_event_of_another() {
+    let (client, taken) = hub();
+    let metrics = Metrics::new().unwrap();
+    let events = Events::start(client, &Tasks::new(metrics.clone()), metrics.clone(), "Admit");
+    // 400 a second, and 12 of another namespace meanwhile.
+    for number in 0..4_000 {
+        events.warn(namespace("hostile"), "AdmissionDenied", format!("denied {number}"));
+        if number % 333 == 0 && number > 0 {
+            events.warn(namespace("shop"), "AdmissionDenied", format!("denied {number}"));
+        }
+        sleep(Duration::from_micros(2_500)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let taken = taken.lock();
+    let of = |name: &str| taken.iter().filter(|event| event["regarding"]["name"] == name).count();
+    let (shop, hostile) = (of("shop"), of("hostile"));
+    assert_eq!(shop, 12, "{hostile} of the other namespace");
+    let dropped = 4_000 - hostile;
+    let metric = format!("policy_sync_events_dropped_total {dropped}");
+    assert!(dropped > 0 && metrics.gather(|| {}).contains(&metric), "{dropped}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_of_any_length_is_cut_and_what_waits_is_sent_before_the_task_ends() {
+    let (client, taken) = hub();
+    let metrics = Metrics::new().unwrap();
+    let events = Events::start(client, &Tasks::new(metrics.clone()), metrics, "Admit");
+    let mut object = namespace("shop");
+    object.name = Some("x".repeat(1 << 20));
+    events.warn(object, "AdmissionDenied", "denied".to_owned());
+    drop(events);
+    sleep(Duration::from_secs(1)).await;
+    let taken = taken.lock();
+    let name = taken[0]["regarding"]["name"].as_str().unwrap();
+    assert_eq!((taken.len(), name.len()), (1, NAME_LIMIT));
+}
