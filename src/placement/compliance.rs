@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::question::{Said, ask};
+use super::question::{Said, ask_without};
 use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::placed_by_policy::{Placed, Strings, strings};
 use crate::api::text::capped;
 use crate::rego::snapshot::{Snapshot, Unanswered};
@@ -50,8 +51,21 @@ pub struct Change {
 ///
 /// Where they cannot be asked.
 pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, Unanswered> {
+    compliance_without(snapshot, object, &[])
+}
+
+/// As [`compliance`], with `hidden` documents left out of `data`.
+///
+/// # Errors
+///
+/// As [`compliance`].
+pub fn compliance_without(
+    snapshot: &Snapshot,
+    object: &Value,
+    hidden: &[(GroupResource, ObjectKey)],
+) -> Result<Compliance, Unanswered> {
     let wish = Placed::stored(object).wish(object);
-    Ok(match ask(snapshot, object, &wish)? {
+    Ok(match ask_without(snapshot, object, &wish, hidden)? {
         Said::Placed(placed) => match Change::new(object, &placed) {
             change if change.is_empty() => Compliance::AsSaid,
             change => Compliance::Differs(change),

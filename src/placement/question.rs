@@ -1,11 +1,15 @@
 //! What policies are asked of an object, and what they make of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use regorus::Value as Rego;
 use serde_json::Value;
 
 use super::answer::Answer;
 use super::place::place;
 use crate::api::annotations::LAST_APPLIED;
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::api::placed_by_policy::{Strings, write};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
 /// What the package is asked for.
@@ -22,6 +26,42 @@ pub enum Said {
     Unusable(String),
 }
 
+/// A hash of the content of an object: equal as long as nobody changes more of it than its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentHash([u8; 16]);
+
+impl ContentHash {
+    /// The hash of a content, given as JSON.
+    #[must_use]
+    pub fn of(json: &[u8]) -> Self {
+        let mut hash = [0; 16];
+        blake3::Hasher::new().update(json).finalize_xof().fill(&mut hash);
+        Self(hash)
+    }
+
+    /// The hash of a stored `object`, without the fields that each write changes.
+    #[must_use]
+    pub fn of_stored(object: &Value) -> Self {
+        let mut content = question(object);
+        if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+            metadata.remove("generation");
+            // No labels are as good as none.
+            metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+        }
+        Self::of(content.to_string().as_bytes())
+    }
+
+    /// The same, once `object` has these labels and annotations.
+    #[must_use]
+    pub fn of_patched(object: &Value, labels: &Strings, annotations: &Strings) -> Self {
+        let mut object = object.clone();
+        write(&mut object, "labels", labels);
+        write(&mut object, "annotations", annotations);
+        Self::of_stored(&object)
+    }
+}
+
 /// What policies of `snapshot` make of `object`, of which its developer wants `wish`; without any of them, it is as its developer
 /// wants it. It takes the time of one evaluation.
 ///
@@ -29,10 +69,25 @@ pub enum Said {
 ///
 /// Where they cannot be asked.
 pub fn ask(snapshot: &Snapshot, object: &Value, wish: &Value) -> Result<Said, Unanswered> {
+    ask_without(snapshot, object, wish, &[])
+}
+
+/// As [`ask`], with `hidden` documents left out of `data`. With an external engine they are not.
+///
+/// # Errors
+///
+/// As [`ask`].
+pub fn ask_without(
+    snapshot: &Snapshot,
+    object: &Value,
+    wish: &Value,
+    hidden: &[(GroupResource, ObjectKey)],
+) -> Result<Said, Unanswered> {
     let query = snapshot.query(PACKAGE);
+    let asked = format!("{query}{}", without(snapshot, hidden));
     let answer = match snapshot.is_asked(PACKAGE) {
         false => Ok(Answer::default()),
-        true => match snapshot.ask(PACKAGE, &query, &question(wish))? {
+        true => match snapshot.ask(PACKAGE, &asked, &question(wish).into())? {
             None => return Ok(Said::Unusable(format!("{query} is undefined"))),
             Some(answer) => Answer::read(&answer),
         },
@@ -46,9 +101,27 @@ pub fn ask(snapshot: &Snapshot, object: &Value, wish: &Value) -> Result<Said, Un
     Ok(said.unwrap_or_else(|fault| Said::Unusable(format!("{query}: {fault}"))))
 }
 
+/// The `with` clauses that remove `hidden` documents from `data`, under each name that policies use for their kind.
+fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String {
+    let mut places: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (kind, key) in hidden {
+        for name in snapshot.names_of(kind) {
+            let parts = [name.as_str(), &key.namespace].into_iter().filter(|part| !part.is_empty());
+            let place = parts.map(|part| format!("[{}]", Rego::from(part))).collect();
+            places.entry(place).or_default().insert(&key.name);
+        }
+    }
+    let clause = |(place, names): (String, BTreeSet<&str>)| {
+        let (place, names) =
+            (format!("data.kubernetes{place}"), serde_json::to_string(&names).unwrap_or_default());
+        format!(" with {place} as object.remove({place}, {names})")
+    };
+    places.into_iter().map(clause).collect()
+}
+
 /// What a policy is asked of: the object, without its status, without who wrote which field, and without what `kubectl` keeps of what
 /// was applied: the same object gives the same answer, whether it is written or stands.
-fn question(wish: &Value) -> Rego {
+fn question(wish: &Value) -> Value {
     let mut input = wish.clone();
     if let Some(fields) = input.as_object_mut() {
         fields.remove("status");
@@ -63,5 +136,5 @@ fn question(wish: &Value) -> Rego {
             }
         }
     }
-    input.into()
+    input
 }

@@ -248,6 +248,84 @@ async fn what_somebody_undoes_each_time_does_not_run_hot() -> Result<()> {
     controller.terminate().await.map(drop)
 }
 
+/// That the shop's objects go to all clusters that handle cards.
+fn handles_cards(shop: &str) -> Value {
+    let text = format!(
+        r#"package io.k8s.federation.admission
+import rego.v1
+names := sort([name | some name, cluster in data.kubernetes.clusters; cluster.metadata.labels.pci == "true"])
+annotations["{SELECTOR}"] := sprintf("name in (%s)", [concat(",", names)]) if {{
+	startswith(input.metadata.namespace, "{shop}")
+	count(names) > 0
+}}
+"#
+    );
+    json!({"cards.rego": text})
+}
+
+#[tokio::test]
+async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move() -> Result<()> {
+    let shop = Shop::open("rego-flapping").await?;
+    let handles = async |name: &str, pci: bool| {
+        let labels = BTreeMap::from([("pci".to_owned(), pci.to_string())]);
+        shop.apply(&managed_cluster(name, &labels)).await.map(drop)
+    };
+    handles("good", true).await?;
+    let (limits, more) = (shop.limits("limits", json!({})), shop.limits("more", json!({})));
+    shop.apply(&limits).await?;
+    shop.apply(&more).await?;
+    let controller = shop.world.controller(&[]).await?;
+    shop.world.write("cards", handles_cards(&shop.name)).await?;
+    let both = [&limits, &more];
+    for limits in both {
+        shop.until(limits, Some("name in (good)")).await?;
+    }
+    for (pci, names) in [(true, "bad,good"), (false, "good")] {
+        handles("bad", pci).await?;
+        for limits in both {
+            shop.until(limits, Some(&format!("name in ({names})"))).await?;
+        }
+    }
+    // The first object that moves for the third time is the last one that moves to it.
+    handles("bad", true).await?;
+    let flapping = async || controller.metrics().await?.value("policy_sync_placement_flapping", &[]);
+    wait::until("the cluster is flapping", LIMIT, || async {
+        let flapping = flapping().await?;
+        ensure!(flapping == 1.0, "{flapping} are");
+        Ok(())
+    })
+    .await?;
+    // All of them move away from it.
+    handles("bad", false).await?;
+    for limits in both {
+        shop.until(limits, Some("name in (good)")).await?;
+    }
+    handles("bad", true).await?;
+    shop.until_event("PlacementUnsettled", "limits", &["managedclusters", "bad"]).await?;
+    until_objects(&controller, "unsettled", 2.0).await?;
+    let events: Api<Event> = Api::namespaced(shop.world.client.clone(), "default");
+    wait::until("the cluster's Event", LIMIT, || async {
+        let events = events.list(&ListParams::default()).await?.items;
+        let mut told = events.iter().filter(|event| event.reason.as_deref() == Some("PlacementFlapping"));
+        let name = told.next().and_then(|event| event.involved_object.name.as_deref());
+        ensure!(name == Some("bad") && told.next().is_none(), "{events:?}");
+        Ok(())
+    })
+    .await?;
+    // Others move things as before, more often than one may.
+    for (pci, names) in [(true, "good,other"), (false, "good")] {
+        handles("other", pci).await?;
+        for limits in both {
+            shop.until(limits, Some(&format!("name in ({names})"))).await?;
+        }
+    }
+    let new = shop.limits("new", json!({}));
+    shop.apply(&new).await?;
+    shop.until(&new, Some("name in (good)")).await?;
+    ensure!(flapping().await? == 1.0);
+    controller.terminate().await.map(drop)
+}
+
 #[tokio::test]
 async fn what_changes_while_nobody_runs_is_caught_up_and_who_leads_next_repeats_nothing() -> Result<()> {
     let shop = Shop::open("rego-down").await?;

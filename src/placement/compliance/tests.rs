@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::placement::question::ContentHash;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
 use crate::rego::module::{ModuleId, Text};
+use crate::rego::snapshot::Gates;
 
 fn snapshot(rules: &str) -> Snapshot {
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
@@ -99,4 +101,59 @@ fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
     assert_eq!(breaks("annotations := 1"), format!("{query}: annotations: expected an object, found 1"));
     let starting = without_policies().starting("pods are not listed".to_owned());
     assert!(matches!(compliance(&starting, &app), Err(Unanswered::Starting(_))));
+}
+
+#[test]
+fn a_hidden_document_counts_as_if_it_was_not_on_the_hub() {
+    let engine = |rules: &str, data: Value| {
+        let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
+        let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
+        let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
+        let kind = |group: &str, resource: &str| GroupResource::new(group, resource);
+        let gates = Gates {
+            names: [
+                (kind("example.com", "managedclusters"), ["clusters".to_owned()].into()),
+                (kind("", "pods"), ["pods".to_owned()].into()),
+            ]
+            .into(),
+            ..Gates::default()
+        };
+        Snapshot::new(engine.with_data(data.into()).unwrap(), BTreeMap::new()).with_gates(gates)
+    };
+    let rules = "annotations.clusters := concat(\",\", [name | some name, cluster in data.kubernetes.clusters; not cluster.closed])\nannotations.pods := concat(\",\", [name | some name, _ in data.kubernetes.pods.shop])";
+    let data = json!({"kubernetes": {"clusters": {"a": {}, "b\"] as 1": {}, "c": {"closed": true}},
+        "pods": {"shop": {"p": {}, "q": {}}, "other": {"p": {}}}}});
+    let (snapshot, app) = (engine(rules, data), json!({"metadata": {"name": "app"}}));
+    let cluster =
+        |name: &str| (GroupResource::new("example.com", "managedclusters"), ObjectKey::new("", name));
+    let pod = |name: &str| (GroupResource::new("", "pods"), ObjectKey::new("shop", name));
+    let said =
+        |hidden: &[(GroupResource, ObjectKey)]| match compliance_without(&snapshot, &app, hidden).unwrap() {
+            Compliance::Differs(change) => {
+                ["clusters", "pods"].map(|key| change.annotations[key].clone().unwrap())
+            }
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(said(&[]), ["a,b\"] as 1", "p,q"]);
+    assert_eq!(said(&[cluster("b\"] as 1")]), ["a", "p,q"]);
+    assert_eq!(said(&[cluster("a"), cluster("c"), pod("q"), pod("none")]), ["b\"] as 1", "p"]);
+}
+
+#[test]
+fn the_hash_of_a_content_is_that_of_all_but_what_each_write_changes() {
+    let policy = snapshot("annotations.a := \"p\"");
+    let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7", "annotations": {"b": "1"}}, "status": {"n": 1}});
+    let hash = ContentHash::of_stored;
+    let mut placed = brought(&policy, &app);
+    assert_ne!(hash(&placed), hash(&app));
+    let set = |field: &str| strings(&placed, field);
+    assert_eq!(ContentHash::of_patched(&app, &set("labels"), &set("annotations")), hash(&placed));
+    let before = hash(&placed);
+    placed["status"]["n"] = 2.into();
+    placed["metadata"]["resourceVersion"] = "8".into();
+    placed["metadata"]["labels"] = json!({});
+    assert_eq!(hash(&placed), before);
+    // Its owner undoes what the policy has set: the wish is the same, and the content is not.
+    placed["metadata"]["annotations"].as_object_mut().unwrap().remove("a");
+    assert_ne!(hash(&placed), before);
 }

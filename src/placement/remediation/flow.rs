@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::causes::Causes;
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
 use super::passes::Passes;
@@ -37,6 +38,7 @@ pub struct Remediation {
     clock: Clock,
     metrics: RemediationMetrics,
     violations: Arc<Violations>,
+    causes: Arc<Mutex<Causes>>,
 }
 
 /// What is known of objects that are not as policies say. Clones are the same.
@@ -44,12 +46,15 @@ pub struct Remediation {
 pub struct Remediated {
     metrics: RemediationMetrics,
     violations: Arc<Violations>,
+    causes: Arc<Mutex<Causes>>,
+    clock: Clock,
 }
 
 impl Remediated {
     /// Has metrics say it.
     pub fn measure(&self) {
-        self.metrics.measure(&self.violations);
+        let flapping = self.causes.lock().flapping(self.clock.now()).len();
+        self.metrics.measure(&self.violations, flapping);
     }
 
     /// The objects that are not as policies say, as far as this process knows: only the one that leads does.
@@ -95,13 +100,18 @@ impl Remediation {
         clock: Clock,
         metrics: RemediationMetrics,
     ) -> Self {
-        Self { settings, controller, clock, metrics, violations: Arc::default() }
+        Self { settings, controller, clock, metrics, violations: Arc::default(), causes: Arc::default() }
     }
 
     /// What is known of objects that are not as policies say, for whoever asks.
     #[must_use]
     pub fn remediated(&self) -> Remediated {
-        Remediated { metrics: self.metrics.clone(), violations: self.violations.clone() }
+        Remediated {
+            metrics: self.metrics.clone(),
+            violations: self.violations.clone(),
+            causes: self.causes.clone(),
+            clock: self.clock,
+        }
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
@@ -116,8 +126,13 @@ impl Remediation {
     ) -> BoxFuture<'static, ()> {
         let Sources { loaded, rego_metrics, covered } = sources;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
-        let affected = queue.clone();
-        loaded.follow(KEEPER, move |moved| affected.affect([affects(moved)]));
+        let (affected, causes) = (queue.clone(), self.causes.clone());
+        loaded.follow(KEEPER, move |moved| {
+            if let Moved::Placement(by) = &moved {
+                causes.lock().changed(by);
+            }
+            affected.affect([affects(moved)]);
+        });
         let looking = look_again(loaded.clone(), covered.clone(), queue.clone());
         tokio::spawn(tasks.clone().watch("placement", {
             let stop = stop.clone();
@@ -135,6 +150,7 @@ impl Remediation {
             passes: Mutex::new(Passes::new(self.clock.now())),
             recent: Recent::default(),
             refused: Recent::default(),
+            causes: self.causes,
             violations: self.violations,
             metrics: self.metrics,
             rego_metrics,
@@ -150,7 +166,7 @@ impl Remediation {
 
 fn affects(moved: Moved) -> Key {
     match moved {
-        Moved::Placement => Key::Moved,
+        Moved::Placement(_) => Key::Moved,
         // What is left alone is known now.
         Moved::Listed(kind) if kind == GroupResource::namespaces() => Key::All,
         Moved::Listed(kind) => Key::Kind(kind),

@@ -6,18 +6,32 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use regorus::Value as Rego;
 use tracing::error;
 
-use crate::placement::compliance::{Compliance, compliance};
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::placement::compliance::{Compliance, compliance_without};
+use crate::placement::question::ContentHash;
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
-/// How `object` stands. Whatever it holds, it ends nothing.
-pub(super) fn judge(snapshot: &Snapshot, object: &Rego) -> Result<Compliance, Unanswered> {
+/// The compliance of an object, and the hash of its content.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) compliance: Result<Compliance, Unanswered>,
+    /// `None` if the object could not be evaluated.
+    pub(super) content: Option<ContentHash>,
+}
+
+/// Evaluates `object` with `hidden` documents left out of `data`. A panic is caught.
+pub(super) fn judge(snapshot: &Snapshot, object: &Rego, hidden: &[(GroupResource, ObjectKey)]) -> Judgement {
+    let breaks = |text: String| Judgement { compliance: Ok(Compliance::Breaks(text)), content: None };
     let judged = catch_unwind(AssertUnwindSafe(|| match serde_json::to_value(object) {
-        Ok(object) => compliance(snapshot, &object),
-        Err(fault) => Ok(Compliance::Breaks(format!("it cannot be read: {fault}"))),
+        Ok(object) => Judgement {
+            compliance: compliance_without(snapshot, &object, hidden),
+            content: Some(ContentHash::of_stored(&object)),
+        },
+        Err(fault) => breaks(format!("it cannot be read: {fault}")),
     }));
     judged.unwrap_or_else(|_| {
         error!("asking policies about an object panicked");
-        Ok(Compliance::Breaks("asking policies about it panicked: see the log of the controller".to_owned()))
+        breaks("asking policies about it panicked: see the log of the controller".to_owned())
     })
 }
 

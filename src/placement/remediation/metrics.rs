@@ -1,6 +1,6 @@
 //! What metrics say of remediation: the process that leads says it.
 
-use prometheus::{IntCounterVec, IntGaugeVec};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::violations::{Violations, Why};
 use crate::telemetry::metrics::{Metrics, gauge_value};
@@ -13,6 +13,7 @@ const RESULTS: [&str; 3] = ["patched", "conflict", "failed"];
 pub struct RemediationMetrics {
     patches: IntCounterVec,
     objects: IntGaugeVec,
+    flapping: IntGauge,
 }
 
 impl RemediationMetrics {
@@ -37,7 +38,12 @@ impl RemediationMetrics {
              that the hub does not let be patched.",
             &["state"],
         )?;
-        Ok(Self { patches, objects })
+        let flapping = made.gauge(
+            "policy_sync_placement_flapping",
+            "ManagedClusters and other objects whose changes have moved objects three times within 10 minutes: nothing is moved on \
+             their account.",
+        )?;
+        Ok(Self { patches, objects, flapping })
     }
 
     pub(super) fn patched(&self) {
@@ -52,7 +58,8 @@ impl RemediationMetrics {
         self.patches.with_label_values(&[RESULTS[2]]).inc();
     }
 
-    pub(super) fn measure(&self, violations: &Violations) {
+    pub(super) fn measure(&self, violations: &Violations, flapping: usize) {
+        self.flapping.set(gauge_value(flapping));
         for why in Why::ALL {
             self.objects.with_label_values(&[why.word()]).set(gauge_value(violations.count(why)));
         }

@@ -10,12 +10,15 @@
 //! What is covered is kept whole by [what loads policies](crate::rego::loading), while there is a policy, and after that until every
 //! object is as its developer wants it. Only the process that leads does any of this.
 
+mod causes;
 mod error;
+mod flapping;
 mod flow;
 mod judge;
 mod key;
 mod left;
 mod metrics;
+mod pass;
 mod passes;
 mod recent;
 mod remediator;

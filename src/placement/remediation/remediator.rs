@@ -1,6 +1,6 @@
 //! The capability that brings objects where policies say, and tells of those that are not there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,12 @@ use parking_lot::Mutex;
 use regorus::Value as Rego;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::info;
 
+use super::causes::{Causes, Step};
 use super::error::{RemediationError, is_conflict};
-use super::judge::{judge, reference};
+use super::flapping::held;
+use super::judge::{Judgement, judge, reference};
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
 use super::passes::Passes;
@@ -25,6 +27,7 @@ use crate::api::names::{GroupResource, ObjectKey};
 use crate::clock::Clock;
 use crate::placement::compliance::{Change, Compliance};
 use crate::placement::placed_kinds::{KEEPER, is_placed};
+use crate::placement::question::ContentHash;
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
     of_kind,
@@ -41,7 +44,7 @@ pub(super) const PATCHES: usize = 8;
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// How soon they are asked again who evaluates could not be.
-const UNREACHED: Duration = Duration::from_secs(5);
+pub(super) const UNREACHED: Duration = Duration::from_secs(5);
 
 /// The reason of the Event that says what was changed.
 const CHANGED: &str = "PlacementChanged";
@@ -57,9 +60,11 @@ pub(super) struct Remediator {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) passes: Mutex<Passes>,
+    /// Patches on account of an object itself, or of policies.
     pub(super) recent: Recent,
     /// Patches that the hub has refused.
     pub(super) refused: Recent,
+    pub(super) causes: Arc<Mutex<Causes>>,
     pub(super) violations: Arc<Violations>,
     pub(super) metrics: RemediationMetrics,
     pub(super) rego_metrics: RegoMetrics,
@@ -73,10 +78,12 @@ pub(super) struct Remediator {
 
 /// How objects stand.
 #[derive(Default)]
-struct Judged {
-    results: Vec<((ObjectKey, Rego), Result<Compliance, Unanswered>)>,
+pub(super) struct Judged {
+    pub(super) results: Vec<((ObjectKey, Rego), Judgement)>,
+    /// The latest change of the data that they were evaluated with.
+    pub(super) at: u64,
     /// Those that nobody has been asked about yet.
-    left: Vec<(ObjectKey, Rego)>,
+    pub(super) left: Vec<(ObjectKey, Rego)>,
 }
 
 impl Capability for Remediator {
@@ -91,6 +98,7 @@ impl Capability for Remediator {
         *self.passes.lock() = Passes::new(self.clock.now());
         self.loaded.keep(KEEPER, BTreeSet::new(), BTreeSet::new());
         self.violations.retain(|_| false);
+        self.causes.lock().retain(|_| false);
     }
 
     async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
@@ -156,90 +164,20 @@ impl Remediator {
         }
     }
 
-    /// Asks about all objects of `kind`, and has those looked at that are not as they should be.
-    async fn pass(&self, key: &Key, kind: &GroupResource) {
-        let began = self.clock.now();
-        let rest = {
-            let passes = self.passes.lock();
-            if !passes.kept().contains(kind) {
-                return;
-            }
-            passes.rest(kind, began)
-        };
-        if let Some(rest) = rest {
-            return self.queue.add_after(key.clone(), rest);
-        }
-        // Once they are listed, it is asked again.
-        let (Ok(all), Ok(spaces)) =
-            (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
-        else {
-            return;
-        };
-        let Some(covered) = self.covered.borrow().clone() else { return };
-        let spaces: BTreeMap<Arc<str>, Rego> =
-            spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
-        let mut objects = Vec::new();
-        for (key, object) in all {
-            let space = spaces.get(&key.namespace);
-            if space.is_some_and(|space| is_placed(&covered, &self.settings.exemptions, kind, &object, space))
-            {
-                objects.push((key, object));
-            } else {
-                self.forget(&Object { kind: kind.clone(), key });
-            }
-        }
-        let present: BTreeSet<&ObjectKey> = objects.iter().map(|(key, _)| key).collect();
-        self.violations.retain(|object| object.kind != *kind || present.contains(&object.key));
-        let (count, mut differ, mut left) = (objects.len(), 0, objects);
-        while !left.is_empty() {
-            if self.stop.is_cancelled() || !self.leadership.leads() {
-                return;
-            }
-            let judged = self.judge(left).await;
-            left = judged.left;
-            for ((name, _), compliance) in judged.results {
-                let object = Object { kind: kind.clone(), key: name };
-                let is_known = match compliance {
-                    // Whoever policies belong to is told why, and they are asked again once that is otherwise.
-                    Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
-                    Err(Unanswered::Unreached(why)) => {
-                        debug!(%kind, why, "policies cannot be asked");
-                        return self.queue.add_after(key.clone(), UNREACHED);
-                    }
-                    Err(Unanswered::Failed(failure)) => {
-                        self.violations.is_noted(&object, Why::Violated, &failure.to_string())
-                    }
-                    Ok(Compliance::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
-                    Ok(Compliance::AsSaid) => {
-                        self.violations.forget(&object);
-                        true
-                    }
-                    Ok(Compliance::Differs(_)) => {
-                        differ += 1;
-                        false
-                    }
-                };
-                if !is_known {
-                    self.queue.affect([Key::Object(object)]);
-                }
-            }
-        }
-        let now = self.clock.now();
-        let took = now.since(began);
-        debug!(%kind, count, differ, took = took.as_secs_f64(), "asked policies about all objects");
-        self.passes.lock().ended(kind, took, now);
-        self.look_for_left_later(kind);
-    }
-
     /// Whether policies place `object` of `kind`, whose Namespace is this, as far as that is known.
     pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
         let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
         is_placed(covered, &self.settings.exemptions, kind, object, space)
     }
 
-    /// How each of `objects` stands, as far as fits into a moment.
-    async fn judge(&self, objects: Vec<(ObjectKey, Rego)>) -> Judged {
+    /// Evaluates `objects` for up to [`BATCH`], with `hidden` documents left out of `data`.
+    pub(super) async fn judge(
+        &self,
+        objects: Vec<(ObjectKey, Rego)>,
+        hidden: Vec<(GroupResource, ObjectKey)>,
+    ) -> Judged {
         let _turn = self.asking.acquire().await;
+        let at = self.causes.lock().latest();
         let (snapshot, metrics, stop) =
             (self.loaded.snapshot(), self.rego_metrics.clone(), self.stop.clone());
         let judging = move || {
@@ -247,12 +185,12 @@ impl Remediator {
             while began.elapsed() < BATCH && !stop.is_cancelled() {
                 let Some(object) = objects.next() else { break };
                 let asked = Instant::now();
-                let compliance = judge(&snapshot, &object.1);
-                let reason = compliance.as_ref().err().map(Unanswered::reason);
+                let judgement = judge(&snapshot, &object.1, &hidden);
+                let reason = judgement.compliance.as_ref().err().map(Unanswered::reason);
                 metrics.asked("placement", asked.elapsed(), reason);
-                results.push((object, compliance));
+                results.push((object, judgement));
             }
-            Judged { results, left: objects.collect() }
+            Judged { results, at, left: objects.collect() }
         };
         // It has no panic that it does not catch; one that is cancelled is so because the process ends.
         tokio::task::spawn_blocking(judging).await.unwrap_or_default()
@@ -278,8 +216,11 @@ impl Remediator {
             self.queue.add_later(key.clone());
             return Ok(());
         }
-        let judged = self.judge(vec![(object.key.clone(), found)]).await;
-        let Some(((_, found), compliance)) = judged.results.into_iter().next() else { return Ok(()) };
+        let judged = self.judge(vec![(object.key.clone(), found)], Vec::new()).await;
+        let at = judged.at;
+        let Some(((_, found), Judgement { compliance, content })) = judged.results.into_iter().next() else {
+            return Ok(());
+        };
         let change = match compliance {
             Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
             Err(Unanswered::Unreached(_)) => {
@@ -299,6 +240,7 @@ impl Remediator {
             }
             Ok(Compliance::AsSaid) => {
                 self.violations.forget(object);
+                self.agrees(object, content, at);
                 return Ok(());
             }
             Ok(Compliance::Differs(change)) => change,
@@ -308,12 +250,26 @@ impl Remediator {
             return Ok(());
         }
         let now = self.clock.now();
+        let flapping = self.causes.lock().flapping(now);
+        let (found, change) = match self.settled(object, found, change, &flapping).await {
+            (found, Step::Change(change)) => (found, change),
+            (found, Step::Hold) => {
+                self.tell(object, &found, Why::Unsettled, held(&flapping));
+                if let Some(until) = flapping.values().min() {
+                    self.queue.add_after(key.clone(), until.since(now));
+                }
+                return Ok(());
+            }
+        };
+        let causes = content.map(|content| self.causes.lock().of(object, content)).unwrap_or_default();
         if let Some(wait) = self.refused.wait(object, now) {
             // It was told. Many of them must not ask all the time.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
-        if let Some(wait) = self.recent.wait(object, now) {
+        if causes.is_empty()
+            && let Some(wait) = self.recent.wait(object, now)
+        {
             let text = format!(
                 "it was changed three times within 10 minutes, and waits for these to pass: {change}"
             );
@@ -333,7 +289,9 @@ impl Remediator {
         let get = objects.get(&object.key.name, &GetParams::default());
         match self.requests.write_guarded(patch, get, |there| there.resource_version != version).await {
             Ok(written) => {
-                self.recent.noted(object, now);
+                if causes.is_empty() {
+                    self.recent.noted(object, now);
+                }
                 self.written.note(key, |last| last.wrote(written.version()));
                 self.metrics.patched();
                 if !change.is_in(&written.labels, &written.annotations) {
@@ -345,6 +303,11 @@ impl Remediator {
                     return Ok(());
                 }
                 self.violations.forget(object);
+                let patched = serde_json::to_value(&found)
+                    .ok()
+                    .map(|found| ContentHash::of_patched(&found, &written.labels, &written.annotations));
+                self.agrees(object, patched, at);
+                self.moved(causes, &flapping, now);
                 info!(%object, %change, "brought an object where policies say");
                 self.events.tell(
                     reference(&found),
@@ -392,8 +355,9 @@ impl Remediator {
     }
 
     /// Forgets `object`, which policies do not place.
-    fn forget(&self, object: &Object) {
+    pub(super) fn forget(&self, object: &Object) {
         self.violations.forget(object);
+        self.causes.lock().forget(object);
         self.written.note(&Key::Object(object.clone()), |last| *last = LastWrite::default());
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::following::MovedBy;
 use super::key::Key;
 use super::loaded::Loaded;
 use super::loader::Loader;
@@ -135,7 +136,7 @@ async fn ask_again(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key
         }
         if is_other || until <= Instant::now() {
             until = Instant::now() + resync;
-            shared.tell_moved();
+            shared.tell_moved(&MovedBy::Other);
         }
     }
 }

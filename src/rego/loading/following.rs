@@ -1,6 +1,6 @@
 //! Who follows what is loaded: whoever keeps kinds of objects, beside those that modules read, and is told what has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use regorus::Value;
@@ -19,11 +19,62 @@ use crate::rego::settle::InForce;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// What policies say of where objects go: one of them, or an object or a value that they read.
-    Placement,
+    Placement(MovedBy),
     /// All objects of a kind that is kept are known.
     Listed(GroupResource),
     /// An object of a kind that is kept came, went, or changed by more than its status.
     Object(GroupResource, ObjectKey),
+}
+
+/// Changes of the policies and data that placement is evaluated with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MovedBy {
+    /// These documents, and nothing else.
+    Documents(BTreeSet<(GroupResource, ObjectKey)>),
+    /// Policies, values that ConfigMaps bring, or more documents than are kept.
+    Other,
+}
+
+impl Default for MovedBy {
+    fn default() -> Self {
+        Self::Documents(BTreeSet::new())
+    }
+}
+
+impl MovedBy {
+    /// The most documents that are kept.
+    const DOCUMENTS: usize = 256;
+
+    /// Adds a document.
+    pub(super) fn add(&mut self, kind: &GroupResource, key: &ObjectKey) {
+        if let Self::Documents(documents) = self {
+            documents.insert((kind.clone(), key.clone()));
+            if documents.len() > Self::DOCUMENTS {
+                *self = Self::Other;
+            }
+        }
+    }
+
+    /// Merges two changes.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        match other {
+            Self::Documents(documents) => documents.iter().for_each(|(kind, key)| self.add(kind, key)),
+            Self::Other => self = Self::Other,
+        }
+        self
+    }
+
+    /// Keeps documents of these `kinds` only.
+    pub(super) fn of_kinds<'k>(self, kinds: impl Iterator<Item = &'k GroupResource>) -> Self {
+        let kinds: BTreeSet<&GroupResource> = kinds.collect();
+        match self {
+            Self::Documents(mut documents) => {
+                documents.retain(|(kind, _)| kinds.contains(kind));
+                Self::Documents(documents)
+            }
+            Self::Other => Self::Other,
+        }
+    }
 }
 
 /// Who is told of it; it must not wait.
@@ -72,6 +123,11 @@ impl Basis {
         }
     }
 
+    /// Whether others fill the engine.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
     /// The same where others fill the engine.
     pub(super) fn elsewhere(self, elsewhere: Option<(String, bool)>) -> Self {
         Self { elsewhere, ..self }
@@ -95,8 +151,8 @@ pub(super) enum Extent {
 /// Of which kind a change is that counts, and what is told of it where that kind is kept.
 pub(super) struct Seen {
     pub kind: GroupResource,
-    /// Whether it is one of an object.
-    pub is_object: bool,
+    /// The object, if the change is one of an object.
+    pub object: Option<ObjectKey>,
     pub moved: Option<Moved>,
 }
 
@@ -106,13 +162,13 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
     let seen = |changed: &Changed| match changed {
         Changed::Listed(source) => {
             let kind = DOCUMENTS.resource_of(source)?.clone();
-            Some(Seen { moved: Some(Moved::Listed(kind.clone())), is_object: false, kind })
+            Some(Seen { moved: Some(Moved::Listed(kind.clone())), object: None, kind })
         }
         // One that policies call otherwise may be listed before it is known what whoever keeps it calls it.
         Changed::Object { source, key, .. } if source.is(&SERVED) => {
             let kind = view.resource(&key.name)?.clone();
             let moved = view.is_listed(&documents(&kind)).then(|| Moved::Listed(kind.clone()));
-            Some(Seen { moved, is_object: false, kind })
+            Some(Seen { moved, object: None, kind })
         }
         Changed::Object { source, .. } => {
             let (key, before) = changed.object_of(&DOCUMENTS)?;
@@ -121,7 +177,7 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
             // Before a kind is listed, all of its objects are new.
             let is_told = extent == Extent::More && view.is_listed(source);
             let moved = is_told.then(|| Moved::Object(kind.clone(), key.clone()));
-            Some(Seen { moved, is_object: true, kind })
+            Some(Seen { moved, object: Some(key.clone()), kind })
         }
         _ => None,
     };
@@ -183,6 +239,28 @@ mod tests {
         assert_eq!(before.reads().collect::<Vec<_>>(), [&GroupResource::new("", "pods")]);
         hub.serves("pods", Served::Nowhere);
         assert_ne!(before, basis(&placing, one));
+    }
+
+    #[test]
+    fn documents_that_have_changed_are_named_as_long_as_they_are_few_and_nothing_else_has() {
+        let document =
+            |number: usize| (GroupResource::new("", "pods"), ObjectKey::new("a", &number.to_string()));
+        let (mut by, mut all) = (MovedBy::default(), BTreeSet::new());
+        for number in 0..MovedBy::DOCUMENTS {
+            let (kind, key) = document(number);
+            by.add(&kind, &key);
+            by.add(&kind, &key);
+            all.insert((kind, key));
+        }
+        assert_eq!(by, MovedBy::Documents(all.clone()));
+        let (pods, other) = (GroupResource::new("", "pods"), GroupResource::namespaces());
+        assert_eq!(by.clone().of_kinds([&pods].into_iter()), by);
+        assert_eq!(by.clone().of_kinds([&other].into_iter()), MovedBy::default());
+        assert_eq!(by.clone().and(MovedBy::default()), by);
+        assert_eq!(by.clone().and(MovedBy::Other), MovedBy::Other);
+        let (kind, key) = document(MovedBy::DOCUMENTS);
+        by.add(&kind, &key);
+        assert_eq!(by, MovedBy::Other, "they are too many");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use regorus::Value;
 use tokio::sync::watch;
 
-use super::following::{Basis, Moved};
+use super::following::{Basis, Moved, MovedBy};
 use super::in_use::InUse;
 use super::key::CarrierKey;
 use super::kinds::documents;
@@ -61,7 +61,8 @@ impl Loaded {
             is_near: false,
             changed: BTreeSet::new(),
             basis: Basis::default(),
-            owed: false,
+            documents: MovedBy::default(),
+            owed: None,
             unfit: Unfit::default(),
         };
         let mirror = Arc::new(Mirror::new(controller));

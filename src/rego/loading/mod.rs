@@ -33,7 +33,7 @@ mod view;
 mod written;
 
 pub use flow::Loading;
-pub use following::Moved;
+pub use following::{Moved, MovedBy};
 pub use in_use::{Gated, InUse};
 pub use loaded::Loaded;
 pub use metrics::RegoMetrics;

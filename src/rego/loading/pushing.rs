@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use super::following::MovedBy;
 use super::key::Key;
 use super::shared::Shared;
 use crate::api::text::with_causes;
@@ -30,8 +31,8 @@ pub(super) struct Pusher {
     there: Option<Arc<Contents>>,
     /// How often in a row it did not take it.
     failures: u32,
-    /// Whether who follows placement is to be told once it has it.
-    owes: bool,
+    /// Changes that followers of placement are notified of after the next push.
+    owes: Option<MovedBy>,
 }
 
 /// What comes next.
@@ -44,7 +45,7 @@ enum Next {
 
 impl Pusher {
     pub(super) fn new(shared: Arc<Shared>, opa: Opa, leadership: Leadership, queue: Arc<Queue<Key>>) -> Self {
-        Self { shared, opa, leadership, queue, there: None, failures: 0, owes: false }
+        Self { shared, opa, leadership, queue, there: None, failures: 0, owes: None }
     }
 
     /// Fills it, for ever.
@@ -84,7 +85,9 @@ impl Pusher {
             self.there = None;
             return Next::Change;
         }
-        self.owes |= self.shared.take_owed();
+        if let Some(by) = self.shared.take_owed() {
+            self.owes = Some(self.owes.take().unwrap_or_default().and(by));
+        }
         let snapshot = self.shared.snapshots().borrow().clone();
         let Some(in_opa) = snapshot.engine().in_opa().filter(|_| !snapshot.is_starting()) else {
             return Next::Change;
@@ -95,8 +98,8 @@ impl Pusher {
             self.there = Some(contents.clone());
             self.failures = 0;
             self.noted(None);
-            if std::mem::take(&mut self.owes) {
-                self.shared.tell_moved();
+            if let Some(by) = self.owes.take() {
+                self.shared.tell_moved(&by);
             }
             return Next::Change;
         };

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, RwLock};
 use regorus::Value;
 use tokio::sync::watch;
 
-use super::following::{self, Basis, Follower, Moved, Seen};
+use super::following::{self, Basis, Follower, Moved, MovedBy, Seen};
 use super::gating;
 use super::in_use::InUse;
 use super::index::Index;
@@ -111,10 +111,12 @@ pub(super) struct Found {
     pub(super) is_near: bool,
     /// Kinds of which an object has changed since what is known was published.
     pub(super) changed: BTreeSet<GroupResource>,
+    /// The objects that have changed since.
+    pub(super) documents: MovedBy,
     /// What placement is asked by.
     pub(super) basis: Basis,
-    /// Whether who follows placement is still to be told, once OPA has what is published.
-    pub(super) owed: bool,
+    /// Changes that followers of placement are notified of once OPA has the published data.
+    pub(super) owed: Option<MovedBy>,
     /// What OPA refuses of what is in order.
     pub(super) unfit: Unfit,
 }
@@ -164,7 +166,7 @@ impl Shared {
 
     /// Notes what `changes` mean for what is published, and tells who follows it.
     pub(super) fn note(&self, changes: &Changes<'_, Index>) {
-        for Seen { kind, is_object, moved } in following::seen(changes) {
+        for Seen { kind, object, moved } in following::seen(changes) {
             if let Some(moved) = moved {
                 let kept = self.kept.borrow();
                 for (by, follower) in &*self.followers.read() {
@@ -173,8 +175,10 @@ impl Shared {
                     }
                 }
             }
-            if is_object {
-                self.found.lock().changed.insert(kind);
+            if let Some(key) = object {
+                let mut found = self.found.lock();
+                found.documents.add(&kind, &key);
+                found.changed.insert(kind);
             }
         }
     }
@@ -222,7 +226,13 @@ impl Shared {
         let basis = Basis::new(view, &verdicts, starting.is_some(), denials.get(PLACEMENT), &data);
         let basis = basis.elsewhere(engine.elsewhere());
         let changed = std::mem::take(&mut found.changed);
-        let is_moved = basis.reads().any(|kind| changed.contains(kind)) || basis != found.basis;
+        let documents = std::mem::take(&mut found.documents);
+        let is_moved = basis.reads().any(|kind| changed.contains(kind));
+        let moved_by = if basis != found.basis || (is_moved && basis.is_elsewhere()) {
+            Some(MovedBy::Other)
+        } else {
+            is_moved.then(|| documents.of_kinds(basis.reads()))
+        };
         found.basis = basis;
         let snapshot = Snapshot::new(engine, denials);
         let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gating::gates(
@@ -252,9 +262,14 @@ impl Shared {
             }
         }
         announce(&self.in_use, in_use);
-        found.owed |= is_moved;
-        if self.settings.evaluator.opa().is_none() && std::mem::take(&mut found.owed) {
-            self.tell_moved();
+        if let Some(by) = moved_by {
+            let owed = found.owed.take().unwrap_or_default();
+            found.owed = Some(owed.and(by));
+        }
+        if self.settings.evaluator.opa().is_none()
+            && let Some(by) = found.owed.take()
+        {
+            self.tell_moved(&by);
         }
         Ok(())
     }
@@ -264,15 +279,15 @@ impl Shared {
         self.snapshot.subscribe()
     }
 
-    /// Whether who follows placement is to be told once OPA has what is published now.
-    pub(super) fn take_owed(&self) -> bool {
-        std::mem::take(&mut self.found.lock().owed)
+    /// Takes the changes that followers of placement are notified of once OPA has the published data.
+    pub(super) fn take_owed(&self) -> Option<MovedBy> {
+        self.found.lock().owed.take()
     }
 
     /// Tells who follows placement that it is asked by something else.
-    pub(super) fn tell_moved(&self) {
+    pub(super) fn tell_moved(&self, by: &MovedBy) {
         for (_, follower) in &*self.followers.read() {
-            follower(Moved::Placement);
+            follower(Moved::Placement(by.clone()));
         }
     }
 

@@ -1,0 +1,131 @@
+use super::*;
+
+fn cluster(name: &str) -> Object {
+    Object { kind: GroupResource::new(cluster::GROUP, "managedclusters"), key: ObjectKey::new("", name) }
+}
+
+fn app(name: &str) -> Object {
+    Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", name) }
+}
+
+fn by(documents: &[&Object]) -> MovedBy {
+    MovedBy::Documents(
+        documents.iter().map(|document| (document.kind.clone(), document.key.clone())).collect(),
+    )
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment(0).after(Duration::from_secs(seconds))
+}
+
+fn content(number: u8) -> ContentHash {
+    ContentHash::of(&[number])
+}
+
+/// Moves `object` because `documents` have changed, and returns those that are flapping from then on.
+fn flip(causes: &mut Causes, object: &Object, documents: &[&Object], now: Moment) -> Vec<Object> {
+    causes.changed(&by(documents));
+    let found = causes.of(object, content(0));
+    assert!(found.keys().eq(documents.iter().copied()), "{found:?}");
+    let flapping = causes.moved(&found, now);
+    causes.agrees(object, content(0), causes.latest());
+    flapping
+}
+
+#[test]
+fn a_document_is_to_blame_only_where_an_object_of_the_same_content_complies_no_more() {
+    let (mut causes, eu, app) = (Causes::default(), cluster("eu"), app("app"));
+    causes.changed(&by(&[&eu]));
+    assert!(causes.of(&app, content(0)).is_empty(), "nothing is known of it");
+    causes.agrees(&app, content(0), causes.latest());
+    assert!(causes.of(&app, content(0)).is_empty(), "no document has changed");
+    causes.changed(&by(&[&eu]));
+    assert_eq!(causes.of(&app, content(0)), [(eu.clone(), 2)].into());
+    assert!(causes.of(&app, content(1)).is_empty(), "the object has changed");
+    causes.changed(&MovedBy::Other);
+    assert!(causes.of(&app, content(0)).is_empty(), "policies have changed");
+    causes.agrees(&app, content(0), causes.latest());
+    causes.changed(&by(&[&eu]));
+    causes.forget(&app);
+    assert!(causes.of(&app, content(0)).is_empty() && causes.asked.is_empty());
+}
+
+#[test]
+fn a_document_is_flapping_once_three_of_its_changes_have_moved_objects_and_others_are_not() {
+    let (mut causes, bad, good, app) = (Causes::default(), cluster("bad"), cluster("good"), app("app"));
+    causes.agrees(&app, content(0), causes.latest());
+    for second in 0..2 {
+        assert!(flip(&mut causes, &app, &[&bad], at(second)).is_empty());
+    }
+    // Many objects are moved by one change.
+    let moved = [(bad.clone(), causes.latest())].into();
+    assert!(causes.moved(&moved, at(2)).is_empty(), "it counts twice");
+    assert!(flip(&mut causes, &app, &[&good], at(2)).is_empty());
+    assert_eq!(flip(&mut causes, &app, &[&bad, &good], at(3)), [bad.clone()]);
+    assert_eq!(causes.flapping(at(4)), [(bad.clone(), at(600))].into());
+    assert!(causes.flapping(at(600)).is_empty(), "it has settled");
+    assert_eq!(flip(&mut causes, &app, &[&good], at(5)), [good], "three of its own");
+}
+
+#[test]
+fn changes_that_move_nothing_are_no_flapping() {
+    let (mut causes, noisy, app) = (Causes::default(), cluster("noisy"), app("app"));
+    for _ in 0..100 {
+        causes.changed(&by(&[&noisy]));
+        causes.agrees(&app, content(0), causes.latest());
+    }
+    assert!(causes.flapping(at(0)).is_empty() && causes.moves.is_empty());
+}
+
+#[test]
+fn what_is_remembered_is_bounded_and_of_more_none_is_to_blame() {
+    let (mut causes, app) = (Causes::default(), app("app"));
+    causes.agrees(&app, content(0), causes.latest());
+    let many: Vec<Object> = (0..=AT_ONCE).map(|number| cluster(&number.to_string())).collect();
+    causes.changed(&by(&many.iter().collect::<Vec<_>>()));
+    assert!(causes.of(&app, content(0)).is_empty(), "too many at once");
+    for number in 0..DOCUMENTS + 100 {
+        let document = cluster(&format!("c{number}"));
+        causes.agrees(&app, content(0), causes.latest());
+        flip(&mut causes, &app, &[&document], at(0));
+    }
+    assert!(causes.changes.len() <= CHANGES && causes.moves.len() <= DOCUMENTS);
+    // An object that was asked about before the first change that is remembered.
+    causes.agrees(&app, content(0), 1);
+    assert!(causes.of(&app, content(0)).is_empty());
+    causes.retain(|_| false);
+    assert!(causes.asked.is_empty());
+}
+
+#[test]
+fn an_object_moves_away_from_a_flapping_cluster_and_on_other_account_but_not_toward_it() {
+    let to = |place: &str| Change {
+        annotations: [("at".to_owned(), Some(place.to_owned()))].into(),
+        ..Change::default()
+    };
+    let namespace = || Object { kind: GroupResource::namespaces(), key: ObjectKey::new("", "shop") };
+    let bad = || [cluster("bad")];
+    let differs = |place: &str| Compliance::Differs(to(place));
+    assert_eq!(step(to("good"), differs("good"), bad()), Step::Change(to("good")), "away");
+    assert_eq!(step(to("bad"), Compliance::AsSaid, bad()), Step::Hold, "toward");
+    assert_eq!(step(to("bad"), differs("good"), bad()), Step::Change(to("good")), "on other account");
+    assert_eq!(step(to("bad"), Compliance::Breaks("no".to_owned()), bad()), Step::Hold);
+    assert_eq!(step(to("a"), differs("a"), [namespace()]), Step::Change(to("a")));
+    let documents = [cluster("bad"), namespace()];
+    assert_eq!(step(to("a"), differs("b"), documents), Step::Hold, "a Namespace is not taken away");
+}
+
+#[test]
+fn documents_of_a_kind_in_one_namespace_count_as_one_however_many_its_writer_makes() {
+    let (mut causes, app) = (Causes::default(), app("app"));
+    causes.agrees(&app, content(0), causes.latest());
+    let kind = GroupResource::new("", "pods");
+    let mut flapping = Vec::new();
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        causes.changed(&MovedBy::Documents([(kind.clone(), ObjectKey::new("hostile", name))].into()));
+        let found = causes.of(&app, content(0));
+        flapping = causes.moved(&found, at(number as u64));
+        causes.agrees(&app, content(0), causes.latest());
+    }
+    assert_eq!(flapping, [Object { kind, key: ObjectKey::new("", "hostile") }]);
+}
