@@ -32,7 +32,7 @@ use crate::hub::watching;
 use crate::placement::remediation::{self, Remediation, RemediationMetrics};
 use crate::registration::RegistrationMetrics;
 use crate::rego::loading::RegoMetrics;
-use crate::server::{self, Served};
+use crate::server::{self, Descriptors, Limits, Served};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
 use crate::tasks::Tasks;
@@ -169,6 +169,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     logs::start(arguments.log_level)?;
     // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
     let asked = asked_to_stop()?;
+    let descriptors = Descriptors::raise();
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let config = hub.config().await?;
@@ -245,7 +246,9 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         registration,
     };
     let answering = match (prepared, &flow.rego) {
-        (Some(prepared), Some(rego)) => Some(prepared.serve(&flow, rego, &stop)?),
+        (Some(prepared), Some(rego)) => {
+            Some(prepared.serve(&flow, rego, Limits::webhooks(descriptors), &stop)?)
+        }
         _ => None,
     };
     let served = Served::new(&flow);
@@ -258,7 +261,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         let Some(address) = address else { continue };
         let listener = server::listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening");
-        serving.spawn(tasks.clone().watch("server", server::serve(listener, router, stop.clone())));
+        let server = server::serve(listener, router, Limits::scraped(descriptors), stop.clone());
+        serving.spawn(tasks.clone().watch("server", server));
     }
 
     let working = flow.start(stop.clone());

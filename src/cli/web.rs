@@ -86,9 +86,7 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> 
     print(&format!("{}\n", guard.address()))?;
     let router = server::web::router(Pages::new(live.clone(), news.clone(), settings), guard);
     tokio::select! {
-        served = server::web::serve(listener, router, CancellationToken::new()) => {
-            served.context("the listener has failed")
-        }
+        () = server::web::serve(listener, router, CancellationToken::new()) => Ok(()),
         followed = news.follow(&live) => followed.map_err(|error| anyhow!(error)),
         () = say_unread(&live, &news) => Ok(()),
     }

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::tls::CONNECTIONS;
+use super::connections::{Caller, WEBHOOKS};
 
 /// How long a body may take to arrive.
 const ARRIVES: Duration = Duration::from_secs(3);
@@ -35,7 +35,7 @@ impl Bodies {
     /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once.
     pub(super) fn new(most: usize, all: usize) -> Self {
         let room = |kib| Arc::new(Semaphore::new(kib));
-        Self { most, small: room(SMALL * CONNECTIONS), large: room(all << 10) }
+        Self { most, small: room(SMALL * WEBHOOKS), large: room(all << 10) }
     }
 
     /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.
@@ -46,6 +46,7 @@ impl Bodies {
         read: impl FnOnce(Vec<u8>) -> Result<T, String>,
     ) -> Result<(T, OwnedSemaphorePermit), Refused> {
         let refused = |code: StatusCode, text: &str| (code, format!("{text}\n"));
+        let caller = Caller::of(&request);
         if !is_json(request.headers()) {
             return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json"));
         }
@@ -65,6 +66,9 @@ impl Bodies {
             return Err(refused(StatusCode::BAD_REQUEST, "the body is empty"));
         }
         let read = read(body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
+        if let Some(caller) = caller {
+            caller.prefer();
+        }
         Ok((read, room))
     }
 

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod authorize;
 pub mod bearer;
 mod bodies;
+mod connections;
 mod follow;
 pub mod tls;
 pub mod web;
@@ -35,6 +36,8 @@ use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
 use crate::telemetry::metrics::Metrics;
 use crate::topology::stored::Stored;
+
+pub use connections::{Descriptors, Limits};
 
 /// How many connections wait to be taken: an API server opens one for each review, all at once where many objects are written.
 const BACKLOG: i32 = 1_024;
@@ -165,13 +168,9 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Serves `router` on `listener` until `stop`.
-///
-/// # Errors
-///
-/// Where the listener fails.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> io::Result<()> {
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+/// Serves `router` on `listener` without TLS until `stop`, then finishes the requests in hand.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
+    connections::serve(listener, router, limits, async |stream| Ok(stream), stop).await;
 }
 
 #[cfg(test)]

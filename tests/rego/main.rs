@@ -20,6 +20,7 @@ mod remediation;
 mod sent;
 mod served;
 mod stand_in;
+mod strangers;
 mod switch;
 mod terminating;
 mod webhooks;

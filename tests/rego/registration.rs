@@ -1,6 +1,7 @@
 //! Webhooks that the controller registers by itself: while there are policies, with a certificate of its own or of others, and for
 //! nobody who is exempt.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -71,6 +72,16 @@ impl Registered {
         arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.controller = Some(self.world.controller(&arguments).await?);
+        Ok(())
+    }
+
+    /// Runs `binary` in the place of the program under test.
+    pub(crate) async fn run_as(&mut self, binary: &Path) -> Result<()> {
+        let arguments = self.webhooks.arguments();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let arguments = self.world.arguments(&arguments);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.controller = Some(Controller::start(binary, self.world.hub(), &arguments).await?);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use policy_sync::certificates::Certificates;
-use policy_sync::server::{self, tls};
+use policy_sync::server::{self, Descriptors, Limits, tls};
 use policy_sync_testenv::webhooks::Webhooks;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,8 @@ impl StandIn {
         tls::Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
         let listener = server::listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(tls::serve(listener, certificates, router, stop.clone()));
+        let limits = Limits::webhooks(Descriptors::raise());
+        let serving = tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));
         Ok(Self { serving, stop })
     }
 

@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use k8s_openapi::ByteString;
 use kube::Client;
 use policy_sync::certificates::Certificates;
-use policy_sync::server::{self, tls};
+use policy_sync::server::{self, Descriptors, Limits, tls};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
 use policy_sync_testenv::fixtures;
 use policy_sync_testenv::webhooks::Webhooks;
@@ -52,7 +52,8 @@ impl Allowing {
         let allow = async move |Json(review): Json<Value>| allow(&review, patch.as_ref());
         let router = Router::new().route("/placement", post(allow)).layer(DefaultBodyLimit::max(BODY));
         let stop = CancellationToken::new();
-        tokio::spawn(tls::serve(listener, certificates, router, stop.clone()));
+        let limits = Limits::webhooks(Descriptors::raise());
+        tokio::spawn(tls::serve(listener, certificates, router, limits, stop.clone()));
         let asking = registered
             .iter()
             .map(|configuration| webhooks.asked_about(configuration, kind.parts(), namespace))

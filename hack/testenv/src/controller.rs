@@ -235,6 +235,11 @@ impl Controller {
         std::fs::read_to_string(self.server.log()).context("reading the controller's log")
     }
 
+    /// The ports of its probes and of its metrics.
+    pub fn ports(&self) -> [u16; 2] {
+        [self.probes.number(), self.metrics.number()]
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.server.pid()

@@ -25,9 +25,9 @@ use crate::rego::loading::{self, Loading, RegoMetrics};
 use crate::server::audit::{self, Audit};
 use crate::server::authorize::{self, Authorize};
 use crate::server::bearer::Tokens;
-use crate::server::listen;
 use crate::server::tls::{self, Files};
 use crate::server::webhooks::{self, Reporters, WebhookMetrics, Webhooks};
+use crate::server::{Limits, listen};
 
 /// Where policies are asked.
 #[derive(Debug, Args)]
@@ -181,6 +181,7 @@ impl Prepared {
         self,
         flow: &Flow,
         (loading, rego_metrics): &(Loading, RegoMetrics),
+        limits: Limits,
         stop: &CancellationToken,
     ) -> anyhow::Result<JoinHandle<Option<()>>> {
         let Self { certificates, files, tokens, namespaces, address } = self;
@@ -206,7 +207,7 @@ impl Prepared {
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
         }
-        let serving = tls::serve(listener, certificates, router, stop.clone());
+        let serving = tls::serve(listener, certificates, router, limits, stop.clone());
         Ok(tokio::spawn(tasks.clone().watch("webhooks", serving)))
     }
 }

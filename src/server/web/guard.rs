@@ -11,6 +11,7 @@ use blake3::Hash;
 use form_urlencoded::parse;
 use rustls::crypto::CryptoProvider;
 
+use crate::server::connections::Caller;
 use crate::web::address::FLEET;
 
 /// How many bytes of dice a key has.
@@ -78,10 +79,6 @@ pub struct Guard {
     text: Key,
 }
 
-/// A connection whose requests have shown the key.
-#[derive(Clone, Debug)]
-pub(super) struct Known(pub(super) Arc<std::sync::atomic::AtomicBool>);
-
 impl Guard {
     /// Lets those in who have `key`, at this port of this machine.
     #[must_use]
@@ -104,8 +101,8 @@ impl Guard {
     pub(super) async fn answer(self, request: Request, next: Next) -> Response {
         let mut response = match self.check(&request) {
             Verdict::Enters => {
-                if let Some(Known(known)) = request.extensions().get() {
-                    known.store(true, std::sync::atomic::Ordering::Relaxed);
+                if let Some(caller) = Caller::of(&request) {
+                    caller.prefer();
                 }
                 next.run(request).await
             }

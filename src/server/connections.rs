@@ -1,0 +1,196 @@
+//! The one accept loop of all listeners: metrics, probes, webhooks and the pages of `policy-sync web`.
+//!
+//! hyper serves each connection. Its header timeout is the same for idle connections and half-sent requests. hyper-util, axum-server and
+//! tower-http neither limit the number of connections nor close idle ones to make room, so this module does.
+//!
+//! HTTP/1.1 alone is offered. The API server requests nothing else of admission webhooks (`NextProtos` in its
+//! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791), so HTTP/2 would only serve other clients.
+
+mod descriptors;
+mod limits;
+mod seats;
+mod watched;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+use tracing::debug;
+
+use self::seats::{Phase, Seat, Seats};
+use self::watched::{Received, Sent, Watched};
+use crate::api::text::with_causes;
+
+pub use descriptors::Descriptors;
+pub use limits::Limits;
+pub(super) use limits::WEBHOOKS;
+
+/// How many bytes the head of a request may have; hyper responds with 431 to a longer one.
+const HEAD_BYTES: usize = 64 << 10;
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(3);
+/// How often connections past their time are closed.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How many evicted connections may wait for their tasks to close them, beyond the limit.
+const CLOSING: usize = 32;
+/// How long accepting pauses when the process has no descriptor left.
+const EXHAUSTED: Duration = Duration::from_millis(10);
+/// How long requests in hand may take once the listener stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The connection of a request, as an extension of it.
+#[derive(Clone, Debug)]
+pub(super) struct Caller(Arc<Seat>);
+
+impl Caller {
+    /// The connection of `request`; `None` if no listener of this module accepted it.
+    pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
+        request.extensions().get::<Self>().cloned()
+    }
+
+    /// The address of its peer.
+    pub(super) fn address(&self) -> IpAddr {
+        self.0.peer()
+    }
+
+    /// Keeps the connection longer than others: its peer has sent a credential, or a valid review.
+    pub(super) fn prefer(&self) {
+        self.0.prefer();
+    }
+}
+
+/// Serves `router` on `listener` until `stop`. `secure` makes the stream of requests from an accepted one, for example by a TLS handshake.
+pub(super) async fn serve<S, F>(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    secure: impl Fn(TcpStream) -> F + Clone + Send + 'static,
+    stop: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = io::Result<S>> + Send + 'static,
+{
+    let connections = TaskTracker::new();
+    let mut seats = Seats::new(limits);
+    // Evicted connections hold their descriptors until their tasks have run.
+    let descriptors = Arc::new(Semaphore::new(limits.total + CLOSING));
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let accepting = async {
+            let descriptor = descriptors.clone().acquire_owned().await;
+            (descriptor, listener.accept().await)
+        };
+        let (descriptor, accepted) = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            _ = sweep.tick() => {
+                seats.end_overdue(Instant::now());
+                continue;
+            }
+            accepted = accepting => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                debug!(error = with_causes(&error), "cannot accept a connection");
+                // ECONNABORTED concerns one connection; EMFILE, ENFILE and ENOBUFS last until something is closed.
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    seats.evict(Instant::now());
+                    sleep(EXHAUSTED).await;
+                }
+                continue;
+            }
+        };
+        let Some(seat) = seats.take(peer.ip().to_canonical(), Instant::now()) else {
+            debug!(%peer, "too many connections in the middle of a request");
+            continue;
+        };
+        let connection = connection(stream, secure.clone(), router.clone(), seat.clone(), stop.clone());
+        connections.spawn(async move {
+            connection.await;
+            seat.end();
+            drop(descriptor);
+        });
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+async fn connection<S, F>(
+    stream: TcpStream,
+    secure: impl Fn(TcpStream) -> F,
+    router: Router,
+    seat: Arc<Seat>,
+    stop: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = io::Result<S>>,
+{
+    // Most responses fit in one packet.
+    let _ = stream.set_nodelay(true);
+    let stream = tokio::select! {
+        () = seat.ended() => return,
+        secured = timeout(HANDSHAKE, secure(stream)) => match secured {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(error = with_causes(&error), "the handshake failed"),
+            Err(_) => return,
+        },
+    };
+    let serving = seat.clone();
+    let service = service_fn(move |request| answer(router.clone(), serving.clone(), request));
+    let connection = http1::Builder::new()
+        // Timeouts of heads are those of the seats.
+        .header_read_timeout(None)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Watched::new(stream, seat.clone())), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = seat.ended() => return,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            match timeout(DRAIN, connection).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        debug!(error = with_causes(&error), "a connection failed");
+    }
+}
+
+async fn answer(
+    router: Router,
+    seat: Arc<Seat>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Sent>, Infallible> {
+    seat.enter(Phase::Receiving);
+    request.extensions_mut().insert(Caller(seat.clone()));
+    let request = request.map(|body| Body::new(Received::new(body, seat.clone())));
+    let response = router.oneshot(request).await?;
+    seat.enter(Phase::Sending);
+    Ok(response.map(|body| Sent::new(body, seat)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use std::net::Ipv4Addr;
+
+use super::*;
+
+const LIMITS: Limits = Limits { total: 8, per_peer: 6 };
+
+fn address(last: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, last).into()
+}
+
+/// A listener whose connections arrive a millisecond apart.
+struct Listener {
+    seats: Seats,
+    now: Instant,
+}
+
+impl Listener {
+    fn new() -> Self {
+        Self { seats: Seats::new(LIMITS), now: Instant::now() }
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn connect(&mut self, peer: u8) -> Option<Arc<Seat>> {
+        self.passes(Duration::from_millis(1));
+        self.seats.take(address(peer), self.now)
+    }
+
+    /// One in this phase from now on.
+    fn in_phase(&mut self, peer: u8, phase: Phase) -> Arc<Seat> {
+        let seat = self.connect(peer).unwrap();
+        seat.enter_at(phase, self.now);
+        seat
+    }
+
+    fn sweep(&mut self) {
+        self.seats.end_overdue(self.now);
+    }
+}
+
+fn ended(seats: &[Arc<Seat>]) -> Vec<usize> {
+    seats.iter().enumerate().filter(|(_, seat)| seat.has_ended()).map(|(index, _)| index).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_listener_evicts_the_connection_that_is_idle_longest() {
+    let mut listener = Listener::new();
+    let seats: Vec<_> = (0..8).map(|peer| listener.connect(peer).unwrap()).collect();
+    seats[0].enter_at(Phase::Idle, listener.now + Duration::from_millis(1));
+    listener.connect(100).unwrap();
+    assert_eq!(ended(&seats), [1]);
+    listener.connect(101).unwrap();
+    assert_eq!(ended(&seats), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_in_hand_is_never_evicted_for_a_half_sent_head() {
+    let mut listener = Listener::new();
+    let reviews: Vec<_> = (0..6).map(|_| listener.in_phase(1, Phase::Handling)).collect();
+    let sent = [listener.in_phase(2, Phase::Receiving), listener.in_phase(3, Phase::Flushing)];
+    // All are in the middle of a request, or were a moment ago.
+    assert!(listener.connect(9).is_none());
+    listener.passes(TRANSFER);
+    // A body that takes long is no reason to refuse others.
+    assert!(listener.connect(9).is_some());
+    assert!(ended(&reviews).is_empty());
+    assert_eq!(ended(&sent), [0]);
+    listener.passes(Duration::from_secs(3_600));
+    listener.sweep();
+    assert!(ended(&reviews).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn address_at_its_limit_replaces_its_own_connections_alone() {
+    let mut listener = Listener::new();
+    let idle = listener.in_phase(1, Phase::Idle);
+    let own: Vec<_> = (0..6).map(|_| listener.connect(2).unwrap()).collect();
+    for _ in 0..100 {
+        listener.connect(2).unwrap();
+    }
+    assert!(!idle.has_ended());
+    assert_eq!(ended(&own).len(), 6);
+    // There is still room for others.
+    let other = listener.connect(3).unwrap();
+    listener.connect(2).unwrap();
+    assert!(!idle.has_ended() && !other.has_ended());
+}
+
+#[tokio::test(start_paused = true)]
+async fn address_whose_requests_are_all_in_hand_is_refused_and_others_are_not() {
+    let mut listener = Listener::new();
+    let reviews: Vec<_> = (0..6).map(|_| listener.in_phase(1, Phase::Handling)).collect();
+    assert!(listener.connect(1).is_none());
+    assert!(listener.connect(2).is_some() && listener.connect(3).is_some());
+    assert!(ended(&reviews).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn peer_with_a_valid_review_is_kept_before_strangers() {
+    let mut listener = Listener::new();
+    let known = listener.in_phase(1, Phase::Idle);
+    known.prefer();
+    // Not even a slow transfer of a stranger is kept longer.
+    listener.in_phase(2, Phase::Sending);
+    listener.passes(TRANSFER);
+    for number in 0..100 {
+        listener.connect(2 + number % 50).unwrap();
+    }
+    assert!(!known.has_ended());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_phase_has_its_time() {
+    let limits = [
+        (Phase::Opening, HEAD),
+        (Phase::Head, HEAD),
+        (Phase::Idle, IDLE),
+        (Phase::Receiving, BODY),
+        (Phase::Flushing, ANSWER),
+    ];
+    for (phase, limit) in limits {
+        let mut listener = Listener::new();
+        let seat = listener.in_phase(1, phase);
+        listener.passes(limit - Duration::from_millis(1));
+        listener.sweep();
+        assert!(!seat.has_ended(), "{phase:?}");
+        listener.passes(Duration::from_millis(1));
+        listener.sweep();
+        assert!(seat.has_ended(), "{phase:?}");
+        assert!(listener.seats.open.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_without_progress_ends_a_connection_in_any_phase() {
+    for phase in [Phase::Sending, Phase::Flushing] {
+        let mut listener = Listener::new();
+        let (reads, stalls) = (listener.in_phase(1, phase), listener.in_phase(2, phase));
+        reads.stalls(true);
+        reads.stalls(false);
+        stalls.stalls(true);
+        listener.passes(STALLED);
+        listener.sweep();
+        assert_eq!((reads.has_ended(), stalls.has_ended()), (false, true), "{phase:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn eviction_without_descriptors_takes_an_idle_one() {
+    let mut listener = Listener::new();
+    assert!(!listener.seats.evict(listener.now));
+    let (busy, idle) = (listener.in_phase(1, Phase::Handling), listener.in_phase(1, Phase::Idle));
+    assert!(listener.seats.evict(listener.now) && idle.has_ended());
+    assert!(!listener.seats.evict(listener.now) && !busy.has_ended());
+}
