@@ -1,30 +1,27 @@
 //! `/audit`: what stands and breaks policies, for who may read it: whoever may `get` that path of the API server, which is asked who
 //! shows the token.
 
-use std::fmt::Debug;
+mod readers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use kube::api::{Api, PostParams};
-use kube::{Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::Client;
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use self::readers::Readers;
 use super::bearer;
+use super::connections::Caller;
 use crate::api::text::with_causes;
 use crate::aside::aside;
 use crate::clock::Clock;
@@ -35,11 +32,7 @@ use crate::reconcile::Leadership;
 /// Where it is asked.
 const PATH: &str = "/audit";
 /// How many requests may wait at once for what is found.
-const WAITING: usize = 16;
-/// About how many the API server is asked at once.
-const ASKED: usize = 8;
-/// How long the API server may take.
-const ANSWERED: Duration = Duration::from_secs(3);
+const WAITING: usize = 64;
 /// How long an audit may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// For how long an answer is given again.
@@ -49,10 +42,9 @@ const FRESH: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Audit {
     audited: Audited,
-    client: Client,
+    readers: Readers,
     leadership: Leadership,
     clock: Clock,
-    asking: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     last: Arc<Mutex<Option<Answer>>>,
 }
@@ -67,9 +59,8 @@ impl Audit {
     /// One that asks `audited`, for who may read it by `client`'s API server.
     #[must_use]
     pub fn new(audited: Audited, client: Client, leadership: Leadership, clock: Clock) -> Self {
-        let room = |count| Arc::new(Semaphore::new(count));
-        let (asking, waiting, last) = (room(ASKED), room(WAITING), Arc::default());
-        Self { audited, client, leadership, clock, asking, waiting, last }
+        let (waiting, last) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
+        Self { audited, readers: Readers::new(client), leadership, clock, waiting, last }
     }
 
     /// What is found now, or was a moment ago, as JSON.
@@ -106,70 +97,19 @@ impl Audit {
         Ok(report)
     }
 
-    /// What the API server makes of `review`.
-    async fn reviewed<K>(&self, review: &K) -> Result<K, Refused>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
-    {
-        let unasked = |error: String| {
-            warn!(error, "cannot find out who may read the audit");
-            (StatusCode::SERVICE_UNAVAILABLE, "the API server does not say who may read this\n".to_owned())
-        };
-        let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
-        match timeout(ANSWERED, reviews.create(&params, review)).await {
-            Err(_) => Err(unasked(format!("no answer in {} s", ANSWERED.as_secs()))),
-            Ok(Err(error)) => Err(unasked(with_causes(&error))),
-            Ok(Ok(review)) => Ok(review),
-        }
-    }
-
-    /// Whether who shows `token` may read it.
-    async fn admit(&self, token: &str) -> Result<(), Refused> {
-        let review = TokenReview {
-            spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
-            ..TokenReview::default()
-        };
-        let review = self.reviewed(&review).await?.status.unwrap_or_default();
-        let user = review.user.filter(|_| review.authenticated == Some(true));
-        let Some(user) = user else {
-            return Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned()));
-        };
-        let name = user.username.clone().unwrap_or_default();
-        match self.reviewed(&asks(user)).await?.status.unwrap_or_default().allowed {
-            true => Ok(()),
-            false => Err((StatusCode::FORBIDDEN, format!("{name} cannot get path {PATH:?}\n"))),
-        }
-    }
-
-    async fn answer(&self, headers: &HeaderMap) -> Result<Bytes, Refused> {
+    async fn answer(&self, headers: &HeaderMap, caller: Option<Caller>) -> Result<Bytes, Refused> {
         let Some(token) = bearer::shown(headers) else {
             return Err((StatusCode::UNAUTHORIZED, "expected a token of a user of this hub\n".to_owned()));
         };
-        let turn = |room: &Arc<Semaphore>| {
-            let too_many = (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
-            room.clone().try_acquire_owned().map_err(|_| too_many)
-        };
-        // Whoever shows what nobody knows is in no reader's way once that is let in.
-        let asking = turn(&self.asking)?;
-        self.admit(token).await?;
-        drop(asking);
-        let _waiting = turn(&self.waiting)?;
+        self.readers.admit(token, caller.as_ref().map(Caller::address)).await?;
+        if let Some(caller) = caller {
+            caller.prefer();
+        }
+        // Only callers that may read the report take these places.
+        let too_many = |_| (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
+        let _waiting = self.waiting.try_acquire().map_err(too_many)?;
         self.report().await
     }
-}
-
-/// Whether `user` may get it.
-fn asks(user: UserInfo) -> SubjectAccessReview {
-    let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
-    let spec = SubjectAccessReviewSpec {
-        non_resource_attributes: Some(attributes),
-        user: user.username,
-        groups: user.groups,
-        uid: user.uid,
-        extra: user.extra,
-        ..SubjectAccessReviewSpec::default()
-    };
-    SubjectAccessReview { spec, ..SubjectAccessReview::default() }
 }
 
 /// `/audit`.
@@ -177,12 +117,14 @@ pub fn router(audit: Audit) -> Router {
     Router::new().route(PATH, get(answer)).with_state(audit)
 }
 
-async fn answer(State(audit): State<Audit>, method: Method, headers: HeaderMap) -> Response {
+async fn answer(State(audit): State<Audit>, request: Request) -> Response {
+    let caller = Caller::of(&request);
+    let (Parts { method, headers, .. }, _) = request.into_parts();
     if method != Method::GET {
         // Routes for GET are taken for HEAD as well.
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
     }
-    match audit.answer(&headers).await {
+    match audit.answer(&headers, caller).await {
         Ok(report) => ([(header::CONTENT_TYPE, "application/json")], report).into_response(),
         Err((StatusCode::UNAUTHORIZED, why)) => bearer::refused(why),
         Err(refused) => refused.into_response(),

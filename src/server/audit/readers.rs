@@ -1,0 +1,217 @@
+//! Authenticates and authorizes readers of the audit with the API server. Callers with a token that was not accepted before have a
+//! separate budget, so that bogus tokens do not delay readers.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use blake3::Hash;
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::{Api, PostParams};
+use kube::{Client, Resource};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+
+use super::{PATH, Refused};
+use crate::api::tenant::Tenant;
+use crate::api::text::with_causes;
+use crate::rego::turns::{Requester, Turns};
+
+/// How many reviews of tokens that were accepted before may be in flight.
+const READERS: usize = 8;
+/// How many reviews of other tokens may be in flight. Addresses take turns for these slots, and at most 256 callers wait.
+const STRANGERS: usize = 4;
+/// How long a caller waits for a slot, and how long the API server may take.
+const WAIT: Duration = Duration::from_secs(3);
+/// How long a token is accepted without another review: as long as a report is served again.
+const ACCEPTED_FOR: Duration = Duration::from_secs(10);
+/// How long a token is rejected without another review. It is short because the right to read the audit may just have been granted.
+const REJECTED_FOR: Duration = Duration::from_secs(5);
+/// The most accepted tokens that are remembered.
+const ACCEPTED: usize = 256;
+/// The most rejected tokens that are remembered: about 200 KiB.
+const REJECTED: usize = 1_024;
+
+/// Admits readers of the audit. Clones share budgets and remembered verdicts.
+#[derive(Clone)]
+pub(super) struct Readers {
+    client: Client,
+    readers: Arc<Semaphore>,
+    strangers: Turns,
+    known: Arc<Mutex<Known>>,
+}
+
+/// Verdicts of the API server, by the hash of the token.
+#[derive(Debug, Default)]
+struct Known {
+    accepted: Recent<()>,
+    rejected: Recent<Refused>,
+}
+
+/// The latest verdicts; the oldest makes room.
+#[derive(Debug)]
+struct Recent<V> {
+    verdicts: HashMap<Hash, (Instant, V)>,
+    /// In the order in which they were first noted.
+    order: VecDeque<Hash>,
+}
+
+impl<V> Default for Recent<V> {
+    fn default() -> Self {
+        Self { verdicts: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<V> Recent<V> {
+    /// Notes a verdict and keeps at most `most`.
+    fn note(&mut self, token: Hash, verdict: V, most: usize) {
+        if self.verdicts.insert(token, (Instant::now(), verdict)).is_some() {
+            return;
+        }
+        self.order.push_back(token);
+        if self.order.len() > most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.verdicts.remove(&oldest);
+        }
+    }
+
+    fn forget(&mut self, token: &Hash) {
+        if self.verdicts.remove(token).is_some() {
+            self.order.retain(|other| other != token);
+        }
+    }
+
+    /// The verdict about `token` if it is younger than `age`.
+    fn fresh(&self, token: &Hash, age: Duration) -> Option<&V> {
+        let (at, verdict) = self.verdicts.get(token)?;
+        (at.elapsed() < age).then_some(verdict)
+    }
+}
+
+impl Known {
+    /// The verdict about `token` if it is fresh.
+    fn verdict(&self, token: &Hash) -> Option<Result<(), Refused>> {
+        if self.accepted.fresh(token, ACCEPTED_FOR).is_some() {
+            return Some(Ok(()));
+        }
+        self.rejected.fresh(token, REJECTED_FOR).cloned().map(Err)
+    }
+
+    fn note(&mut self, token: Hash, verdict: &Result<(), Refused>) {
+        match verdict {
+            Ok(()) => {
+                self.rejected.forget(&token);
+                self.accepted.note(token, (), ACCEPTED);
+            }
+            Err(refused @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _)) => {
+                self.accepted.forget(&token);
+                self.rejected.note(token, refused.clone(), REJECTED);
+            }
+            // There was no verdict.
+            Err(_) => {}
+        }
+    }
+}
+
+impl Readers {
+    /// Sends reviews with `client`.
+    pub(super) fn new(client: Client) -> Self {
+        let readers = Arc::new(Semaphore::new(READERS));
+        Self { client, readers, strangers: Turns::new(STRANGERS), known: Arc::default() }
+    }
+
+    /// Whether a caller at `address` that sends `token` may read the audit.
+    pub(super) async fn admit(&self, token: &str, address: Option<IpAddr>) -> Result<(), Refused> {
+        let hash = blake3::hash(token.as_bytes());
+        let is_reader = {
+            let known = self.known.lock();
+            if let Some(verdict) = known.verdict(&hash) {
+                return verdict;
+            }
+            known.accepted.verdicts.contains_key(&hash)
+        };
+        let too_many = || (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
+        let verdict = if is_reader {
+            let slot = timeout(WAIT, self.readers.acquire()).await;
+            let _slot = slot.ok().and_then(Result::ok).ok_or_else(too_many)?;
+            self.review(token).await
+        } else {
+            let address = address.map(|address| address.to_string()).unwrap_or_default();
+            let tenant = Tenant::object("addresses", &address);
+            let requester = Requester { tenant, member: "".into(), kind: "".into() };
+            let turn = timeout(WAIT, self.strangers.take(requester)).await;
+            let _turn = turn.ok().flatten().ok_or_else(too_many)?;
+            // The same token may have been reviewed meanwhile.
+            let known = self.known.lock().verdict(&hash);
+            match known {
+                Some(verdict) => verdict,
+                None => self.review(token).await,
+            }
+        };
+        self.known.lock().note(hash, &verdict);
+        verdict
+    }
+
+    /// Reviews the caller with `token`.
+    async fn review(&self, token: &str) -> Result<(), Refused> {
+        let review = TokenReview {
+            spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
+            ..TokenReview::default()
+        };
+        let review = self.create(&review).await?.status.unwrap_or_default();
+        let user = review.user.filter(|_| review.authenticated == Some(true));
+        let Some(user) = user else {
+            return Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned()));
+        };
+        let name = user.username.clone().unwrap_or_default();
+        match self.create(&access_of(user)).await?.status.unwrap_or_default().allowed {
+            true => Ok(()),
+            false => Err((StatusCode::FORBIDDEN, format!("{name} cannot get path {PATH:?}\n"))),
+        }
+    }
+
+    /// `review` with its status.
+    async fn create<K>(&self, review: &K) -> Result<K, Refused>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let failed = |error: String| {
+            warn!(error, "cannot find out who may read the audit");
+            (StatusCode::SERVICE_UNAVAILABLE, "the API server does not say who may read this\n".to_owned())
+        };
+        let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
+        match timeout(WAIT, reviews.create(&params, review)).await {
+            Err(_) => Err(failed(format!("no answer in {} s", WAIT.as_secs()))),
+            Ok(Err(error)) => Err(failed(with_causes(&error))),
+            Ok(Ok(review)) => Ok(review),
+        }
+    }
+}
+
+/// Whether `user` may get the path.
+fn access_of(user: UserInfo) -> SubjectAccessReview {
+    let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
+    let spec = SubjectAccessReviewSpec {
+        non_resource_attributes: Some(attributes),
+        user: user.username,
+        groups: user.groups,
+        uid: user.uid,
+        extra: user.extra,
+        ..SubjectAccessReviewSpec::default()
+    };
+    SubjectAccessReview { spec, ..SubjectAccessReview::default() }
+}
+
+#[cfg(test)]
+mod tests;
