@@ -32,7 +32,8 @@ impl Operation {
     ///
     /// Where it is none, as text that follows a place: `.path: …`.
     pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
-        let mut json = serde_json::to_value(value).map_err(|error| format!(": {error}"))?;
+        let unread = |_| ": expected an operation of a JSON Patch".to_owned();
+        let mut json = serde_json::to_value(value).map_err(unread)?;
         let Some(fields) = json.as_object_mut() else {
             return Err(format!(": {}", expected("an object", value)));
         };
@@ -44,7 +45,8 @@ impl Operation {
                 pointer(path).map_err(|fault| format!(".{name}: {fault}"))?;
             }
         }
-        let operation = serde_json::from_value(json).map_err(|error| format!(": {error}"))?;
+        // Errors of serde quote values.
+        let operation = serde_json::from_value(json).map_err(unread)?;
         Ok(Self { id: id.to_owned(), operation })
     }
 

@@ -24,8 +24,8 @@ pub fn mended(engine: &Embedded, admission: &str, input: &Value) -> Result<(), S
         return Err(expected(SAMPLE, input));
     };
     let query = format!("data.{admission}.deny{}", at(kind, namespace, name));
-    let answer = engine.ask(&query, input).map_err(|failure| failure.to_string())?;
-    let Some(answer) = answer else { return Ok(()) };
+    let evaluated = engine.evaluate(&query, input).map_err(|failure| failure.to_string())?;
+    let Some(answer) = evaluated.into_value() else { return Ok(()) };
     let denials = in_order(Denial::read(&answer, Place { kind, namespace, name })?);
     if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
         return Err(fault.text());

@@ -16,21 +16,31 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
+use serde_json::error::Category;
 use tokio::time::{sleep, timeout};
 
 pub use address::{Address, AddressFault};
 use attempts::Attempts;
 pub use files::{FileError, Files, Token};
 
-use crate::api::text::{capped, with_causes};
+use crate::api::text::with_causes;
 use files::Read;
 
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The most bytes of an answer.
 const ANSWER: usize = 8 << 20;
-/// The most bytes that are told of an answer.
-const TOLD: usize = 300;
+/// The [codes](https://www.openpolicyagent.org/docs/rest-api#errors) of OPA's errors.
+const CODES: [&str; 8] = [
+    "evaluation_error",
+    "internal_error",
+    "invalid_operation",
+    "invalid_parameter",
+    "resource_conflict",
+    "resource_not_found",
+    "unauthorized",
+    "undefined_document",
+];
 /// How often it is looked whether files have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How long a connection may be idle: less than servers keep one.
@@ -82,14 +92,14 @@ pub enum AskError {
         may_pass: bool,
     },
     /// It answers that it cannot.
-    #[error("{address} answers {status}: {said}")]
+    #[error("{address} answers {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
     Refused {
         /// The server.
         address: String,
         /// How.
         status: StatusCode,
-        /// What it says, as far as that is told.
-        said: String,
+        /// OPA's error code, if the body has one. The body may quote evaluated values.
+        code: Option<&'static str>,
     },
     /// It answers with something else than what was asked.
     #[error("{address} answers what cannot be read: {why}")]
@@ -195,18 +205,19 @@ impl JsonClient {
     /// That what it answers is no answer.
     #[must_use]
     pub fn refused(&self, answer: &Answer) -> AskError {
-        let said = String::from_utf8_lossy(&answer.body).split_whitespace().collect::<Vec<_>>().join(" ");
-        AskError::Refused {
-            address: self.0.address.to_string(),
-            status: answer.status,
-            said: capped(&said, TOLD).into_owned(),
-        }
+        AskError::Refused { address: self.0.address.to_string(), status: answer.status, code: answer.code() }
     }
 
-    /// That what it answers cannot be read.
+    /// The error for a body that cannot be parsed: its place, without the parser's message, which quotes values.
     #[must_use]
-    pub fn unread(&self, why: impl ToString) -> AskError {
-        AskError::Unread { address: self.0.address.to_string(), why: why.to_string() }
+    pub fn unread(&self, error: &serde_json::Error) -> AskError {
+        let what = match error.classify() {
+            Category::Data => "another shape is expected",
+            Category::Eof => "it ends too soon",
+            Category::Io | Category::Syntax => "it is no JSON",
+        };
+        let why = format!("{what} at line {} column {}", error.line(), error.column());
+        AskError::Unread { address: self.0.address.to_string(), why }
     }
 
     /// What is asked with now. Files that cannot be read any more leave what was in them.
@@ -229,6 +240,13 @@ impl Answer {
     /// Whether it is an answer, and no word that it may be given later.
     fn is_of_use(&self) -> bool {
         !matches!(self.status.as_u16(), 408 | 429 | 500 | 502..=504) || self.is_of_evaluation()
+    }
+
+    /// OPA's error code in the body.
+    fn code(&self) -> Option<&'static str> {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        let found = body["code"].as_str()?;
+        CODES.into_iter().find(|code| *code == found)
     }
 
     /// Whether it is that an evaluation fails, which it does each time.

@@ -77,9 +77,9 @@ async fn what_may_pass_is_asked_again_and_nothing_else() {
     let (stand_in, address) = StandIn::start(&[(500, "", failed)]).await;
     assert_eq!(ask(&client(&address)).await.unwrap().body, failed, "an evaluation fails each time");
     assert_eq!(stand_in.count(), 1);
-    let (stand_in, address) = StandIn::start(&[(503, "", "not now")]).await;
+    let (stand_in, address) = StandIn::start(&[(503, "", "hunter2")]).await;
     let error = ask(&client(&address)).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("{address} answers 503 Service Unavailable: not now"));
+    assert_eq!(error.to_string(), format!("{address} answers 503 Service Unavailable"));
     assert_eq!(stand_in.count(), 5);
 }
 
@@ -172,4 +172,29 @@ fn certificates_that_are_none_are_named() {
     let files = Files { identity: Some((path("ca.crt"), path("ca.crt"))), ..Files::default() };
     let error = JsonClient::new(address, files).unwrap_err();
     assert_eq!(error.to_string(), format!("{} has no certificate", path("ca.crt").display()));
+}
+
+#[tokio::test]
+async fn errors_quote_no_body() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let address: Address = "http://127.0.0.1:1".parse().unwrap();
+    let client = client(&address);
+    let refused = |body: &'static str| {
+        let body = Bytes::from_static(body.as_bytes());
+        client.refused(&Answer { status: StatusCode::UNAUTHORIZED, body, retry_after: None }).to_string()
+    };
+    assert_eq!(refused("hunter2"), format!("{address} answers 401 Unauthorized"));
+    assert_eq!(refused(r#"{"code": "hunter2"}"#), format!("{address} answers 401 Unauthorized"));
+    let told = refused(r#"{"code": "unauthorized", "message": "hunter2"}"#);
+    assert_eq!(told, format!("{address} answers 401 Unauthorized (unauthorized)"));
+
+    for (body, why) in [
+        (r#""hunter2""#, "another shape is expected at line 1 column 9"),
+        ("hunter2", "it is no JSON at line 1 column 1"),
+        ("[", "it ends too soon at line 1 column 1"),
+    ] {
+        let error = serde_json::from_str::<Vec<u8>>(body).unwrap_err();
+        let expected = format!("{address} answers what cannot be read: {why}");
+        assert_eq!(client.unread(&error).to_string(), expected);
+    }
 }

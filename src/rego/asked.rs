@@ -69,9 +69,24 @@ impl Packages {
     }
 }
 
-/// That a part of an answer is another than `what`: `expected an object, found [1]`.
+/// The message for a value of the wrong type: `expected an object, found a list`. It does not quote the value, which may be part of
+/// a Secret.
 pub(crate) fn expected(what: &str, value: &Value) -> String {
-    format!("expected {what}, found {}", short(&serde_json::to_string(value).unwrap_or_default()))
+    format!("expected {what}, found {}", sort(value))
+}
+
+/// The type of `value`.
+fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Undefined => "nothing",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Set(_) => "a set",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// As much of a text as a fault repeats.

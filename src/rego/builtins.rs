@@ -54,6 +54,11 @@ const LACKING: [&str; 60] = [
     "uuid.parse", "yaml.is_valid", "yaml.marshal", "yaml.unmarshal",
 ];
 
+/// `name` as a static string, if it is the name of a builtin.
+pub(super) fn name(name: &str) -> Option<&'static str> {
+    extensions::name(name).or_else(|| BUILTINS.get_key_value(name).map(|(name, _)| *name))
+}
+
 /// The builtin of this name.
 pub(super) fn builtin(name: &str) -> Option<Builtin> {
     if let Some((_, why)) = FORBIDDEN.iter().find(|(forbidden, _)| *forbidden == name) {

@@ -41,5 +41,5 @@ fn tried(bundle: &Bundle) -> Vec<Fault> {
     };
     let input: Value = serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into();
     let queries = bundle.packages().into_iter().map(|package| query(&package));
-    queries.filter_map(|query| engine.ask(&query, &input).err()).map(|failure| failure.fault).collect()
+    queries.filter_map(|query| engine.evaluate(&query, &input).err()).map(|failure| failure.fault).collect()
 }

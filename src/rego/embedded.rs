@@ -9,6 +9,7 @@ use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
 use super::engine_error::Failure;
+use super::evaluation_error::EvaluationError;
 use super::extensions;
 use super::fault::Fault;
 
@@ -57,7 +58,8 @@ impl Embedded {
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        Self { engine, bundle: Arc::new(bundle.clone()) }.with_data(data)
+        let embedded = Self { engine, bundle: Arc::new(bundle.clone()) };
+        embedded.prepared(data).map_err(|error| embedded.quoting(&error))
     }
 
     /// The same modules with other data.
@@ -66,55 +68,78 @@ impl Embedded {
     ///
     /// Where `data` is no object.
     pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
+        self.prepared(data).map_err(|error| self.fault(&error))
+    }
+
+    fn prepared(&self, data: Value) -> anyhow::Result<Self> {
         let mut engine = self.engine.clone();
         engine.clear_data();
-        engine.add_data(data).map_err(|error| self.fault(&error))?;
+        engine.add_data(data)?;
         // Prepares it, once for all clones.
-        engine.eval_query("true".to_owned(), false).map_err(|error| self.fault(&error))?;
+        engine.eval_query("true".to_owned(), false)?;
         Ok(Self { engine, ..self.clone() })
     }
 
-    /// Adds `more` data.
+    /// Adds `more` data, from a file.
     ///
     /// # Errors
     ///
     /// Where it is no object, or something else is at a place already.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
-        self.engine.add_data(more).map_err(|error| self.fault(&error))
+        self.engine.add_data(more).map_err(|error| self.quoting(&error))
     }
 
-    /// Evaluates `query`, such as `data.admission.deny`, of `input`.
+    /// Evaluates `query`, such as `data.admission.deny`, on the `input` and the data of files.
     ///
     /// # Errors
     ///
-    /// Where it cannot be evaluated, or takes more than a second.
+    /// The evaluation fails or takes more than a second. The error has the engine's message, which quotes values.
     pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
+        self.evaluated(query, input).map_err(|error| self.failure(query, &error, self.quoting(&error)))
+    }
+
+    /// The value of `query` on the `input` and the data of a hub; `None` if it is undefined.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails or takes more than a second. The error has a kind and a place, and quotes no value.
+    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
+        let evaluated = self.evaluated(query, input);
+        let evaluated = evaluated.map_err(|error| self.failure(query, &error, self.fault(&error)))?;
+        Ok(evaluated.into_value())
+    }
+
+    fn evaluated(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
         let mut engine = self.engine.clone();
         engine.set_input(input.clone());
-        let results =
-            engine.eval_query(query.to_owned(), false).map_err(|error| self.failure(query, &error))?;
+        let results = engine.eval_query(query.to_owned(), false)?;
         let prints = engine.take_prints().unwrap_or_default();
         Ok(Evaluated { results, prints })
     }
 
-    /// The value of `query`, `None` where it is undefined.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::evaluate`].
-    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
-        Ok(self.evaluate(query, input)?.into_value())
-    }
-
-    /// What the engine says, where it was written.
-    fn fault(&self, error: &anyhow::Error) -> Fault {
+    /// The engine's message, at its place in the module's text.
+    fn quoting(&self, error: &anyhow::Error) -> Fault {
         self.bundle.original(Fault::of_engine(&self.bundle.some_module(), error))
     }
 
-    fn failure(&self, query: &str, error: &anyhow::Error) -> Failure {
+    /// The kind of `error`, at its place in the module's text.
+    fn fault(&self, error: &anyhow::Error) -> Fault {
+        let Fault { module, place, text } = Fault::of_engine(&self.bundle.some_module(), error);
+        let kind = match error.downcast_ref::<LimitError>() {
+            Some(LimitError::TimeLimitExceeded { .. }) => EvaluationError::Time,
+            Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,
+            _ => EvaluationError::of_engine(&text),
+        };
+        // The error may be in the query.
+        match self.bundle.module(&module) {
+            Some(_) => self.bundle.original(kind.at(&module, place)),
+            None => kind.at(&self.bundle.some_module(), None),
+        }
+    }
+
+    fn failure(&self, query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
         let limit = error.downcast_ref::<LimitError>();
         let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
-        let mut fault = self.fault(error);
         if too_long {
             // Without the names of what was asked about.
             let query = query.split(" with ").next().unwrap_or(query);

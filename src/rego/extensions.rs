@@ -49,6 +49,11 @@ pub(super) fn arity(name: &str) -> Option<usize> {
     FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(_, arity, _)| *arity)
 }
 
+/// `name` as a static string, if it is the name of one of these.
+pub(super) fn name(name: &str) -> Option<&'static str> {
+    FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(function, ..)| *function)
+}
+
 /// Gives them to `engine`.
 ///
 /// # Errors

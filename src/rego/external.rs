@@ -214,7 +214,7 @@ async fn result(client: &JsonClient, question: &Bytes, until: Instant) -> Result
         return Err(client.refused(&answer).to_string());
     }
     let answered: Answered =
-        serde_json::from_slice(&answer.body).map_err(|error| client.unread(error).to_string())?;
+        serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error).to_string())?;
     Ok(answered.result)
 }
 

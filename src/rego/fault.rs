@@ -63,6 +63,9 @@ impl Fault {
     /// ```
     ///
     /// Where it names no module, it is of `module`.
+    ///
+    /// The text may quote values. Use it for the check of modules, which evaluates no data of a hub, and for commands that evaluate
+    /// files. Use [`EvaluationError`](super::evaluation_error::EvaluationError) for everything else.
     pub(super) fn of_engine(module: &ModuleId, error: &anyhow::Error) -> Self {
         let said = error.to_string();
         let Some((place, rest)) =
@@ -90,7 +93,9 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(mut faults: Vec<Fault>) -> Self {
+    /// Sorts and deduplicates `faults`, and keeps the first 20.
+    #[must_use]
+    pub fn new(mut faults: Vec<Fault>) -> Self {
         faults.sort();
         faults.dedup();
         let more = faults.len().saturating_sub(TOLD);

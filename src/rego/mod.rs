@@ -25,6 +25,7 @@ pub mod enforcement;
 pub mod engine;
 pub mod engine_error;
 pub mod evaluated_by;
+mod evaluation_error;
 pub mod exemptions;
 mod extensions;
 pub mod external;

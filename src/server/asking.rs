@@ -71,8 +71,9 @@ impl Asking {
                 turn.ended(answer.as_ref().is_err_and(Unanswered::is_too_long));
                 answer
             });
-            let (answer, _) = asked.await.map_err(|panic| {
-                error!(%panic, query, "a review panicked");
+            let (answer, _) = asked.await.map_err(|_| {
+                // The message of a panic may quote values of the object.
+                error!(query, "a review panicked");
                 Silence::Panicked
             })??;
             Ok(answer)

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::confined::checked;
-use policy_sync::rego::embedded::Embedded;
+use policy_sync::rego::embedded::{Embedded, Evaluated};
 use policy_sync::rego::evaluated_by::EvaluatedBy;
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
@@ -97,7 +97,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let engine = Embedded::new(&bundle, data.into())?;
     let input = case.input.clone().map_or(regorus::Value::Undefined, Into::into);
-    let found = match engine.ask(&query(case)?, &input) {
+    let found = match engine.evaluate(&query(case)?, &input).map(Evaluated::into_value) {
         Ok(Some(value)) => Expected::Answer(serde_json::to_value(value)?),
         Ok(None) => Expected::Undefined(true),
         Err(failure) => Expected::Fails(failure.to_string()),

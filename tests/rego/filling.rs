@@ -213,3 +213,28 @@ async fn what_is_not_filled_decides_nothing() -> Result<()> {
     server.ask("DELETE", "/v1/data/policysync/revision", Vec::new()).await?;
     denied(&shared.engine).await.context("one that is not marked")
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
+    let server = Server::start().await?;
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let held = "data.kubernetes.secrets.shop.db.data[_]";
+    for rules in [
+        format!("ok = {{k: v | v := {held}; k := 1}}"),
+        format!("ok = x {{ x := {held} }}"),
+        format!("ok {{ f(1) }}\nf(_) = x {{ x := {held} }}"),
+    ] {
+        let text = format!("package use\n{rules}\n");
+        let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"a": "aHVudGVyMg==", "b": "aHVudGVyMzM="}}}}}});
+        let wanted = Wanted::new(&opa, &[("ns/use/u.rego", &text)], data)?;
+        ensure!(wanted.push(&opa, None).await?, "it is not filled");
+        let Err(EngineError::Failed(failure)) = asked(&wanted.engine).await? else {
+            anyhow::bail!("{rules}: it does not fail")
+        };
+        let told = failure.to_string();
+        ensure!(told.starts_with("ns/use/u.rego:") && !told.contains("aHVudGVy"), "{rules}: {told}");
+        let kind = "OPA: conflicting values of a rule or a function";
+        ensure!(told.ends_with(kind), "{rules}: {told}");
+    }
+    Ok(())
+}

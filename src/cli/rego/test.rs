@@ -14,7 +14,7 @@ use crate::cli::text::printable;
 use crate::gatekeeper::sample::mended;
 use crate::rego::asked::ADMISSION;
 use crate::rego::called::{Called, SAMPLE, TEST};
-use crate::rego::embedded::Embedded;
+use crate::rego::embedded::{Embedded, Evaluated};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -69,7 +69,7 @@ fn failure(engine: &Embedded, test: &Called) -> Option<String> {
 
 /// Why what policies would make of a sample cannot be done, if that is so.
 fn conflict(engine: &Embedded, admission: &str, sample: &Called) -> Option<String> {
-    let said = match engine.ask(&sample.query, &Value::Undefined) {
+    let said = match engine.evaluate(&sample.query, &Value::Undefined).map(Evaluated::into_value) {
         Ok(Some(input)) => mended(engine, admission, &input).err()?,
         Ok(None) => "it is undefined".to_owned(),
         Err(failure) => failure.to_string(),

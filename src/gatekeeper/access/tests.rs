@@ -86,10 +86,13 @@ fn denials_are_sorted_and_counted() {
 #[test]
 fn an_answer_of_no_use_is_a_denial() {
     let list = "package authorization\ndeny := \"everything\"\n";
-    let fault = "data.authorization.deny: expected a set, found \"everything\"";
+    let fault = "data.authorization.deny: expected a set, found a text";
     assert_eq!(opinion(&[list], &exec("shop")), denied(fault));
     let number = "package authorization\ndeny[7] { true }\n";
-    assert_eq!(opinion(&[number], &exec("shop")), denied("deny: expected a text or an object, found 7"));
+    assert_eq!(
+        opinion(&[number], &exec("shop")),
+        denied("deny: expected a text or an object, found a number")
+    );
     let empty = access("v1", &json!({"user": "jane"}));
     let fault = "the review has neither resourceAttributes nor nonResourceAttributes";
     assert_eq!(opinion(&[EXEC], &empty), denied(fault));
@@ -160,4 +163,14 @@ fn a_policy_can_always_be_mended() {
     ] {
         assert!(!is(&other), "{other:?}");
     }
+}
+
+#[test]
+fn failed_evaluations_quote_no_values() {
+    let fails =
+        "package authorization\ndeny[x] { x := data.kubernetes.secrets.shop.db.data.password & {\"a\"} }";
+    let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"password": "aHVudGVyMg=="}}}}}});
+    let snapshot = in_force("policies/p/", &[fails], data, Enforcement::Deny);
+    let told = review(&snapshot, &exec("shop")).unwrap_err().to_string();
+    assert!(told.ends_with(": operand of the wrong type for &"), "{told}");
 }

@@ -100,9 +100,9 @@ fn what_cannot_be_done_is_named() {
 #[test]
 fn an_operation_that_is_none_is_told_with_its_place() {
     for (patch, expected) in [
-        (json!({"path": "/a"}), "[0]: missing field `op`"),
-        (json!({"op": "put", "path": "/a"}), "[0]: unknown variant `put`"),
-        (json!({"op": "replace", "value": 1}), "[0]: missing field `path`"),
+        (json!({"path": "/a"}), "[0]: expected an operation of a JSON Patch"),
+        (json!({"op": "put", "path": "/a"}), "[0]: expected an operation of a JSON Patch"),
+        (json!({"op": "replace", "value": 1}), "[0]: expected an operation of a JSON Patch"),
         (json!({"op": "replace", "path": "/a~b", "value": 1}), r#"[0].path: "/a~b" is no JSON pointer"#),
         (replace("", 1), "[0].path: the whole object is not a policy's to replace"),
         (replace("/metadata/name", 1), "[0].path: /metadata/name is not a policy's to change"),

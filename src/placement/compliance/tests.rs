@@ -98,7 +98,10 @@ fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
     };
     assert_eq!(breaks("errors contains \"b\"\nerrors contains \"a\""), "a; b");
     let query = "data.io.k8s.federation.admission";
-    assert_eq!(breaks("annotations := 1"), format!("{query}: annotations: expected an object, found 1"));
+    assert_eq!(
+        breaks("annotations := 1"),
+        format!("{query}: annotations: expected an object, found a number")
+    );
     let starting = without_policies().starting("pods are not listed".to_owned());
     assert!(matches!(compliance(&starting, &app), Err(Unanswered::Starting(_))));
 }

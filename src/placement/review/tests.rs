@@ -92,7 +92,7 @@ fn what_cannot_be_asked_is_denied_with_the_reason() {
     let denied = |rego: &str| written(&snapshot(rego, json!({})), &object, &Value::Null).unwrap_err();
     let query = "data.io.k8s.federation.admission";
     for (rules, expected) in [
-        ("annotations := [1]", format!("{query}: annotations: expected an object, found [1]")),
+        ("annotations := [1]", format!("{query}: annotations: expected an object, found a list")),
         (
             "annotations := {\"kuadrant.io/parent\": \"x\"}",
             format!("{query}: annotations.kuadrant.io/parent: only the controller writes it"),
@@ -105,7 +105,7 @@ fn what_cannot_be_asked_is_denied_with_the_reason() {
             "annotations := {\"big\": concat(\"\", [x | some i in numbers.range(1, 40000); x := \"12345678\"])}",
             format!("{query}: annotations: the object's would have 320,099 bytes, 262,144 are allowed"),
         ),
-        ("errors := [1]", format!("{query}: errors: expected a list of texts, found [1]")),
+        ("errors := [1]", format!("{query}: errors: expected a list of texts, found a list")),
     ] {
         let rego = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
         assert_eq!(denied(&rego), (500, expected), "{rules}");

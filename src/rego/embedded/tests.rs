@@ -31,14 +31,12 @@ fn what_fails_says_where() {
     let conflict = "package a\np := x if { some x in input.all }";
     assert_eq!(
         ask(conflict, "data.a.p", json!({"all": [1, 2]})),
-        Err("m.rego:2:1: rules must not produce multiple outputs".to_owned())
+        Err("m.rego:2:1: conflicting values of a rule or a function".to_owned())
     );
     // A builtin that fails is undefined.
     assert_eq!(ask("package a\np := 1 / input.x", "data.a.p", json!({"x": 0})), Ok(None));
-    assert_eq!(
-        ask("package a\np := 1", "data.a.p[", json!({})).unwrap_err().split(':').next(),
-        Some("<query.rego>")
-    );
+    let query = ask("package a\np := 1", "data.a.p[", json!({})).unwrap_err();
+    assert_eq!(query, "m.rego: the evaluation failed", "an error in the query");
 }
 
 #[test]
@@ -69,4 +67,44 @@ fn what_is_printed_is_returned() {
 fn names_are_only_ever_strings_in_a_query() {
     assert_eq!(query("a.b"), "data[\"a\"][\"b\"]");
     assert_eq!(query("a\"] with input as {}"), "data[\"a\\\"] with input as {}\"]");
+}
+
+/// Rules that fail on `input.o`, and the kind of error.
+const FAILING: [(&str, &str); 9] = [
+    ("p := {k: v | some v in input.o; k := 1}", "more than one value for a key of an object"),
+    ("p := input.o & {\"a\"}", "operand of the wrong type for &"),
+    ("p := base64.decode(input.o[0]) & {\"a\"}", "operand of the wrong type for &"),
+    ("p := input.o[0] + 1", "operand of the wrong type for +"),
+    ("p := x if { some x in input.o }", "conflicting values of a rule or a function"),
+    ("p[1] := x if { some x in input.o }", "conflicting values of a rule or a function"),
+    ("p := f(1)\nf(_) := x if { some x in input.o }", "conflicting values of a rule or a function"),
+    ("p if { some x in input.o[0] }", "some … in needs an array, a set or an object"),
+    (
+        "p := units.parse(concat(\"\", [input.o[0] | some i in numbers.range(1, 20)]))",
+        "units.parse: the result is above its limit",
+    ),
+];
+
+#[test]
+fn failed_evaluations_quote_no_values() {
+    for (rule, expected) in FAILING {
+        let values = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]});
+        let told = ask(&format!("package a\n{rule}"), "data.a.p", values).unwrap_err();
+        assert!(told.contains(expected), "{rule}: {told}");
+        assert!(!told.contains("aHVudGVy") && !told.contains("hunter"), "{rule}: {told}");
+        let whole = engine(&format!("package a\n{rule}"), json!({}));
+        let input = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]}).into();
+        assert!(whole.evaluate("data.a.p", &input).is_err(), "{rule}");
+    }
+    // Commands on files print it.
+    let whole = engine("package a\np := input.o & {1}", json!({}));
+    let told = whole.evaluate("data.a.p", &json!({"o": "mine"}).into()).unwrap_err().to_string();
+    assert!(told.contains("mine"), "{told}");
+}
+
+#[test]
+fn invalid_data_is_not_quoted() {
+    let engine = engine("package a\np := 1", json!({}));
+    let told = engine.with_data(json!(["hunter2"]).into()).unwrap_err().to_string();
+    assert_eq!(told, "m.rego: the evaluation failed");
 }

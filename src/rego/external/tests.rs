@@ -73,8 +73,8 @@ async fn an_engine_answers_with_a_result_or_has_not_answered() {
         ("/v1/none", "/v1/none answers without a result"),
         ("/v1/null", "/v1/null answers without a result"),
         ("/v1/other", "/v1/other answers what cannot be read: "),
-        ("/v1/nowhere", "/v1/nowhere answers 404 Not Found: {}"),
-        ("/half/annotations", "/half/errors answers 404 Not Found: {}"),
+        ("/v1/nowhere", "/v1/nowhere answers 404 Not Found"),
+        ("/half/annotations", "/half/errors answers 404 Not Found"),
         ("/undefined/annotations", "/undefined/annotations answers without a result"),
     ] {
         let error = at(path).await.unwrap_err();

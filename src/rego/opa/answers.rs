@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::contents::PREFIX;
 use crate::rego::bundle::Bundle;
+use crate::rego::evaluation_error::EvaluationError;
 use crate::rego::fault::{Fault, Place};
 use crate::rego::module::ModuleId;
 
@@ -23,15 +24,16 @@ struct Bindings {
     revision: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Said {
-    message: String,
     #[serde(default)]
     errors: Vec<Error>,
 }
 
 #[derive(Deserialize)]
 struct Error {
+    #[serde(default)]
+    code: String,
     message: String,
     #[serde(default)]
     location: Option<Location>,
@@ -51,31 +53,33 @@ pub(super) fn decision(body: &[u8]) -> Result<Option<(Option<Value>, String)>, s
     Ok(found.map(|found| (found.decision.into_iter().next(), found.revision)))
 }
 
-/// What is wrong with the evaluation of modules of `bundle`; `None` where OPA says nothing of them.
+/// The place and the kind of an evaluation error in a module of `bundle`; `None` if the response names no such module.
 pub(super) fn failure(bundle: &Bundle, body: &[u8]) -> Option<Fault> {
-    let said: Said = serde_json::from_slice(body).ok()?;
-    faults(bundle, said).into_values().flatten().next()
+    let text = |error: &Error| EvaluationError::of_opa(&error.code).to_string();
+    faults(bundle, body, text).into_values().flatten().next()
 }
 
-/// What is wrong with modules of `bundle` in OPA's words, by module; empty where it says nothing of them.
+/// Compile errors of modules of `bundle`, by module, with OPA's messages: OPA evaluates no data to find them.
 pub(super) fn refusals(bundle: &Bundle, body: &[u8]) -> BTreeMap<ModuleId, Vec<Fault>> {
-    serde_json::from_slice(body).map(|said| faults(bundle, said)).unwrap_or_default()
+    // Places in the message refer to the edited text.
+    let words =
+        |error: &Error| error.message.replace(PREFIX, "").split_whitespace().collect::<Vec<_>>().join(" ");
+    faults(bundle, body, words)
 }
 
-fn faults(bundle: &Bundle, said: Said) -> BTreeMap<ModuleId, Vec<Fault>> {
+fn faults(bundle: &Bundle, body: &[u8], text: impl Fn(&Error) -> String) -> BTreeMap<ModuleId, Vec<Fault>> {
+    let said: Said = serde_json::from_slice(body).unwrap_or_default();
     let mut faults: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
-    for Error { message, location } in said.errors {
-        let Some(Location { file, row, col }) = location else { continue };
+    for error in said.errors {
+        let Some(Location { file, row, col }) = &error.location else { continue };
         let Some(id) = file.strip_prefix(PREFIX).map(ModuleId::new) else { continue };
         if bundle.module(&id).is_none() {
             continue;
         }
-        // Places in the text are of what OPA has.
-        let message = message.replace(PREFIX, "").split_whitespace().collect::<Vec<_>>().join(" ");
-        let fault = Fault::new(&id, Place { line: row, column: col }, format!("OPA: {message}"));
+        let place = Place { line: *row, column: *col };
+        let fault = Fault::new(&id, place, format!("OPA: {}", text(&error)));
         faults.entry(id).or_default().push(bundle.original_of_opa(fault));
     }
-    let _ = said.message;
     faults
 }
 
@@ -113,7 +117,11 @@ mod tests {
                 "location": {"file": file, "row": 4, "col": 1}}]}))
         };
         let found = failure(&bundle, &error("policysync/ns/a/a.rego")).unwrap();
-        assert_eq!(found.to_string(), "ns/a/a.rego:3:1: OPA: conflict: 1 at ns/a/a.rego:4");
+        let expected = "ns/a/a.rego:3:1: OPA: conflicting values of a rule or a function";
+        assert_eq!(found.to_string(), expected, "OPA's message may quote values");
+        let found = refusals(&bundle, &error("policysync/ns/a/a.rego"));
+        let found: Vec<String> = found.into_values().flatten().map(|fault| fault.to_string()).collect();
+        assert_eq!(found, ["ns/a/a.rego:3:1: OPA: conflict: 1 at ns/a/a.rego:4"]);
         for file in ["", "ns/a/a.rego", "policysync/ns/a/b.rego"] {
             assert_eq!(failure(&bundle, &error(file)), None, "{file}");
         }

@@ -75,7 +75,7 @@ impl InOpa {
                 });
             }
             let found = decision(&answer.body);
-            let found = found.map_err(|error| unreached(opa.client.unread(error).to_string()))?;
+            let found = found.map_err(|error| unreached(opa.client.unread(&error).to_string()))?;
             match found {
                 Some((value, revision)) if self.is_in_force(&revision) => return Ok(value),
                 _ => opa.missing.notify_one(),

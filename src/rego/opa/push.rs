@@ -103,7 +103,7 @@ impl Opa {
         if answer.status != StatusCode::OK {
             return Err(client.refused(&answer).into());
         }
-        let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| client.unread(error))?;
+        let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error))?;
         Ok(answer["result"].as_str().map(str::to_owned))
     }
 }
@@ -250,7 +250,8 @@ impl Pushing<'_> {
 
     async fn ours(&self) -> Result<Ours, PushError> {
         let answer = self.sent(Method::GET, OURS, Bytes::new()).await?;
-        let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| self.client.unread(error))?;
+        let answer: Json =
+            serde_json::from_slice(&answer.body).map_err(|error| self.client.unread(&error))?;
         // What somebody else has written there says nothing.
         Ok(Ours::deserialize(&answer["result"]).unwrap_or_default())
     }
