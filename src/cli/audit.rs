@@ -86,7 +86,8 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         let _waiting = progress::begin();
         hub::find(hub, &arguments.of_hub, settings, exemptions).await?
     } else {
-        let policies = (&*arguments.policies, arguments.of_hub.rego.packages()?);
+        let rego = &arguments.of_hub.rego;
+        let policies = (&*arguments.policies, rego.packages()?, rego.replicate());
         let found = files::find(&arguments.filenames, policies, &Exemptions::new(exempt)).await?;
         let Some(findings) = found else { return Ok(Answer::No) };
         findings

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 
+use crate::api::syntax::is_dns_subdomain;
 use crate::rego::asked::Packages;
 
 /// Which packages are asked.
@@ -19,6 +20,15 @@ pub(in crate::cli) struct QueryArguments {
     /// Which package says what may be written, by rules deny.
     #[arg(long, value_parser = package, value_name = "QUERY", default_value = "data.admission")]
     admit_query: String,
+}
+
+/// Parses a resource name, such as `deployments.apps`.
+pub(in crate::cli) fn plural(text: &str) -> Result<String, String> {
+    if is_dns_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a resource, such as pods or deployments.apps".to_owned())
+    }
 }
 
 fn package(query: &str) -> Result<String, String> {

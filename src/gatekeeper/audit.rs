@@ -20,6 +20,7 @@ use super::denial::{Denial, MESSAGE, Place};
 use super::operation::Operation;
 use super::patches;
 use super::question::input;
+use super::secrets;
 use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::api::rego_policy::Enforcement;
 use crate::api::text::{capped, one_line};
@@ -161,6 +162,13 @@ fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     if !snapshot.is_asked(ADMISSION) {
         return Judged::default();
     }
+    let withheld = match snapshot.withholds(&gvr.kind) {
+        Ok(true) => Some(secrets::without_contents(object.clone())),
+        Ok(false) => None,
+        Err(error) => return unread(existing, error.to_string()),
+    };
+    let object = withheld.as_ref().unwrap_or(object);
+    let existing = Existing { object, ..existing };
     let query = format!("{}.deny", snapshot.query(ADMISSION));
     let (mut violations, mut is_too_long, mut conflict) = (Vec::new(), false, None);
     for kind in snapshot.names_of(&gvr.kind) {
@@ -181,6 +189,7 @@ fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
         };
         match denials {
             Ok(denials) => {
+                let denials = secrets::without_patches_of_contents(&gvr.kind, denials);
                 conflict = conflict.or_else(|| conflicting(snapshot, &denials, object, place));
                 violations.extend(denials.into_iter().map(|denial| of(snapshot, resource(), denial)))
             }
@@ -193,6 +202,14 @@ fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     // A kind may have two names.
     violations.dedup_by(|one, other| one.said() == other.said() && one.resolution == other.resolution);
     Judged { violations, is_too_long, unreached: None, conflict }
+}
+
+/// An error in place of the review of `existing`.
+fn unread(existing: Existing<'_>, why: String) -> Judged {
+    let Existing { gvr, namespace, name, object } = existing;
+    let resource = Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
+    let violation = Violation { sort: Sort::of(gvr, object), ..Violation::error(resource, why) };
+    Judged { violations: vec![violation], ..Judged::default() }
 }
 
 /// Two policies that mend `object`, which is at `place`, otherwise, where `denials` are all to be mended when it is written.

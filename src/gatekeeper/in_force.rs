@@ -23,5 +23,5 @@ pub(super) fn in_force(prefix: &str, texts: &[&str], data: Value, enforcement: E
     let engine =
         Evaluator::Embedded.engine(&Bundle::read(&texts).unwrap()).unwrap().with_data(data.into()).unwrap();
     let names = BTreeMap::from([(GroupResource::new("", "pods"), ["pods".to_owned()].into())]);
-    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { names, lenient })
+    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { names, lenient, ..Gates::default() })
 }

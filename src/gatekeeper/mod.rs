@@ -26,3 +26,4 @@ pub mod patches;
 mod question;
 pub mod review;
 pub mod sample;
+mod secrets;

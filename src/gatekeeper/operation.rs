@@ -59,6 +59,15 @@ impl Operation {
         std::iter::once(self.operation.path().to_string()).chain(from)
     }
 
+    /// Whether it reads or changes the value at `place`, or one inside it.
+    pub(super) fn touches(&self, place: &str) -> bool {
+        let from = match &self.operation {
+            PatchOperation::Copy(copied) => Some(copied.from.to_string()),
+            _ => None,
+        };
+        self.paths().chain(from).any(|path| is_within(place, &path))
+    }
+
     /// What is done.
     #[must_use]
     pub fn operation(&self) -> &PatchOperation {

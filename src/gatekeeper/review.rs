@@ -6,7 +6,9 @@ use regorus::Value;
 use super::denial::{Denial, NAMED, in_order, told};
 use super::patches::merge;
 use super::question::{place, questions};
+use super::secrets;
 use crate::api::admission::{Asked, Request, Verdict};
+use crate::api::names::GroupResource;
 use crate::api::rego_policy::Enforcement;
 use crate::rego::asked::ADMISSION;
 use crate::rego::loading::document;
@@ -67,12 +69,17 @@ pub fn review(
         Ok(object) => object,
         Err(error) => return Ok(unread(error.to_string()).into()),
     };
+    let kind = GroupResource::new(&request.resource.group, &request.resource.resource);
+    let (all, object) = match snapshot.withholds(&kind)? {
+        true => (secrets::request_without_contents(all), secrets::without_contents(object)),
+        false => (all, object),
+    };
     let (namespace, name) = place(request);
     let mut denials: Vec<Denial> = Vec::new();
     for question in questions(snapshot, request, &all, &object) {
         let Some(answer) = snapshot.ask(ADMISSION, &question.query, &question.input)? else { continue };
         match Denial::read(&answer, question.place(&namespace, &name)) {
-            Ok(found) => denials.extend(found),
+            Ok(found) => denials.extend(secrets::without_patches_of_contents(&kind, found)),
             Err(fault) => {
                 return Ok(Verdict::failed(format!("{}.deny: {fault}", snapshot.query(ADMISSION))).into());
             }

@@ -9,6 +9,7 @@ use super::embedded::Embedded;
 use super::evaluated_by::EvaluatedBy;
 use super::fault::{Fault, Faults};
 use super::module::Module;
+use super::secrets::{SecretReads, names};
 
 /// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
 /// packages once, of an empty review.
@@ -29,6 +30,9 @@ pub(super) fn checked(
     if !faults.is_empty() {
         return Err(Faults::new(faults.into_iter().map(|fault| bundle.original_of_edited(fault)).collect()));
     }
+    // The result depends on --replicate, which is unknown here. This run applies the limits of the check to the analysis, which
+    // later runs without limits.
+    drop(SecretReads::of_modules(&modules, &names(&Default::default())));
     let faults = if evaluator == EvaluatedBy::Embedded { tried(&bundle) } else { Vec::new() };
     if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
 }

@@ -38,6 +38,7 @@ mod names;
 pub mod opa;
 pub mod reads;
 pub mod review;
+pub mod secrets;
 pub mod settle;
 pub mod snapshot;
 mod tree;

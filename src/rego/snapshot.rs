@@ -9,6 +9,7 @@ use super::asked::{PLACEMENT, Packages};
 use super::engine::Engine;
 use super::engine_error::{EngineError, Failure};
 use super::module::ModuleId;
+use super::secrets::Contents;
 use crate::api::names::GroupResource;
 use crate::api::rego_policy::Enforcement;
 
@@ -30,6 +31,8 @@ pub struct Gates {
     pub names: BTreeMap<GroupResource, BTreeSet<String>>,
     /// The modules whose denials do not deny.
     pub lenient: BTreeMap<ModuleId, Enforcement>,
+    /// Whether policies may read the contents of Secrets.
+    pub secrets: Contents,
 }
 
 /// Policies of one moment, without data.
@@ -113,6 +116,21 @@ impl Snapshot {
         }
         let is_taken = self.gates.names.values().any(|names| names.contains(&*kind.resource));
         BTreeSet::from([if is_taken { kind.to_string() } else { kind.resource.to_string() }])
+    }
+
+    /// Whether evaluations get objects of `kind` without their contents.
+    ///
+    /// # Errors
+    ///
+    /// A policy may read these contents: without them it might admit an object that it should deny.
+    pub fn withholds(&self, kind: &GroupResource) -> Result<bool, Unanswered> {
+        match &self.gates.secrets {
+            Contents::Withheld(reader) if *kind == GroupResource::secrets() => match reader {
+                Some(fault) => Err(Failure { too_long: false, fault: fault.clone() }.into()),
+                None => Ok(true),
+            },
+            _ => Ok(false),
+        }
     }
 
     /// The kinds that policies name.

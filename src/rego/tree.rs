@@ -104,6 +104,11 @@ pub(super) fn given(rule: &Rule) -> Option<&Expr> {
     }
 }
 
+/// Whether `rule` has no body.
+pub(super) fn is_constant(rule: &Rule) -> bool {
+    matches!(rule, Rule::Spec { bodies, .. } if bodies.is_empty())
+}
+
 /// Adds the variables that take what stands at their place in `expr`.
 pub(super) fn pattern<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     match expr {

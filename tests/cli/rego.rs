@@ -42,7 +42,7 @@ fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
 }
 
 /// What is wrong, the text, and what is said of it after the module's name.
-const REFUSED: [(&str, &str, &str); 38] = [
+const REFUSED: [(&str, &str, &str); 40] = [
     ("no text", "", ":1:1: expecting `package` Missing package declaration."),
     ("no package", "p := 1", ":1:1: expecting `package` Missing package declaration."),
     ("JSON", "{\"a\": 1}", ":1:1: expecting `package` Missing package declaration."),
@@ -181,6 +181,16 @@ const REFUSED: [(&str, &str, &str); 38] = [
         ":2:19: numbers.range: more than 100000 elements",
     ),
     ("25 lists in each other", "", ": the check took more than 2 s"),
+    (
+        "a rule that reads the contents of a Secret under review",
+        TELLS,
+        ":5:24: reads the contents of a Secret: this needs --replicate secrets",
+    ),
+    (
+        "Secrets, without `--replicate secrets`",
+        "package a\np if { data.kubernetes.secrets[_][_].type == \"x\" }",
+        ":2:8: secrets are read only where --replicate names them",
+    ),
 ];
 
 /// The texts that are made.
@@ -396,4 +406,32 @@ fn every_command_of_the_page_does_what_it_says() {
     let ran = check(&policy.replace("json.unmarshal", "json.parse"));
     let fault = ran.stdout.replacen("stdin", "    placement/pci.rego", 1);
     assert!(ran.code == 1 && page.contains(&fault), "{fault}");
+}
+
+/// Writes the contents of a Secret into an Event.
+const TELLS: &str = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
+                     \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
+
+#[test]
+fn check_rejects_reads_of_secrets_without_replicate() {
+    let reads = "package admission\nimport rego.v1\ndeny contains \"no\" if data.kubernetes.secrets[_][_].type == \"x\"\n";
+    let more = reads.strip_prefix("package admission\nimport rego.v1\n").unwrap();
+    let both = run_with(&["rego", "check", "--replicate", "secrets", "-"], &format!("{TELLS}{more}"));
+    assert_eq!((both.code, both.stdout.as_str()), (0, "1 module: ok\n"), "{both:?}");
+    let refused = [
+        (TELLS, "stdin:5:24: reads the contents of a Secret: this needs --replicate secrets\n"),
+        (reads, "stdin:3:23: secrets are read only where --replicate names them\n"),
+    ];
+    for (text, expected) in refused {
+        let ran = check(text);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected, ""));
+        let ran = run_with(&["rego", "check", "--replicate", "pods", "-"], text);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, expected));
+    }
+    // A rule for all kinds gets a warning.
+    let any = TELLS.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
+    let ran = check(&any);
+    let warning = "stdin:4:24: warning: may read the contents of a Secret under review: without --replicate secrets, Secrets cannot be \
+                   written. Restrict the rule to other kinds\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", warning));
 }

@@ -297,6 +297,16 @@ async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> 
         ("a plural of two groups: that of the first group is read", reads(".events"), "ok"),
         ("a kind that nobody can list", reads(".tokenreviews"), "error"),
         ("Secrets that no flag names", reads(".secrets"), "error"),
+        (
+            "a rule that reads the contents of a Secret under review",
+            "package admission\ndeny[\"no\"] { input.request.kind.kind == \"Secret\"; input.request.object.data.x }\n".to_owned(),
+            "error",
+        ),
+        (
+            "a rule that reads `data` of any object",
+            "package admission\ndeny[\"no\"] { input.request.namespace == \"no\"; input.request.object.data.x }\n".to_owned(),
+            "may read",
+        ),
         ("whatever kind the input names", reads("[input.kind]"), "does not name"),
         (
             "rules where objects are that another module reads",

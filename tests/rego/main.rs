@@ -17,6 +17,7 @@ mod opa;
 mod registration;
 mod rego_policies;
 mod remediation;
+mod secrets;
 mod sent;
 mod served;
 mod stand_in;

@@ -151,3 +151,30 @@ fn files_that_cannot_be_read_are_told() {
     let none = run(empty.path().to_str().unwrap());
     assert!(String::from_utf8_lossy(&none.stderr).contains("has no .yaml, .yml or .json file"), "{none:?}");
 }
+
+#[tokio::test]
+async fn pages_show_no_contents_of_secrets() {
+    const KEY: &str = "aHVudGVyMg==";
+    let folder = folder();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web", "namespace": "shop"},
+        "type": "kubernetes.io/tls", "data": {"tls.crt": KEY, "tls.key": KEY}});
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "gateway-web", "namespace": "us-1"}, "spec": {"workload": {"manifests": [secret]}}});
+    let mut listens = gateway("shop", "secure", "multi", Some("all"));
+    listens["spec"]["listeners"] = json!([{"name": "https", "port": 443, "protocol": "HTTPS",
+        "tls": {"certificateRefs": [{"name": "web"}]}}]);
+    let texts = [secret, work, listens].map(|object| object.to_string()).join("\n---\n");
+    fs::write(folder.path().join("secrets.yaml"), texts).unwrap();
+    let site = site(folder.path(), &[]).await;
+    for path in [
+        "/",
+        "/clusters/us-1",
+        "/gateways/shop/web",
+        "/gateways/shop/secure",
+        "/effective?namespace=shop&cluster=*",
+    ] {
+        let page = site.get(path).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("aHVudGVyMg") && !page.body.contains("hunter2"), "{path}: {}", page.body);
+    }
+}

@@ -16,6 +16,7 @@ use regorus::Value;
 
 use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::cli::manifests::{self, Manifest};
+use crate::cli::output::say;
 use crate::cli::rego::files;
 use crate::gatekeeper::audit::{Existing, Findings, LeftOut, audit};
 use crate::registration::is_ungated;
@@ -25,6 +26,7 @@ use crate::rego::engine::Evaluator;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{DEFAULT_ALIAS, document};
 use crate::rego::review::Denies;
+use crate::rego::secrets::Contents;
 use crate::rego::snapshot::{Gates, Snapshot};
 
 /// What objects of `filenames` break of `policies`; nothing where something is wrong with these, which is said.
@@ -34,14 +36,21 @@ use crate::rego::snapshot::{Gates, Snapshot};
 /// Where a file cannot be read, or the check of policies cannot be made.
 pub(super) async fn find(
     filenames: &[PathBuf],
-    (policies, packages): (&[PathBuf], Packages),
+    (policies, packages, replicate): (&[PathBuf], Packages, &[String]),
     exemptions: &Exemptions,
 ) -> anyhow::Result<Option<Findings>> {
     let files = files::read(policies)?.asking(packages);
     let objects: Vec<Object> =
         manifests::read(filenames)?.iter().map(Object::of).collect::<Result<_, _>>()?;
     let Some(bundle) = files.bundle().await? else { return Ok(None) };
-    let (snapshot, denied) = snapshot(&bundle, &files, &objects)?;
+    let secrets = match files::secrets_read(&bundle, replicate) {
+        Ok(reads) => reads.map_or(Contents::Readable, |reads| reads.withheld()),
+        Err(faults) => {
+            say(files::lines(&faults).trim_end());
+            return Ok(None);
+        }
+    };
+    let (snapshot, denied) = snapshot(&bundle, &files, &objects, secrets)?;
     let namespaces = objects.iter().filter(|object| &*object.gvr.kind.resource == "namespaces");
     let left_out = LeftOut::new(exemptions, namespaces.map(|object| (object.name.as_str(), &object.value)));
     let is_denied =
@@ -101,6 +110,7 @@ fn snapshot(
     bundle: &Bundle,
     files: &files::Files,
     objects: &[Object],
+    secrets: Contents,
 ) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
     let denies = Denies::of(bundle.modules());
     let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
@@ -129,7 +139,7 @@ fn snapshot(
         let is_denied = |(_, of): &(&GroupResource, &BTreeSet<String>)| !of.is_disjoint(&denies.kinds);
         names.iter().filter(is_denied).map(|(kind, _)| kind.clone()).collect()
     });
-    let gates = Gates { names, lenient: files.enforcements() };
+    let gates = Gates { names, lenient: files.enforcements(), secrets };
     let snapshot = Snapshot::new(engine, BTreeMap::new()).asking(files.packages().clone());
     Ok((snapshot.with_gates(gates), denied))
 }

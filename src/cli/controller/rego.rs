@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::external::ExternalArguments;
 use super::opa::OpaArguments;
-use crate::api::syntax::{is_dns_label, is_dns_subdomain};
-use crate::cli::queries::QueryArguments;
+use crate::api::syntax::is_dns_label;
+use crate::cli::queries::{QueryArguments, plural};
 use crate::rego::asked::Packages;
 use crate::rego::engine::Evaluator;
 use crate::rego::loading::{DEFAULT_ALIAS, Settings};
@@ -25,13 +25,7 @@ pub(in crate::cli) struct RegoArguments {
     #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
     policy_namespace: Vec<String>,
     /// Objects of these kinds are in data.kubernetes whether or not a policy names them, such as deployments.apps.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_parser = plural,
-        value_name = "RESOURCE",
-        requires = "policy_namespace"
-    )]
+    #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
     /// What policies call a kind that is called otherwise on the hub; may be given again.
     #[arg(
@@ -60,14 +54,6 @@ fn namespace(text: &str) -> Result<String, String> {
     if is_dns_label(text) { Ok(text.to_owned()) } else { Err("expected the name of a namespace".to_owned()) }
 }
 
-fn plural(text: &str) -> Result<String, String> {
-    if is_dns_subdomain(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected a resource, such as pods or deployments.apps".to_owned())
-    }
-}
-
 fn alias(text: &str) -> Result<(String, String), String> {
     let (name, resource) = text.split_once('=').ok_or("expected NAME=RESOURCE")?;
     Ok((plural(name)?, plural(resource)?))
@@ -83,6 +69,11 @@ impl RegoArguments {
         self.queries.packages()
     }
 
+    /// The kinds of `--replicate`.
+    pub(in crate::cli) fn replicate(&self) -> &[String] {
+        &self.replicate
+    }
+
     /// How Rego is set up, `None` where it is off; `metrics` say how an OPA is filled, and without them none is.
     ///
     /// # Errors
@@ -96,6 +87,7 @@ impl RegoArguments {
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
         let packages = self.packages()?;
         if namespaces.is_empty() {
+            ensure!(self.replicate.is_empty(), "--replicate needs --policy-namespace");
             ensure!(
                 packages == Packages::default(),
                 "--placement-query and --admit-query ask policies: --policy-namespace says where these are"

@@ -7,11 +7,12 @@ use clap::Args;
 use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
-use crate::cli::queries::QueryArguments;
+use crate::cli::queries::{QueryArguments, plural};
 use crate::cli::text::printable;
 use crate::rego::confined;
 use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Fault;
+use crate::rego::secrets::SecretReads;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,9 @@ pub struct Arguments {
     /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// The controller's --replicate: modules may read the contents of Secrets only with secrets.
+    #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
+    replicate: Vec<String>,
     #[command(flatten)]
     queries: QueryArguments,
     /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
@@ -51,8 +55,16 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
             return Ok(Answer::No);
         }
     };
+    let secrets = match files::secrets_read(&bundle, &arguments.replicate) {
+        Ok(secrets) => secrets,
+        Err(faults) => {
+            print(&files::lines(&faults))?;
+            return Ok(Answer::No);
+        }
+    };
+    let advice = bundle.advice().into_iter().chain(secrets.iter().flat_map(SecretReads::advice));
     let count = files.texts.len();
-    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice()) {
+    for Fault { module, place, text } in files.ignored.into_iter().chain(advice) {
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }

@@ -17,6 +17,7 @@ use crate::rego::confined::Checker;
 use crate::rego::enforcement;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::module::{ModuleId, Text};
+use crate::rego::secrets::{self, SecretReads};
 
 /// The ending of a file that is a module.
 const ENDING: &str = "rego";
@@ -132,6 +133,24 @@ impl Files {
     }
 }
 
+/// Reads of the contents of Secrets in `bundle`; `None` if `replicate` has Secrets.
+///
+/// # Errors
+///
+/// The faults for which a controller with this `--replicate` rejects the modules.
+pub(in crate::cli) fn secrets_read(
+    bundle: &Bundle,
+    replicate: &[String],
+) -> Result<Option<SecretReads>, Faults> {
+    let names = secrets::names(&BTreeMap::new());
+    if replicate.iter().any(|plural| names.contains(plural)) {
+        return Ok(None);
+    }
+    let reads = SecretReads::of(bundle, &names);
+    let faults = Faults::new(secrets::replicated(bundle, &names).into_iter().chain(reads.faults()).collect());
+    if faults.is_empty() { Ok(Some(reads)) } else { Err(faults) }
+}
+
 fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let cannot = || format!("cannot read {}", folder.display());
     for entry in folder.read_dir().with_context(cannot)? {
@@ -147,6 +166,6 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// A line for each of `faults`.
-pub(super) fn lines(faults: &Faults) -> String {
+pub(in crate::cli) fn lines(faults: &Faults) -> String {
     faults.to_string().lines().map(|line| printable(line) + "\n").collect()
 }

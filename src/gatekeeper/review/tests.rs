@@ -6,6 +6,9 @@ use super::*;
 use crate::gatekeeper::in_force::in_force;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
+use crate::rego::module::{ModuleId, Text};
+use crate::rego::secrets::{Contents, SecretReads, names as secrets_named};
+use crate::rego::snapshot::Gates;
 
 const PULL: &str = r#"package admission
 deny[{"id": "pull", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
@@ -210,5 +213,111 @@ fn a_head_without_a_resource_is_as_strict_as_its_policy_too() {
         let snapshot = snapshot(&[text], &[], Enforcement::Warn);
         let said = message(verdict(&snapshot, &pod("web", &[]), Registration::Validating));
         assert!(said.starts_with(&format!("[] [\"{warned}")), "{said}");
+    }
+}
+
+const PLANTED: &str = "aHVudGVyMg==";
+
+/// Reviews a Secret by `texts`; `None` takes `contents` from the analysis.
+fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Unanswered> {
+    let texts: Vec<Text> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| Text { id: ModuleId::new(&format!("p/{number}.rego")), text: (*text).into() })
+        .collect();
+    let bundle = Bundle::read(&texts).unwrap();
+    let secrets =
+        contents.unwrap_or_else(|| SecretReads::of(&bundle, &secrets_named(&BTreeMap::new())).withheld());
+    let engine = Evaluator::Embedded.engine(&bundle).unwrap();
+    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { secrets, ..Gates::default() });
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": PLANTED},
+        "metadata": {"name": "db", "namespace": "shop", "labels": {"app": "shop"}, "annotations":
+            {"kubectl.kubernetes.io/last-applied-configuration": format!("{{\"data\": {{\"password\": {PLANTED:?}}}}}")}}});
+    let asked = asked(
+        |request| {
+            request["resource"]["resource"] = "secrets".into();
+            request["kind"] = json!({"group": "", "version": "v1", "kind": "Secret"});
+            request["operation"] = "UPDATE".into();
+            request["oldObject"] = request["object"].clone();
+        },
+        &secret,
+    );
+    review(&snapshot, &asked.request().unwrap(), &asked, Registration::Validating)
+}
+
+/// Prints the whole input.
+const TELLS: &str = "package admission\nimport rego.v1\n\
+    deny contains msg if { msg := json.marshal(input) }\n\
+    deny contains msg if { msg := json.marshal(data.kubernetes) }\n";
+
+#[test]
+fn contents_of_secrets_are_not_in_the_input() {
+    // Also without the analysis, evaluations get no contents.
+    let found = message(of_secret(&[TELLS], Some(Contents::Withheld(None))).unwrap().verdict);
+    assert!(found.contains("Opaque") && found.contains("shop"), "{found}");
+    assert!(!found.contains(PLANTED) && !found.contains("password"), "{found}");
+    let found = message(of_secret(&[TELLS], Some(Contents::Readable)).unwrap().verdict);
+    assert!(found.contains(PLANTED), "{found}");
+}
+
+#[test]
+fn policies_that_may_read_contents_fail_the_review_of_secrets() {
+    let error = of_secret(&[TELLS], None).unwrap_err();
+    let expected = "p/0.rego:3:44: the policy may read the contents of a Secret: restrict its rule to other kinds, \
+                    or run the controller with --replicate secrets";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.reason(), "evaluation");
+    let content = "package admission\ndeny[\"weak\"] { input.request.object.data.password == \"YQ==\" }";
+    assert!(of_secret(&[content], None).is_err(), "undefined would let it pass");
+    let of_maps = content.replace("{ ", "{ input.request.kind.kind == \"ConfigMap\"; ");
+    assert_eq!(of_secret(&[&of_maps], None).unwrap().verdict, Verdict::allowed());
+}
+
+#[test]
+fn labels_of_secrets_are_reviewed() {
+    let labels = "package admission\ndeny[\"no owner\"] { not input.request.object.metadata.labels.owner }\n\
+                  deny[\"app\"] { input.request.oldObject.metadata.labels.app == \"shop\" }";
+    assert_eq!(message(of_secret(&[labels], None).unwrap().verdict), "403 app; no owner");
+}
+
+#[test]
+fn patches_of_contents_are_rejected() {
+    let patch = "package admission\ndeny[{\"id\": \"mends\", \"resolution\": {\"patches\": [\
+                 {\"op\": \"replace\", \"path\": \"/data/password\", \"value\": \"YQ==\"}]}}] { input.request.name }";
+    for contents in [None, Some(Contents::Readable)] {
+        let found = message(of_secret(&[patch], contents).unwrap().verdict);
+        assert_eq!(found, "500 mends: resolution.patches: no policy changes the data of a Secret");
+    }
+}
+
+#[test]
+fn failed_evaluations_quote_no_contents() {
+    for rule in [
+        "deny[x] { x := input.request.object.data.password & {\"a\"} }",
+        "deny[x] { x := base64.decode(input.request.object.data.password) & {\"a\"} }",
+        "deny[x] { x := {k: v | v := [input.request.object.data.password, \"b\"][_]; k := 1} }",
+        "deny[x] { m := {\"a\": 1}; types := {\"a\": input.request.object}; x := m[types[m]] }",
+        "deny[x] { x := p }\np = x { x := [input.request.object.data.password, \"b\"][_] }",
+    ] {
+        let text = format!("package admission\n{rule}");
+        let found = match of_secret(&[&text], Some(Contents::Readable)) {
+            Ok(reviewed) => message(reviewed.verdict),
+            Err(error) => error.to_string(),
+        };
+        assert!(!found.contains(PLANTED) && !found.contains("hunter2"), "{rule}: {found}");
+    }
+}
+
+#[test]
+fn results_of_the_wrong_type_are_not_quoted() {
+    for rule in [
+        "deny[x] { x := {\"id\": 1, \"a\": input.request.object.data} }",
+        "deny[x] { x := {\"id\": \"a\", \"resolution\": {\"message\": input.request.object.data}} }",
+        "deny[x] { x := {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": input.request.object.data.password, \"path\": \"/a\"}]}} }",
+        "deny = x { x := input.request.object.data }",
+    ] {
+        let text = format!("package admission\n{rule}");
+        let found = message(of_secret(&[&text], Some(Contents::Readable)).unwrap().verdict);
+        assert!(found.starts_with("500 ") && !found.contains(PLANTED), "{rule}: {found}");
     }
 }

@@ -25,6 +25,7 @@ pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) ->
         (in_force.enforcement != Enforcement::Deny).then(|| (id.clone(), in_force.enforcement))
     });
     gates.lenient = lenient.collect();
+    gates.secrets = verdicts.secrets.clone();
     gates
 }
 

@@ -28,6 +28,7 @@ use crate::rego::external::External;
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 use crate::rego::opa::Opa;
+use crate::rego::secrets::withheld;
 use crate::rego::settle::Outcome;
 use crate::rego::snapshot::Snapshot;
 
@@ -110,7 +111,7 @@ impl Loaded {
             return Err(reading::too_many(&kind.to_string(), *count, self.0.settings.limit));
         }
         if plan::is_withheld(view, &self.0.settings, &kind.to_string()) {
-            return Err(reading::withheld(&kind.to_string()));
+            return Err(withheld(&kind.to_string()));
         }
         let unlisted = || format!("{kind} are not listed");
         match view.kind(&kind.to_string()) {

@@ -25,6 +25,7 @@ use crate::rego::confined::CheckError;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::review::Denies;
+use crate::rego::secrets::{Contents, SecretReads};
 use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
@@ -167,9 +168,11 @@ impl Loader {
         let Settled { mut outcomes, mut in_force, mut packages, bundle, reads } = settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
+        let names = self.shared.settings.withheld_secrets();
+        let secrets = names.map(|names| SecretReads::of(&bundle, &names));
         let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
-        for fault in bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle))
-        {
+        let all = bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle));
+        for fault in all.chain(secrets.iter().flat_map(SecretReads::advice)) {
             advice.entry(fault.module.clone()).or_default().push(fault);
         }
         let mut modules = BTreeMap::new();
@@ -206,6 +209,7 @@ impl Loader {
         Verdicts {
             modules,
             denies: Denies::of(bundle.modules()),
+            secrets: secrets.map_or(Contents::Readable, |secrets| secrets.withheld()),
             placing,
             bundle,
             reads,

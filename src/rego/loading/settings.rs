@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rego::asked::Packages;
 use crate::rego::engine::Evaluator;
+use crate::rego::secrets;
 
 /// What the design's policies call ManagedClusters, as `--data-alias` writes it.
 pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
@@ -23,4 +24,13 @@ pub struct Settings {
     pub evaluator: Evaluator,
     /// How many objects all of them may have together.
     pub limit: usize,
+}
+
+impl Settings {
+    /// The names of Secrets in policies, unless `--replicate` has one of them.
+    #[must_use]
+    pub fn withheld_secrets(&self) -> Option<BTreeSet<String>> {
+        let names = secrets::names(&self.aliases);
+        names.is_disjoint(&self.replicate).then_some(names)
+    }
 }

@@ -11,6 +11,7 @@ use crate::rego::bundle::{Bundle, Reached};
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 use crate::rego::review::Denies;
+use crate::rego::secrets::Contents;
 use crate::rego::settle::{InForce, Outcome};
 
 /// For how long a new module may wait as if it were not written yet, and before its owner is told.
@@ -60,6 +61,8 @@ pub(super) struct Verdicts {
     pub reads: BTreeSet<String>,
     /// Of which kinds objects may be denied.
     pub denies: Denies,
+    /// Whether policies may read the contents of Secrets.
+    pub secrets: Contents,
     /// What is asked for placement.
     pub placing: Reached,
     /// Who decides instead, where no text is read.

@@ -146,6 +146,8 @@ pub(super) fn objects(
 ) -> BTreeMap<String, Value> {
     let of_kind = |plural: String| {
         let objects = match view.kind(&plural) {
+            // Also while another component watches Secrets.
+            _ if is_withheld(view, settings, &plural) => Value::new_object(),
             KindState::Listed(kind) => view.documents(&kind),
             KindState::Nowhere => Value::new_object(),
             KindState::Awaited(_) | KindState::Forbidden(_) => {

@@ -12,6 +12,7 @@ use crate::rego::loading::settings::Settings;
 use crate::rego::loading::view::{KindState, View};
 use crate::rego::module::Module;
 use crate::rego::reads::Reads;
+use crate::rego::secrets::{SecretReads, withheld};
 
 /// Where `bundle` reads kinds that may not be listed, are withheld, or have too many objects, and where it has rules in place of data.
 #[must_use]
@@ -31,6 +32,9 @@ pub(in crate::rego::loading) fn faults(
         KindState::Listed(_) | KindState::Nowhere => None,
     });
     faults.extend(bundle.modules().filter_map(|module| taken(view, settings, module)));
+    if let Some(names) = settings.withheld_secrets() {
+        faults.extend(SecretReads::of(bundle, &names).faults());
+    }
     faults
 }
 
@@ -45,12 +49,6 @@ fn taken(view: View<'_>, settings: &Settings, module: &Module) -> Option<Fault> 
         }
         _ => None,
     }
-}
-
-/// That `what` are read only where that was asked for.
-#[must_use]
-pub(in crate::rego::loading) fn withheld(what: &str) -> String {
-    format!("{what} are read only where --replicate names them")
 }
 
 /// That `what` are watched no longer because there are so many.

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::names::GroupVersionResource;
 use crate::rego::loading::kinds::{REGO_POLICIES, config_maps};
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, object, policy, settings};
 use crate::rego::module::Text;
@@ -161,4 +162,26 @@ fn a_text_that_cannot_be_read_is_a_candidate_that_is_refused() {
         .map(|candidate| (candidate.text.id.as_str(), candidate.refused.is_some()))
         .collect();
     assert_eq!(refused, [("policies/a/a.rego", false), ("policies/a/b.rego", true)]);
+}
+
+#[test]
+fn data_has_no_secrets_unless_they_are_replicated() {
+    let hub = Hub::new();
+    let secrets = GroupVersionResource::new("", "v1", "secrets");
+    for plural in ["secrets", "passwords"] {
+        hub.serves(plural, Served::As(secrets.clone()));
+    }
+    let mut secret = object("Secret", Some("shop"), "db");
+    secret["data"] = json!({"password": "aHVudGVyMg=="});
+    hub.documents("secrets", &[secret]);
+    let reads = ["secrets".to_owned(), "passwords".to_owned()].into();
+    let verdicts = Verdicts { reads, ..Verdicts::default() };
+    let found = |settings: &Settings| {
+        let guard = hub.0.read();
+        let objects = objects(guard.view(NOW), settings, &verdicts, &BTreeMap::new());
+        serde_json::to_string(&data(guard.view(NOW), settings, &objects)).unwrap()
+    };
+    assert_eq!(found(&settings()), r#"{"kubernetes":{"passwords":{},"secrets":{}}}"#);
+    let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
+    assert!(found(&replicate).contains("aHVudGVyMg=="));
 }

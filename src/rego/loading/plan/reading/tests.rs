@@ -88,3 +88,23 @@ fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told()
     assert_eq!(advice_of(&hub, "pods", &settings()), [expected]);
     assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "others are larger");
 }
+
+#[test]
+fn reads_of_contents_are_rejected_unless_secrets_are_replicated() {
+    let of = |settings: &Settings, text: &str| {
+        let text = Text { id: ModuleId::new("a"), text: text.into() };
+        let (bundle, hub) = (Bundle::read(&[text]).unwrap(), Hub::new());
+        let guard = hub.0.read();
+        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), &bundle);
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let tells = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
+                 \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
+    let expected = "a:5:24: reads the contents of a Secret: this needs --replicate secrets";
+    assert_eq!(of(&settings(), tells), [expected]);
+    let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
+    assert_eq!(of(&replicate, tells), [""; 0]);
+    assert_eq!(of(&settings(), &tells.replace("Secret", "ConfigMap")), [""; 0]);
+    let any = tells.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
+    assert_eq!(of(&settings(), &any), [""; 0], "reviews of Secrets fail instead");
+}

@@ -1,0 +1,52 @@
+use serde_json::json;
+
+use super::*;
+use crate::gatekeeper::denial::Place;
+
+fn secret() -> Value {
+    json!({"kind": "Secret", "type": "Opaque", "data": {"password": "aHVudGVyMg=="}, "stringData": {"a": "hunter2"},
+        "metadata": {"name": "a", "managedFields": [{"fieldsV1": {"f:data": {"f:password": {}}}}],
+            "annotations": {LAST_APPLIED: "{\"data\": \"aHVudGVyMg==\"}", "kept": "yes"}}})
+    .into()
+}
+
+#[test]
+fn contents_are_removed() {
+    let expected = json!({"kind": "Secret", "type": "Opaque", "metadata": {"name": "a", "annotations": {"kept": "yes"}}});
+    assert_eq!(without_contents(secret()), expected.clone().into());
+    let mut request = Value::from(json!({"operation": "UPDATE", "oldObject": null}));
+    request.as_object_mut().unwrap().insert("object".into(), secret());
+    let expected = json!({"operation": "UPDATE", "oldObject": null, "object": expected});
+    assert_eq!(request_without_contents(request), expected.into());
+    for odd in [json!(null), json!([]), json!({"metadata": null}), json!({"metadata": {"annotations": 1}})] {
+        assert_eq!(without_contents(odd.clone().into()), odd.into());
+    }
+}
+
+#[test]
+fn patches_of_contents_become_faults() {
+    let found = |kind: &str, patch: serde_json::Value| {
+        let denial = json!([{"id": "a", "resolution": {"patches": [patch]}}]);
+        let place = Place { kind, namespace: "shop", name: "a" };
+        let denials = Denial::read(&denial.into(), place).unwrap();
+        let [denial] = &without_patches_of_contents(&GroupResource::new("", kind), denials)[..] else {
+            panic!()
+        };
+        (denial.is_fault, denial.patches.len(), denial.message.clone())
+    };
+    let refused =
+        |field: &str| (true, 0, format!("resolution.patches: no policy changes the {field} of a Secret"));
+    for (patch, field) in [
+        (json!({"op": "add", "path": "/data/a", "value": "b"}), "data"),
+        (json!({"op": "remove", "path": "data"}), "data"),
+        (json!({"op": "replace", "path": "/stringData/a", "value": "b"}), "stringData"),
+        (json!({"op": "copy", "from": "/data/a", "path": "/metadata/annotations/a"}), "data"),
+        (json!({"op": "move", "from": "/stringData", "path": "/a"}), "stringData"),
+        (json!({"op": "test", "path": "/data/a", "value": "b"}), "data"),
+    ] {
+        assert_eq!(found("secrets", patch.clone()), refused(field), "{patch}");
+        assert_eq!(found("configmaps", patch).1, 1);
+    }
+    let label = json!({"op": "add", "path": "/metadata/labels", "value": {"data": "x"}});
+    assert_eq!(found("secrets", label), (false, 1, String::new()));
+}

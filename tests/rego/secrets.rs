@@ -1,0 +1,151 @@
+//! Contents of Secrets are in no response, Event, report or log.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, DynamicObject};
+use policy_sync_testenv::apply::{api_for, apply, apply_all};
+use policy_sync_testenv::rights::{audit_reader, token};
+use policy_sync_testenv::{crds, fixtures, wait};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::registration::Registered;
+use crate::sent;
+use crate::world::{BINARY, LIMIT};
+
+/// `hunter2` in base64.
+const PLANTED: &str = "aHVudGVyMg==";
+/// Fails on each Secret.
+const FAILS: &str = r#"package admission
+import rego.v1
+import data.k8s.matches
+deny contains {
+	"id": "fails",
+	"resource": {"kind": "secrets", "namespace": namespace, "name": name},
+	"resolution": {"message": message},
+} if {
+	matches[["secrets", namespace, name, secret]]
+	message := base64.decode(secret.data.password) & {"a"}
+}
+"#;
+/// Requires a label on Secrets, and prints the metadata of those without it.
+const LABELS: &str = r#"package admission
+import rego.v1
+import data.k8s.matches
+deny contains {
+	"id": "labels",
+	"resource": {"kind": "secrets", "namespace": namespace, "name": name},
+	"resolution": {"message": sprintf("no owner: %v", [secret.metadata])},
+} if {
+	matches[["secrets", namespace, name, secret]]
+	not secret.metadata.labels.owner
+}
+"#;
+/// Writes the contents of Secrets into Events.
+const TELLS: &str = r#"package admission
+import rego.v1
+deny contains msg if {
+	input.request.kind.kind == "Secret"
+	msg := sprintf("%v", [input.request.object.data])
+}
+"#;
+
+fn secret(namespace: &str, name: &str, labels: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": PLANTED},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels}})
+}
+
+/// Fails unless `text` contains `expected` and no planted value.
+fn is_clean(what: &str, text: &str, expected: &str) -> Result<()> {
+    ensure!(!text.contains(PLANTED) && !text.contains("hunter2"), "{what}: {text}");
+    ensure!(text.contains(expected), "{what} does not say {expected:?}: {text}");
+    Ok(())
+}
+
+/// The Events of all namespaces.
+async fn events(hub: &Registered) -> Result<String> {
+    let events: Api<Event> = Api::all(hub.client().clone());
+    Ok(serde_json::to_string(&events.list(&Default::default()).await?.items)?)
+}
+
+/// The ConfigMap `name` of the policy namespace.
+async fn carrier(hub: &Registered, name: &str) -> Result<String> {
+    Ok(serde_json::to_string(&hub.world.config_maps().get(name).await?)?)
+}
+
+#[tokio::test]
+async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-secrets").await?;
+    crds::install(hub.client(), &crds::reports()?).await?;
+    apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
+    apply_all(hub.client(), &audit_reader("vault", "reader")).await?;
+    apply(hub.client(), &secret("vault", "db", json!({}))).await?;
+    hub.run(&["--audit-interval=10s", "--replicate=secrets"]).await?;
+    let reader = token(hub.client(), "vault", "reader", &[]).await?;
+    hub.world.write("fails", json!({"fails.rego": FAILS})).await?;
+    hub.world.until_ok("fails").await?;
+
+    let kind = "operand of the wrong type for &";
+    wait::until("a Secret is denied", LIMIT, || async {
+        let error = hub.create(&secret("vault", "new", json!({}))).await.err().context("it is let in")?;
+        is_clean("the answer", &format!("{error:#}"), kind)
+    })
+    .await?;
+    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
+    wait::until("the report", LIMIT, || async {
+        let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
+            "metadata": {"name": hub.webhooks.name(), "namespace": "vault"}});
+        let (api, name) = api_for(hub.client(), &report).await?;
+        let report: DynamicObject = api.get(&name).await?;
+        is_clean("the report", &report.data.to_string(), kind)
+    })
+    .await?;
+    wait::until("/audit", LIMIT, || async {
+        let head = format!("GET /audit HTTP/1.1\r\nAuthorization: Bearer {reader}");
+        let (code, text) = sent::ask(&hub.webhooks, &head, &[]).await?;
+        ensure!(code == 200, "{code} {text}");
+        is_clean("/audit", &text, kind)
+    })
+    .await?;
+    let audited = Command::new(Path::new(BINARY))
+        .args(["audit", "--replicate=secrets", "--policy-namespace", &hub.world.namespace])
+        .arg(format!("--controller-name=example.com/{}", hub.world.namespace))
+        .arg("--kubeconfig")
+        .arg(hub.world.hub().kubeconfig())
+        .output()
+        .await?;
+    is_clean("policy-sync audit", &String::from_utf8(audited.stdout)?, kind)?;
+    is_clean("its warnings", &String::from_utf8(audited.stderr)?, "")?;
+    is_clean("the carrier", &carrier(&hub, "fails").await?, "fails.rego")?;
+    is_clean("the log", &hub.controller()?.log()?, "")
+}
+
+#[tokio::test]
+async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-labels").await?;
+    apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
+    hub.run(&[]).await?;
+    hub.world.write("labels", json!({"labels.rego": LABELS})).await?;
+    hub.world.until_ok("labels").await?;
+    wait::until("a Secret without an owner is denied", LIMIT, || async {
+        let error = hub.create(&secret("vault", "a", json!({}))).await.err().context("it is let in")?;
+        is_clean("the answer", &format!("{error:#}"), "labels: no owner")
+    })
+    .await?;
+    hub.create(&secret("vault", "b", json!({"owner": "me"}))).await?;
+
+    let written = hub.world.write("tells", json!({"tells.rego": TELLS})).await;
+    let refused = match written {
+        // The webhook for policies rejects it.
+        Err(error) => format!("{error:#}"),
+        Ok(()) => hub.world.until_refused("tells").await?.to_string(),
+    };
+    is_clean("the policy", &refused, "reads the contents of a Secret")?;
+    wait::until("the Events", LIMIT, || async {
+        is_clean("Events", &events(&hub).await?, "labels: no owner")
+    })
+    .await?;
+    is_clean("the log", &hub.controller()?.log()?, "")
+}
