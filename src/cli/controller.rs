@@ -77,6 +77,16 @@ pub struct Arguments {
     /// Whether objects that stand are brought where policies say when these, or what they read, are otherwise, or that is only told.
     #[arg(long, default_value_t, value_name = "MODE", requires = "policy_namespace")]
     remediate: remediation::Mode,
+    /// Honor the annotation `kuadrant.io/remediate: manual` on objects and Namespaces. With `false`, users cannot keep an app where policies
+    /// no longer allow it.
+    #[arg(
+        long,
+        default_value_t = true,
+        action = clap::ArgAction::Set,
+        value_name = "BOOL",
+        requires = "policy_namespace"
+    )]
+    allow_manual_remediation: bool,
     /// How often what stands is audited by policies; 0 is never.
     #[arg(
         long,
@@ -192,8 +202,11 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
             let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
             let exemptions = exemptions.with_own(arguments.webhooks.name());
             let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
-            let remediating =
-                remediation::Settings { mode: arguments.remediate, exemptions: exemptions.clone() };
+            let remediating = remediation::Settings {
+                mode: arguments.remediate,
+                allows_manual: arguments.allow_manual_remediation,
+                exemptions: exemptions.clone(),
+            };
             let remediates = Remediation::new(controller.clone(), remediating, clock, remediated);
             let remediated = remediates.remediated();
             remediation = Some(remediates);

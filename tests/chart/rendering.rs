@@ -72,6 +72,7 @@ fn everything() -> Value {
             "failurePolicy": "Ignore",
             "exemptNamespaces": ["kube-*", "default"],
             "remediate": "manual",
+            "allowManualRemediation": false,
             "auditInterval": "5m",
             "certificateSecret": "certificate",
         },

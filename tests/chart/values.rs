@@ -136,6 +136,7 @@ struct Rego {
     failure_policy: Option<FailurePolicy>,
     exempt_namespaces: Option<Vec<String>>,
     remediate: Option<Remediate>,
+    allow_manual_remediation: Option<bool>,
     audit_interval: Option<Duration>,
     #[schemars(default)]
     certificate_secret: String,

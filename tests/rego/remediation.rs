@@ -225,6 +225,26 @@ async fn who_wants_to_be_told_is_told_and_what_may_not_stand_stays_and_is_told()
 }
 
 #[tokio::test]
+async fn manual_annotations_of_objects_and_namespaces_are_ignored_where_they_are_not_allowed() -> Result<()> {
+    let shop = Shop::open("rego-strict").await?;
+    let by_hand = shop.limits("by-hand", json!({REMEDIATE: "manual"}));
+    let other = shop.limits("other", json!({}));
+    shop.merge(&namespace(&shop.name), json!({REMEDIATE: "manual"})).await?;
+    shop.apply(&by_hand).await?;
+    shop.apply(&other).await?;
+    let controller = shop.world.controller(&["--allow-manual-remediation=false"]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    shop.until(&by_hand, Some("region=eu")).await?;
+    shop.until(&other, Some("region=eu")).await?;
+    for name in ["by-hand", "other"] {
+        let parts = ["kuadrant.io/remediate: manual is ignored", "--allow-manual-remediation=false"];
+        shop.until_event("PlacementChanged", name, &parts).await?;
+    }
+    until_objects(&controller, "manual", 0.0).await?;
+    controller.terminate().await.map(drop)
+}
+
+#[tokio::test]
 async fn what_somebody_undoes_each_time_does_not_run_hot() -> Result<()> {
     let shop = Shop::open("rego-hot").await?;
     let limits = shop.limits("limits", json!({}));

@@ -20,7 +20,7 @@ use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
 use super::passes::Passes;
 use super::recent::Recent;
-use super::settings::{Mode, Settings};
+use super::settings::{Mode, ObjectMode, Settings};
 use super::violations::{Violations, Why};
 use crate::api::annotations::REMEDIATE;
 use crate::api::names::{GroupResource, ObjectKey};
@@ -245,7 +245,8 @@ impl Remediator {
             }
             Ok(Compliance::Differs(change)) => change,
         };
-        if self.settings.mode.of(&found, space.as_ref()) == Mode::Manual {
+        let mode = self.settings.mode_of(&found, space.as_ref());
+        if mode == ObjectMode::Manual {
             self.tell(object, &found, Why::Manual, self.by_hand(&change));
             return Ok(());
         }
@@ -313,7 +314,7 @@ impl Remediator {
                     reference(&found),
                     EventType::Normal,
                     CHANGED,
-                    format!("as policies say: {change}"),
+                    format!("as policies say{}: {change}", mode.note()),
                 );
                 Ok(())
             }

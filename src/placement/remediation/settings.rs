@@ -8,10 +8,12 @@ use crate::api::annotations::REMEDIATE;
 use crate::rego::exemptions::Exemptions;
 
 /// How objects are remediated.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Whether what policies say is written.
     pub mode: Mode,
+    /// Whether objects and Namespaces may choose [`Mode::Manual`] by their annotation.
+    pub allows_manual: bool,
     /// Whose objects are left alone.
     pub exemptions: Exemptions,
 }
@@ -35,19 +37,41 @@ impl fmt::Display for Mode {
     }
 }
 
-impl Mode {
-    /// The mode of `object`, which is of this Namespace: what it says itself comes before what its Namespace does. What cannot be read
-    /// is a wish to be left alone.
+/// How one object is remediated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObjectMode {
+    Automatic,
+    Manual,
+    /// Its annotation, or that of its Namespace, says manual, which is not allowed.
+    ManualIgnored,
+}
+
+impl ObjectMode {
+    /// Suffix for the Event `PlacementChanged`.
+    pub(super) fn note(self) -> &'static str {
+        match self {
+            Self::ManualIgnored => {
+                " (kuadrant.io/remediate: manual is ignored, because of --allow-manual-remediation=false)"
+            }
+            Self::Automatic | Self::Manual => "",
+        }
+    }
+}
+
+impl Settings {
+    /// How `object` of `namespace` is remediated. Its own annotation comes before that of its Namespace; any value but `automatic`
+    /// counts as `manual`.
     #[must_use]
-    pub(super) fn of(self, object: &Value, namespace: Option<&Value>) -> Self {
-        let says = |object: &Value| {
-            let says = &object["metadata"]["annotations"][REMEDIATE];
-            says.as_string().ok().map(|text| text.as_ref() != Self::Automatic.to_string())
+    pub(super) fn mode_of(&self, object: &Value, namespace: Option<&Value>) -> ObjectMode {
+        let is_manual = |object: &Value| {
+            let value = &object["metadata"]["annotations"][REMEDIATE];
+            value.as_string().ok().map(|text| text.as_ref() != Mode::Automatic.to_string())
         };
-        match says(object).or_else(|| says(namespace?)) {
-            _ if self == Self::Manual => Self::Manual,
-            Some(true) => Self::Manual,
-            Some(false) | None => Self::Automatic,
+        match is_manual(object).or_else(|| is_manual(namespace?)) {
+            _ if self.mode == Mode::Manual => ObjectMode::Manual,
+            Some(true) if self.allows_manual => ObjectMode::Manual,
+            Some(true) => ObjectMode::ManualIgnored,
+            Some(false) | None => ObjectMode::Automatic,
         }
     }
 }
@@ -58,17 +82,44 @@ mod tests {
 
     use super::*;
 
+    fn settings(mode: Mode, allows_manual: bool) -> Settings {
+        Settings { mode, allows_manual, exemptions: Exemptions::default() }
+    }
+
+    fn annotated(text: &str) -> Value {
+        Value::from(json!({"metadata": {"annotations": {REMEDIATE: text}}}))
+    }
+
+    fn nothing() -> Value {
+        Value::from(json!({"metadata": {}}))
+    }
+
     #[test]
     fn an_object_comes_before_its_namespace_and_the_controller_before_both() {
-        let says = |text: &str| Value::from(json!({"metadata": {"annotations": {REMEDIATE: text}}}));
-        let nothing = Value::from(json!({"metadata": {}}));
-        let mode = |object: &Value, namespace: &Value| Mode::Automatic.of(object, Some(namespace));
-        assert_eq!(mode(&nothing, &nothing), Mode::Automatic);
-        assert_eq!(mode(&nothing, &says("manual")), Mode::Manual);
-        assert_eq!(mode(&says("automatic"), &says("manual")), Mode::Automatic);
-        assert_eq!(mode(&says("manual"), &says("automatic")), Mode::Manual);
-        assert_eq!(mode(&says("Manuel"), &nothing), Mode::Manual, "it cannot be read");
-        assert_eq!(Mode::Manual.of(&says("automatic"), Some(&nothing)), Mode::Manual);
-        assert_eq!(Mode::Automatic.of(&nothing, None), Mode::Automatic);
+        let nothing = nothing();
+        let automatic = settings(Mode::Automatic, true);
+        let mode = |object: &Value, namespace: &Value| automatic.mode_of(object, Some(namespace));
+        assert_eq!(mode(&nothing, &nothing), ObjectMode::Automatic);
+        assert_eq!(mode(&nothing, &annotated("manual")), ObjectMode::Manual);
+        assert_eq!(mode(&annotated("automatic"), &annotated("manual")), ObjectMode::Automatic);
+        assert_eq!(mode(&annotated("manual"), &annotated("automatic")), ObjectMode::Manual);
+        assert_eq!(mode(&annotated("Manuel"), &nothing), ObjectMode::Manual, "it cannot be read");
+        let manual = settings(Mode::Manual, true);
+        assert_eq!(manual.mode_of(&annotated("automatic"), Some(&nothing)), ObjectMode::Manual);
+        assert_eq!(automatic.mode_of(&nothing, None), ObjectMode::Automatic);
+    }
+
+    #[test]
+    fn manual_annotation_is_ignored_where_it_is_not_allowed() {
+        let nothing = nothing();
+        let settings_of = |mode| settings(mode, false);
+        let strict = settings_of(Mode::Automatic);
+        assert_eq!(strict.mode_of(&annotated("manual"), Some(&nothing)), ObjectMode::ManualIgnored);
+        assert_eq!(strict.mode_of(&nothing, Some(&annotated("manual"))), ObjectMode::ManualIgnored);
+        assert_eq!(strict.mode_of(&annotated("no such mode"), None), ObjectMode::ManualIgnored);
+        assert_eq!(strict.mode_of(&annotated("automatic"), None), ObjectMode::Automatic);
+        assert_eq!(strict.mode_of(&nothing, Some(&nothing)), ObjectMode::Automatic);
+        let by_flag = settings_of(Mode::Manual).mode_of(&nothing, None);
+        assert_eq!(by_flag, ObjectMode::Manual, "the administrator's flag is no annotation");
     }
 }
