@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, header};
+use k8s_openapi::jiff::fmt::rfc2822;
 use kube::Client;
+use kube::client::Body;
 use kube::core::{ObjectList, Status, request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Failure, Leadership};
+use crate::api::moment::Moment;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, Metadata};
 use crate::hub::Extent;
@@ -177,6 +180,22 @@ impl Requests {
         Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
+    /// Returns the API server's time from the `Date` header of a response (RFC 9110, section 6.6.1); `None` without that header.
+    ///
+    /// # Errors
+    ///
+    /// If there is no response.
+    pub async fn server_time(&self) -> Result<Option<Moment>, RequestError> {
+        let request = Request::get("/version").body(Body::empty()).map_err(request::Error::BuildRequest);
+        let request = request.map_err(RequestError::Build)?;
+        let _slot = self.slots.acquire().await;
+        let answer = tokio::time::timeout(TIMEOUT, self.client.send(request)).await;
+        // Every status has the header.
+        let answer = answer.map_err(|_| RequestError::Timeout)?.map_err(RequestError::Connection)?;
+        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        Ok(date.and_then(http_date))
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -205,6 +224,12 @@ impl Requests {
             }),
         }
     }
+}
+
+/// Parses an HTTP date: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<Moment> {
+    let moment = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Moment(moment.as_millisecond()))
 }
 
 /// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.

@@ -43,7 +43,7 @@ pub(super) enum Due {
     Authority,
     /// Both: what is kept is of no use.
     Both,
-    /// Authorities have expired, and go.
+    /// Authorities have expired, or are not valid yet, and go.
     Expired,
 }
 
@@ -62,7 +62,11 @@ pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
     let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
         return Due::Both;
     };
-    if left.is_zero() || issuer(kept).is_none() {
+    // Go rejects an authority that is not valid yet; webpki does not check.
+    let is_early = authorities.first().and_then(begins).is_none_or(|at| at > now);
+    // A later end than a new authority's comes from a wrong clock, and can be a date that Go cannot parse.
+    let is_late = left > AUTHORITY_LASTS + SKEW;
+    if left.is_zero() || is_early || is_late || issuer(kept).is_none() {
         return Due::Both;
     }
     let is_good = |at: Moment| is_good(kept, &authorities, host, at);
@@ -75,7 +79,7 @@ pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
         Due::Certificate
     } else if left < AUTHORITY_LEFT {
         Due::Authority
-    } else if authorities.iter().any(|authority| expires(authority).is_none_or(|at| at <= now)) {
+    } else if !authorities.iter().all(|authority| is_valid(authority, now)) {
         Due::Expired
     } else {
         Due::Nothing
@@ -100,8 +104,7 @@ fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen
     }
     if due != Due::Both {
         let kept = certificates(&kept.authorities).into_iter();
-        let good =
-            kept.filter(|authority| expires(authority).is_some_and(|at| at > now)).map(|good| pem(&good));
+        let good = kept.filter(|authority| is_valid(authority, now)).map(|good| pem(&good));
         let first = if due == Due::Authority { next.authorities } else { String::new() };
         next.authorities = first + &good.collect::<String>();
     }
@@ -121,6 +124,24 @@ fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen
         next.key = key.serialize_pem();
     }
     Ok(next)
+}
+
+/// Start of validity; `None` if `certificate` cannot be parsed.
+fn begins(certificate: &CertificateDer<'_>) -> Option<Moment> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(Moment(parsed.validity().not_before.timestamp() * 1000))
+}
+
+/// Whether `authority` is valid now.
+fn is_valid(authority: &CertificateDer<'_>, now: Moment) -> bool {
+    begins(authority).is_some_and(|at| at <= now) && expires(authority).is_some_and(|at| at > now)
+}
+
+/// Returns the time for issuing and validating certificates: the API server's if the local clock differs by more than an hour, because the
+/// API server verifies them.
+#[must_use]
+pub(super) fn agreed(own: Moment, server: Option<Moment>) -> Moment {
+    server.filter(|server| own.since(*server).max(server.since(own)) > SKEW).unwrap_or(own)
 }
 
 fn authority(now: Moment) -> Result<CertificateParams, rcgen::Error> {

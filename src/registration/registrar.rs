@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::certificate::{self, Due, MakeError, certificates, due, made};
+use super::certificate::{self, Due, MakeError, agreed, certificates, due, made};
 use super::entries::{self, Plan};
 use super::index::View;
 use super::key::Key;
@@ -51,18 +51,20 @@ pub(super) enum RegisterError {
     Make(#[from] MakeError),
     #[error("cannot write {object}")]
     Write { object: String, source: RequestError },
+    #[error("cannot query the API server's time")]
+    Time(#[source] RequestError),
 }
 
 impl Failure for RegisterError {
     fn category(&self) -> &'static str {
         match self {
             Self::Make(_) => "certificate",
-            Self::Write { source, .. } => source.category(),
+            Self::Write { source, .. } | Self::Time(source) => source.category(),
         }
     }
 
     fn is_routine(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_routine())
+        matches!(self, Self::Write { source, .. } | Self::Time(source) if source.is_routine())
     }
 }
 
@@ -131,7 +133,16 @@ impl Registrar {
     async fn renew(&self, key: &Key) -> Result<(), RegisterError> {
         let settings = &self.shared.settings;
         let Authority::Own = settings.authority else { return Ok(()) };
-        let (host, now) = (settings.url.host(), self.shared.clock.now());
+        let server = self.requests.server_time().await.map_err(RegisterError::Time)?;
+        let own = self.shared.clock.now();
+        let (host, now) = (settings.url.host(), agreed(own, server));
+        if now != own {
+            warn!(
+                own = own.rfc3339(),
+                server = now.rfc3339(),
+                "this clock is wrong: certificates follow the API server's"
+            );
+        }
         let (found, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(now);

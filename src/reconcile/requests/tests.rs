@@ -78,3 +78,22 @@ async fn a_write_that_waited_for_its_turn_past_the_term_is_not_sent() {
     });
     assert_eq!(silent.ends(create()).await, ("not_leader", 11, false));
 }
+
+/// Queries the time of a server that sends this `Date`.
+async fn time_of(date: Option<&'static str>) -> Option<Moment> {
+    let serve = move |request: Request<Body>| async move {
+        assert_eq!(request.uri().path(), "/version");
+        let answer = http::Response::builder().status(403);
+        let answer = date.into_iter().fold(answer, |answer, date| answer.header("date", date));
+        answer.body(Body::empty()).map_err(std::io::Error::other)
+    };
+    let client = Client::new(tower::service_fn(serve), "default");
+    Requests::new(client, Leadership::never()).server_time().await.unwrap()
+}
+
+#[tokio::test]
+async fn server_time_is_read_from_the_date_header() {
+    assert_eq!(time_of(Some("Sun, 06 Nov 1994 08:49:37 GMT")).await, Some(Moment(784_111_777_000)));
+    assert_eq!(time_of(Some("yesterday")).await, None);
+    assert_eq!(time_of(None).await, None);
+}

@@ -74,6 +74,60 @@ fn a_certificate_that_nobody_can_use_is_replaced_whoever_trusts_what() {
     assert_eq!(due(&kept, HOST, false, days(91)), Due::Certificate, "expired");
 }
 
+fn years(years: u64) -> Moment {
+    days(365 * years)
+}
+
+#[test]
+fn certificate_authority_from_a_clock_that_is_ahead_is_made_anew() {
+    for ahead in [days(1), years(3), years(30), years(500), years(7_900), years(8_000)] {
+        let Ok(early) = made(&Kept::default(), Due::Both, HOST, ahead) else {
+            assert_eq!(ahead, years(8_000), "its end is no date of a certificate");
+            continue;
+        };
+        assert_eq!(due(&early, HOST, true, NOW), Due::Both, "{ahead:?}");
+        let remade = next(&early, NOW);
+        assert_eq!(due(&remade, HOST, true, NOW), Due::Nothing, "{ahead:?}");
+        let authorities = certificates(&remade.authorities);
+        assert!(authorities.len() == 1 && is_valid(&authorities[0], NOW), "{ahead:?}");
+    }
+}
+
+#[test]
+fn certificate_authority_from_a_clock_that_is_behind_is_made_anew_once_it_has_expired() {
+    let old = made(&Kept::default(), Due::Both, HOST, Moment(0)).unwrap();
+    assert_eq!(due(&old, HOST, true, NOW), Due::Both);
+    assert_eq!(due(&next(&old, NOW), HOST, true, NOW), Due::Nothing);
+}
+
+#[test]
+fn certificate_from_a_clock_that_is_ahead_is_made_anew_by_the_same_authority() {
+    let kept = new();
+    let early = made(&kept, Due::Certificate, HOST, years(3)).unwrap();
+    assert_eq!(due(&early, HOST, true, NOW), Due::Certificate);
+    let remade = next(&early, NOW);
+    assert_eq!(remade.authorities, kept.authorities);
+    assert_eq!(due(&remade, HOST, true, NOW), Due::Nothing);
+}
+
+#[test]
+fn authority_that_is_not_valid_yet_does_not_stay_beside_another() {
+    let (kept, early) = (new(), made(&Kept::default(), Due::Both, HOST, years(3)).unwrap());
+    let both = Kept { authorities: format!("{}{}", kept.authorities, early.authorities), ..kept.clone() };
+    assert_eq!(due(&both, HOST, true, NOW), Due::Expired);
+    assert_eq!(certificates(&next(&both, NOW).authorities), certificates(&kept.authorities));
+}
+
+#[test]
+fn clock_of_the_api_server_counts_where_the_own_is_more_than_an_hour_off() {
+    let minutes = |minutes: u64| NOW.after(Duration::from_secs(60 * minutes));
+    assert_eq!(agreed(NOW, None), NOW);
+    assert_eq!(agreed(NOW, Some(minutes(59))), NOW);
+    assert_eq!(agreed(minutes(59), Some(NOW)), minutes(59));
+    assert_eq!(agreed(NOW, Some(minutes(61))), minutes(61));
+    assert_eq!(agreed(years(30), Some(NOW)), NOW);
+}
+
 #[test]
 fn without_an_authority_that_can_sign_everything_is_made_anew() {
     let kept = new();
