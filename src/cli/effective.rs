@@ -137,10 +137,10 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let facts = world.objects.facts();
     let graph = Graph::build(&facts);
     let unknown = world.unknown(&graph);
-    say_each(&unknown);
+    let report = EffectiveReport::new(&graph, &scope, request, unknown);
+    say_each(&report.unknown);
     let faults = world.faults(&graph);
     say_each(&faults);
-    let report = EffectiveReport::new(&graph, &scope, request, unknown);
     arguments.output.print(&report, text::lines)?;
     Ok(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
 }

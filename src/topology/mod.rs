@@ -40,4 +40,4 @@ pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};
 pub use reason::{Reason, Unattached};
-pub use request::{BadRequest, Choice, Criterion, Request};
+pub use request::{BadRequest, Choice, Choices, Criterion, NotEvaluated, Request, UnknownChoice};

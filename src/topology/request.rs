@@ -6,6 +6,7 @@
 //! feature of isolated listeners. Of its routes the most specific host decides, then the match, then age, name and place.
 
 mod candidate;
+mod verdict;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,8 @@ use super::graph::{Graph, NodeId, ObjectRow};
 use super::hostname;
 use super::rows::{Listener, Protocol, RouteKind};
 use candidate::Candidate;
+use verdict::Budget;
+pub use verdict::NotEvaluated;
 pub use written::BadRequest;
 
 /// A request, as far as it chooses.
@@ -53,6 +56,26 @@ pub struct Choice {
     pub implementation_specific: bool,
     /// What decided, and against which rule. None where no other matches.
     pub decided: Option<(Criterion, NodeId)>,
+}
+
+/// The rules that match a request.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// At most one for each port of each Gateway, in the order of listeners.
+    pub chosen: Vec<Choice>,
+    /// Rules that take precedence over those if a regular expression matches that was not evaluated.
+    pub unknown: Vec<UnknownChoice>,
+}
+
+/// A rule with a regular expression that was not evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnknownChoice {
+    /// The listener.
+    pub listener: NodeId,
+    /// The rule.
+    pub rule: NodeId,
+    /// Why it is not known.
+    pub why: NotEvaluated,
 }
 
 /// What decides between two matches, in its order.
@@ -115,11 +138,16 @@ pub(super) fn has_host(hostname: &str, host: Option<&str>) -> bool {
 }
 
 impl Request {
-    /// What answers the request, one for each port of each Gateway that anything does at, in the order of listeners.
+    /// Evaluates the request at every listener that accepts it.
     #[must_use]
-    pub fn choices(&self, graph: &Graph<'_>) -> Vec<Choice> {
-        let choice = |node: NodeId| self.choice(graph, node, graph.listener(node)?);
-        self.listeners(graph).into_iter().filter_map(choice).collect()
+    pub fn choices(&self, graph: &Graph<'_>) -> Choices {
+        let (mut choices, mut budget) = (Choices::default(), Budget::default());
+        for node in self.listeners(graph) {
+            if let Some(listener) = graph.listener(node) {
+                self.choose(graph, (node, listener), &mut budget, &mut choices);
+            }
+        }
+        choices
     }
 
     /// The listeners that take the request, at most one for each port of each Gateway, in their order.
@@ -156,23 +184,42 @@ impl Request {
         }
     }
 
-    fn choice(&self, graph: &Graph<'_>, node: NodeId, listener: &Listener) -> Option<Choice> {
+    fn choose<'g>(
+        &self,
+        graph: &Graph<'g>,
+        (node, listener): (NodeId, &Listener),
+        budget: &mut Budget<'g>,
+        choices: &mut Choices,
+    ) {
         let mut candidates: Vec<Candidate> = Vec::new();
         for route in graph.links(node) {
             if let ObjectRow::Route(kind, row) = graph.object(route).row {
-                candidates.extend(self.candidates(graph, (listener, kind), (route, row)));
+                let expressions = budget.of_route(graph.locator(route).namespace);
+                candidates.extend(self.candidates(graph, (listener, kind), (route, row), expressions));
             }
         }
         candidates.sort_by(|left, right| left.order().cmp(&right.order()));
-        let best = candidates.first()?;
-        let runner_up = candidates.iter().find(|other| other.rule != best.rule);
-        Some(Choice {
+        let is_certain = |candidate: &&Candidate| candidate.not_evaluated.is_none();
+        let best = candidates.iter().find(is_certain);
+        let mut unknown = BTreeMap::new();
+        for before in candidates.iter().take_while(|candidate| !is_certain(candidate)) {
+            if let Some(why) =
+                before.not_evaluated.filter(|_| best.is_none_or(|best| best.rule != before.rule))
+            {
+                unknown.entry(before.rule).or_insert(why);
+            }
+        }
+        let unknown = unknown.into_iter().map(|(rule, why)| UnknownChoice { listener: node, rule, why });
+        choices.unknown.extend(unknown);
+        let Some(best) = best else { return };
+        let runner_up = candidates.iter().filter(is_certain).find(|other| other.rule != best.rule);
+        choices.chosen.push(Choice {
             listener: node,
             route: best.route,
             rule: best.rule,
             implementation_specific: best.has_expression,
             decided: runner_up.map(|other| (best.criterion_against(other), other.rule)),
-        })
+        });
     }
 }
 

@@ -15,7 +15,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use clusters::{ClusterAnswer, ClustersReport};
-pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce};
+pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce, UnknownMatch};
 pub use policy::{Fate, Instead, OnPaths, PolicyReport};
 pub use scope::Scope;
 pub use topology::TopologyReport;
@@ -23,6 +23,8 @@ pub use topology::TopologyReport;
 use super::fault::Fault;
 use super::graph::{Graph, NodeId};
 use super::locator::Locator;
+use super::rows::RouteKind;
+use super::rows::expressions::unreadable;
 
 /// A node or a policy as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,15 +80,19 @@ impl ObjectFault {
 /// What is wrong with the policies and the routes of `graph`; `place` says where an object stands.
 #[must_use]
 pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<ObjectFault> {
-    let of_policies = graph.policies().iter().map(|policy| (policy.locator, policy.rules.faults.as_slice()));
-    let of_routes = graph.routes().map(|(locator, route)| (locator, &*route.faults));
-    let faults = of_policies.chain(of_routes).flat_map(|(locator, faults)| {
-        faults.iter().map(move |fault| {
-            let object = locator.to_string();
-            ObjectFault { message: fault.to_string(), place: place(&object), object }
-        })
-    });
-    faults.collect()
+    let of_object = |locator: Locator<'_>, fault: &Fault| {
+        let object = locator.to_string();
+        ObjectFault { message: fault.to_string(), place: place(&object), object }
+    };
+    let mut faults = Vec::new();
+    for policy in graph.policies() {
+        faults.extend(policy.rules.faults.iter().map(|fault| of_object(policy.locator, fault)));
+    }
+    for (locator, route) in graph.routes() {
+        let Some(kind) = RouteKind::named(locator.kind) else { continue };
+        faults.extend(unreadable(kind, route).iter().map(|fault| of_object(locator, fault)));
+    }
+    faults
 }
 
 impl fmt::Display for ObjectFault {

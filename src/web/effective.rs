@@ -134,7 +134,7 @@ pub fn effective(shown: &EffectivePage) -> Markup {
             }
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
             Some(Ok(InForceAt::Hub(report))) => {
-                (counted(report.answers.len(), if report.request.is_some() { "Nothing answers this request." } else { "There is no such path." }))
+                (counted(report.answers.len(), report.no_answer()))
                 @for answer in report.answers.iter().take(ROOM) { (on_hub(answer)) }
                 (unknown(&report.unknown))
             }

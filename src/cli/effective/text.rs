@@ -9,9 +9,7 @@ const VALUE_LIMIT: usize = 100;
 /// A paragraph for each path: its nodes, then for each kind the rules, each with its value and its policy.
 pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
     if report.answers.is_empty() {
-        let none =
-            if report.request.is_some() { "Nothing answers this request." } else { "There is no such path." };
-        return vec![none.to_owned()];
+        return vec![report.no_answer().to_owned()];
     }
     let mut lines = Vec::new();
     for answer in &report.answers {

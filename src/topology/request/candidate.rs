@@ -3,22 +3,23 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use regex::Regex;
-
+use super::verdict::{self, Expressions, NotEvaluated, Verdict};
 use super::{Criterion, Request, has_host, is_of_http, specificity};
 use crate::topology::attachment::hosts;
 use crate::topology::graph::{Graph, NodeId};
 use crate::topology::rows::matches::{
-    self, Comparison, GrpcMatch, HttpMatch, PathComparison, PathMatch, ValueMatch, whole,
+    self, Comparison, GrpcMatch, HttpMatch, PathComparison, PathMatch, ValueMatch,
 };
 use crate::topology::rows::{Created, Listener, Route, RouteKind};
 
-/// A match that has the request.
+/// A match that has the request, or may have it.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) route: NodeId,
     pub(super) rule: NodeId,
     pub(super) has_expression: bool,
+    /// Why it is not known whether it has the request.
+    pub(super) not_evaluated: Option<NotEvaluated>,
     /// What makes it come first, in the order of criteria, the greater first.
     ranks: [(Criterion, (u64, u64)); 6],
     age: (Created, String, RouteKind),
@@ -46,12 +47,13 @@ impl Candidate {
 }
 
 impl Request {
-    /// The matches of `route`, which is attached to `listener`, that have this request.
+    /// The matches of `route`, which is attached to `listener`, that have this request, or may have it.
     pub(super) fn candidates(
         &self,
         graph: &Graph<'_>,
         (listener, kind): (&Listener, RouteKind),
         (node, route): (NodeId, &Route),
+        mut expressions: Expressions<'_>,
     ) -> Vec<Candidate> {
         // What TCP and UDP carry has no host.
         let host = self.host.as_deref().filter(|_| is_of_http(kind) || kind == RouteKind::Tls);
@@ -68,6 +70,7 @@ impl Request {
                 route: node,
                 rule,
                 has_expression: found.has_expression,
+                not_evaluated: found.not_evaluated,
                 ranks: [(Criterion::Hostname, hostname), first, second, third, fourth, fifth],
                 age: age.clone(),
                 place,
@@ -77,55 +80,73 @@ impl Request {
         for rule in graph.sections(node) {
             let Some(row) = graph.rule(rule) else { continue };
             let place = graph.place(rule);
-            for (index, found) in self.found(kind, row.matches.as_deref()).into_iter().enumerate() {
+            for (index, found) in
+                self.found(kind, row.matches.as_deref(), &mut expressions).into_iter().enumerate()
+            {
                 candidates.extend(found.map(|found| candidate(rule, (place, index), found)));
             }
         }
-        if route.rules.is_empty() && self.found(kind, None).iter().any(Option::is_some) {
+        if route.rules.is_empty() && self.found(kind, None, &mut expressions).iter().any(Option::is_some) {
             candidates.push(candidate(node, (0, 0), Found::default()));
         }
         candidates
     }
 
-    /// For each match of a rule, what it is worth where it has the request.
-    fn found(&self, kind: RouteKind, text: Option<&str>) -> Vec<Option<Found>> {
+    /// The rank of each match of a rule; `None` for a match that does not apply.
+    fn found(
+        &self,
+        kind: RouteKind,
+        text: Option<&str>,
+        expressions: &mut Expressions<'_>,
+    ) -> Vec<Option<Found>> {
         match kind {
-            RouteKind::Http => matches::http(text).iter().map(|written| self.has_http(written)).collect(),
-            RouteKind::Grpc => matches::grpc(text).iter().map(|written| self.has_grpc(written)).collect(),
+            RouteKind::Http => {
+                matches::http(text).iter().map(|written| self.has_http(written, expressions)).collect()
+            }
+            RouteKind::Grpc => {
+                matches::grpc(text).iter().map(|written| self.has_grpc(written, expressions)).collect()
+            }
             RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => vec![Some(Found::default())],
         }
     }
 
-    fn has_http(&self, written: &HttpMatch) -> Option<Found> {
-        let path = self.has_path(&written.path)?;
+    fn has_http(&self, written: &HttpMatch, expressions: &mut Expressions<'_>) -> Option<Found> {
+        let mut comparisons = Vec::new();
+        let path = self.has_path(&written.path, &mut comparisons)?;
         let method = self.method.as_deref().unwrap_or("GET");
         if written.method.as_deref().is_some_and(|wanted| wanted != method) {
             return None;
         }
-        self.has_headers(&written.headers)?;
-        let parameter = |wanted: &ValueMatch| {
-            self.query.get(&*wanted.name).is_some_and(|value| is(wanted.comparison, &wanted.value, value))
-        };
-        written.query_params.iter().all(parameter).then_some(())?;
-        let expressions = [&written.headers, &written.query_params].into_iter().flatten();
-        Some(Found {
-            has_expression: written.path.comparison == PathComparison::RegularExpression
-                || has_expression(expressions),
-            ranks: [
+        self.has_headers(&written.headers, &mut comparisons)?;
+        for wanted in &written.query_params {
+            let value = self.query.get(&*wanted.name)?;
+            compare(wanted.comparison, &wanted.value, vec![value], &mut comparisons)?;
+        }
+        Found::new(
+            &comparisons,
+            expressions,
+            [
                 (Criterion::Path, path),
                 (Criterion::Method, (written.method.is_some().into(), 0)),
                 (Criterion::Headers, (written.headers.len() as u64, 0)),
                 (Criterion::Query, (written.query_params.len() as u64, 0)),
                 (Criterion::Query, (0, 0)),
             ],
-        })
+        )
     }
 
-    fn has_path(&self, written: &PathMatch) -> Option<(u64, u64)> {
+    fn has_path<'c>(
+        &'c self,
+        written: &'c PathMatch,
+        comparisons: &mut Vec<verdict::Comparison<'c>>,
+    ) -> Option<(u64, u64)> {
         let value = &*written.value;
         match written.comparison {
             PathComparison::Exact => (self.path == value).then_some((2, 0)),
-            PathComparison::RegularExpression => expression(value)?.is_match(&self.path).then_some((1, 0)),
+            PathComparison::RegularExpression => {
+                comparisons.push((value, vec![&self.path]));
+                Some((1, 0))
+            }
             PathComparison::PathPrefix => {
                 let prefix = value.trim_end_matches('/');
                 let rest = self.path.strip_prefix(prefix)?;
@@ -135,44 +156,71 @@ impl Request {
         }
     }
 
-    fn has_grpc(&self, written: &GrpcMatch) -> Option<Found> {
+    fn has_grpc(&self, written: &GrpcMatch, expressions: &mut Expressions<'_>) -> Option<Found> {
         let (service, method) = self.path.strip_prefix('/')?.split_once('/')?;
         let is_call = !service.is_empty() && !method.is_empty() && !method.contains('/');
         if !is_call || self.method.as_deref().is_some_and(|method| method != "POST") {
             return None;
         }
-        self.has_headers(&written.headers)?;
+        let mut comparisons = Vec::new();
+        self.has_headers(&written.headers, &mut comparisons)?;
         let name = &written.method;
-        let part = |wanted: &Option<Arc<str>>, value: &str| match wanted {
-            None => Some(0),
-            Some(wanted) => is(name.comparison, wanted, value).then_some(value.chars().count() as u64),
+        let length = |wanted: &Option<Arc<str>>, value: &str| match wanted {
+            None => 0,
+            Some(_) => value.chars().count() as u64,
         };
-        let (of_service, of_method) = (part(&name.service, service)?, part(&name.method, method)?);
+        let (of_service, of_method) = (length(&name.service, service), length(&name.method, method));
+        for (wanted, value) in [(&name.service, service), (&name.method, method)] {
+            if let Some(wanted) = wanted {
+                compare(name.comparison, wanted, vec![value], &mut comparisons)?;
+            }
+        }
         let is_named = name.service.is_some() || name.method.is_some();
-        let is_expression = is_named && name.comparison == Comparison::RegularExpression;
-        let class = match (is_named, is_expression) {
+        let class = match (is_named, name.comparison) {
             (false, _) => 0,
-            (true, true) => 1,
-            (true, false) => 2,
+            (true, Comparison::RegularExpression) => 1,
+            (true, Comparison::Exact) => 2,
         };
-        Some(Found {
-            has_expression: is_expression || has_expression(written.headers.iter()),
-            ranks: [
+        Found::new(
+            &comparisons,
+            expressions,
+            [
                 (Criterion::Service, (class, of_service)),
                 (Criterion::ServiceMethod, (of_method, 0)),
                 (Criterion::Headers, (written.headers.len() as u64, 0)),
                 (Criterion::Query, (0, 0)),
                 (Criterion::Query, (0, 0)),
             ],
-        })
+        )
     }
 
-    fn has_headers(&self, wanted: &[ValueMatch]) -> Option<()> {
-        let is_there = |wanted: &ValueMatch| {
-            let values = self.headers.get(&wanted.name.to_ascii_lowercase());
-            values.into_iter().flatten().any(|value| is(wanted.comparison, &wanted.value, value))
-        };
-        wanted.iter().all(is_there).then_some(())
+    fn has_headers<'c>(
+        &'c self,
+        wanted: &'c [ValueMatch],
+        comparisons: &mut Vec<verdict::Comparison<'c>>,
+    ) -> Option<()> {
+        for wanted in wanted {
+            let values = self.headers.get(&wanted.name.to_ascii_lowercase())?;
+            let values = values.iter().map(String::as_str).collect();
+            compare(wanted.comparison, &wanted.value, values, comparisons)?;
+        }
+        Some(())
+    }
+}
+
+/// Compares `values` with `wanted`; a regular expression is deferred to `comparisons`.
+fn compare<'c>(
+    comparison: Comparison,
+    wanted: &'c str,
+    values: Vec<&'c str>,
+    comparisons: &mut Vec<verdict::Comparison<'c>>,
+) -> Option<()> {
+    match comparison {
+        Comparison::Exact => values.contains(&wanted).then_some(()),
+        Comparison::RegularExpression => {
+            comparisons.push((wanted, values));
+            Some(())
+        }
     }
 }
 
@@ -180,29 +228,28 @@ impl Request {
 #[derive(Debug)]
 struct Found {
     has_expression: bool,
+    not_evaluated: Option<NotEvaluated>,
     ranks: [(Criterion, (u64, u64)); 5],
+}
+
+impl Found {
+    /// Evaluates the regular expressions of a match whose other conditions hold; `None` if one does not match.
+    fn new(
+        comparisons: &[verdict::Comparison<'_>],
+        expressions: &mut Expressions<'_>,
+        ranks: [(Criterion, (u64, u64)); 5],
+    ) -> Option<Self> {
+        let not_evaluated = match expressions.match_all(comparisons) {
+            Verdict::Yes => None,
+            Verdict::No => return None,
+            Verdict::Unknown(why) => Some(why),
+        };
+        Some(Self { has_expression: !comparisons.is_empty(), not_evaluated, ranks })
+    }
 }
 
 impl Default for Found {
     fn default() -> Self {
-        Self { has_expression: false, ranks: [(Criterion::Path, (0, 0)); 5] }
+        Self { has_expression: false, not_evaluated: None, ranks: [(Criterion::Path, (0, 0)); 5] }
     }
-}
-
-fn has_expression<'m>(mut values: impl Iterator<Item = &'m ValueMatch>) -> bool {
-    values.any(|value| value.comparison == Comparison::RegularExpression)
-}
-
-fn is(comparison: Comparison, wanted: &str, value: &str) -> bool {
-    match comparison {
-        Comparison::Exact => wanted == value,
-        Comparison::RegularExpression => {
-            expression(wanted).is_some_and(|expression| expression.is_match(value))
-        }
-    }
-}
-
-/// An expression that is for all of a text; none where it cannot be read, which a fault says.
-fn expression(text: &str) -> Option<Regex> {
-    whole(text).ok()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::core::{Expression, Selector, SelectorExt};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -188,12 +188,14 @@ fn read(selector: LabelSelector) -> Result<Selector, String> {
     if let Some(operator) = named.find(|operator| !operators.contains(&operator.as_str())) {
         return Err(format!("selector: {:?} is none of {}", excerpt(operator), operators.join(", ")));
     }
-    let needs_values = |expression: &Expression| matches!(expression, Expression::In(_, values) | Expression::NotIn(_, values) if values.is_empty());
-    let selector = Selector::try_from(selector).map_err(|error| format!("selector: {error}"))?;
-    if selector.clone().into_iter().any(|expression| needs_values(&expression)) {
+    let needs_values = |expression: &LabelSelectorRequirement| {
+        matches!(expression.operator.as_str(), "In" | "NotIn")
+            && expression.values.as_ref().is_none_or(Vec::is_empty)
+    };
+    if selector.match_expressions.iter().flatten().any(needs_values) {
         return Err("selector: In and NotIn need values".to_owned());
     }
-    Ok(selector)
+    Selector::try_from(selector).map_err(|error| format!("selector: {error}"))
 }
 
 #[derive(Deserialize)]

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::route_kind::RouteKind;
-use super::wire::{Limited, or_default};
+use super::wire::{self, Limited, or_default};
 use crate::api::json::step::Step;
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
@@ -144,63 +142,6 @@ fn read<T: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Vec<T> {
     }
 }
 
-/// The regular expression `text`, for all of a text.
-///
-/// # Errors
-///
-/// Where it cannot be read.
-pub fn whole(text: &str) -> Result<Regex, regex::Error> {
-    // By itself first: `a)|(b` is none, whatever stands around it.
-    Regex::new(text)?;
-    Regex::new(&format!(r"\A(?:{text})\z"))
-}
-
-/// What cannot be read of the regular expressions of a rule, whose matches are `text`: the first, with its place in them. The API
-/// server takes it, and implementations let it match nothing.
-pub(super) fn unreadable(kind: RouteKind, text: &str) -> Option<Fault> {
-    let of_values = |field: &'static str, values: &[ValueMatch]| -> Vec<(String, Arc<str>)> {
-        let expressions =
-            values.iter().enumerate().filter(|(_, value)| value.comparison == Comparison::RegularExpression);
-        expressions
-            .map(|(index, value)| (format!(".{field}{}.value", Step::Item(index)), value.value.clone()))
-            .collect()
-    };
-    let of_matches: Vec<Vec<(String, Arc<str>)>> = match kind {
-        RouteKind::Http => {
-            let expressions = |written: HttpMatch| {
-                let path = (written.path.comparison == PathComparison::RegularExpression)
-                    .then(|| (".path.value".to_owned(), written.path.value));
-                let values = of_values("headers", &written.headers).into_iter();
-                path.into_iter()
-                    .chain(values)
-                    .chain(of_values("queryParams", &written.query_params))
-                    .collect()
-            };
-            http(Some(text)).into_iter().map(expressions).collect()
-        }
-        RouteKind::Grpc => {
-            let expressions = |written: GrpcMatch| {
-                let MethodMatch { comparison, service, method } = written.method;
-                let names = [(".method.service", service), (".method.method", method)].into_iter();
-                let names = names.filter(|_| comparison == Comparison::RegularExpression);
-                let names = names.filter_map(|(place, name)| Some((place.to_owned(), name?)));
-                names.chain(of_values("headers", &written.headers)).collect()
-            };
-            grpc(Some(text)).into_iter().map(expressions).collect()
-        }
-        RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => Vec::new(),
-    };
-    of_matches.into_iter().enumerate().find_map(|(index, expressions)| {
-        expressions.into_iter().find_map(|(place, expression)| {
-            whole(&expression).is_err().then(|| {
-                let text =
-                    format!("{:?} is no regular expression of RE2: it matches nothing", excerpt(&expression));
-                Fault::new(place, text).under(&Step::Item(index))
-            })
-        })
-    })
-}
-
 /// Whether the API server would take `text` as the matches of a rule of a route of this kind.
 ///
 /// # Errors
@@ -220,12 +161,9 @@ pub(super) fn check(kind: RouteKind, text: &str) -> Result<(), Fault> {
 }
 
 fn list<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>, Fault> {
-    let value: Value = serde_json::from_str(text).unwrap_or_default();
-    let read: Result<Option<Limited<T, MATCHES_LIMIT>>, _> = serde_path_to_error::deserialize(value);
-    let list = read.map_err(|error| {
-        let path = error.path().to_string();
-        let place = if path.starts_with('[') { path } else { String::new() };
-        Fault { place, text: error.inner().to_string() }
+    let list: Option<Limited<T, MATCHES_LIMIT>> = wire::read(text).map_err(|fault| {
+        let is_placed = fault.place.starts_with('[');
+        Fault { place: if is_placed { fault.place } else { String::new() }, ..fault }
     })?;
     Ok(list.unwrap_or_default().0)
 }

@@ -2,6 +2,7 @@
 
 mod backend;
 mod class;
+pub mod expressions;
 mod gateway;
 mod grant;
 mod listener;

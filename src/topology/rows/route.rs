@@ -32,8 +32,6 @@ pub struct Route {
     pub hostnames: Box<[Arc<str>]>,
     /// Its rules.
     pub rules: Box<[Rule]>,
-    /// What is wrong with it, and does not keep it from being there.
-    pub faults: Box<[Fault]>,
 }
 
 /// What routes have in common, once.
@@ -77,7 +75,6 @@ impl Route {
             // The default of its definition.
             rules.push(Rule::default());
         }
-        let mut faults = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
             let place = || format!("spec.rules{}", Step::Item(index));
             let in_matches =
@@ -90,7 +87,6 @@ impl Route {
             }
             if let Some(text) = &rule.matches {
                 matches::check(kind, text).map_err(in_matches)?;
-                faults.extend(matches::unreadable(kind, text).map(in_matches));
             }
         }
         Ok(Self {
@@ -98,7 +94,6 @@ impl Route {
             parents: spec.parent_refs.0.into_iter().map(ParentReference::from).collect(),
             hostnames: spec.hostnames.0.into_iter().map(|hostname| hostname.0).collect(),
             rules: rules.into(),
-            faults: faults.into(),
         })
     }
 }

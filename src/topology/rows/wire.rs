@@ -2,9 +2,10 @@
 //! at the value's own place.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, Error};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -19,18 +20,39 @@ pub(super) fn text(object: &HubObject) -> &str {
     object.spec.as_deref().map_or("{}", |spec| spec.get())
 }
 
+/// Longer texts are not parsed again to find the path of an error: the second parser is several times slower.
+const PLACED_LIMIT: usize = 64 * 1024;
+
 /// Reads the spec `text` of an object.
 ///
 /// # Errors
 ///
 /// The first fault, with its place in the object.
 pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
-    serde_json::from_str(text).or_else(|_| {
-        // The same again, slower, for words that name the place and no line of one long line.
+    read(text).map_err(|Fault { place, text }| {
+        let place = if place.is_empty() { "spec".to_owned() } else { format!("spec.{place}") };
+        Fault { place, text }
+    })
+}
+
+/// Reads `text`.
+///
+/// # Errors
+///
+/// The first fault, with its place in the text, which is empty for all of it.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).or_else(|error: serde_json::Error| {
+        if text.len() > PLACED_LIMIT {
+            let words = error.to_string();
+            // All of it is one long line.
+            let end = words.rfind(" at line ").unwrap_or(words.len());
+            return Err(Fault::new("", &words[..end]));
+        }
+        // The same again, slower, for words that name the place.
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string();
-            let place = if path == "." { "spec".to_owned() } else { format!("spec.{path}") };
+            let place = if path == "." { String::new() } else { path };
             Fault { place, text: error.inner().to_string() }
         })
     })
@@ -55,11 +77,36 @@ impl<T, const N: usize> Default for Limited<T, N> {
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Limited<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let items = Vec::deserialize(deserializer)?;
-        if items.len() > N {
-            return Err(D::Error::custom(format_args!("has {} items, at most {N} are allowed", items.len())));
+        deserializer.deserialize_seq(Items(PhantomData))
+    }
+}
+
+/// Reads a list. Items that are too many are counted, and not read.
+struct Items<T, const N: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
+    type Value = Limited<T, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < N {
+            match list.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Limited(items)),
+            }
         }
-        Ok(Self(items))
+        let mut count = N;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        if count > N {
+            return Err(A::Error::custom(format_args!("has {count} items, at most {N} are allowed")));
+        }
+        Ok(Limited(items))
     }
 }
 

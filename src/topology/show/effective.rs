@@ -10,10 +10,14 @@ use serde_json::{Map, Value, json};
 use super::{Named, Scope};
 use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId};
-use crate::topology::request::{Choice, Criterion, Request};
+use crate::topology::request::{Choice, Criterion, Request, UnknownChoice};
+
+/// Limit of `unknownMatches`.
+const UNKNOWN_LIMIT: usize = 16;
 
 /// What is in force along the paths that are asked for.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EffectiveReport {
     /// One for each path.
     pub answers: Vec<Answer>,
@@ -22,6 +26,24 @@ pub struct EffectiveReport {
     pub request: Option<Request>,
     /// What is not known.
     pub unknown: Vec<String>,
+    /// Rules that take precedence if a regular expression matches that was not evaluated; at most 16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_matches: Vec<UnknownMatch>,
+}
+
+/// A rule with a regular expression that was not evaluated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnknownMatch {
+    /// The locator of the listener.
+    pub listener: String,
+    /// The locator of the rule.
+    pub rule: String,
+    /// `Unknown`.
+    #[serde(rename = "match")]
+    pub outcome: &'static str,
+    /// Why.
+    pub reason: &'static str,
 }
 
 /// What is in force along a path.
@@ -77,11 +99,14 @@ pub struct RuleInForce {
 impl EffectiveReport {
     /// What is in force along the paths of `graph` that `scope` asks for, or those of them that answer `request`.
     #[must_use]
-    pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, unknown: Vec<String>) -> Self {
+    pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, mut unknown: Vec<String>) -> Self {
         let mut folds = Folds::new(graph);
-        let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = request.as_ref().map(|request| {
-            let choices = request.choices(graph).into_iter();
-            choices.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
+        let found = request.as_ref().map(|request| request.choices(graph));
+        let unknown_choices = found.as_ref().map(|found| found.unknown.clone()).unwrap_or_default();
+        unknown.extend(not_evaluated(graph, &unknown_choices));
+        let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = found.map(|found| {
+            let chosen = found.chosen.into_iter();
+            chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
         });
         // The listener is before the route and its rule.
         let choice = |nodes: &[NodeId]| {
@@ -106,8 +131,38 @@ impl EffectiveReport {
             hostnames,
             effective: effective.into_iter().map(|id| InForce::new(&folds, id, Some(&shared))).collect(),
         });
-        Self { answers: answers.collect(), request, unknown }
+        let unknown_matches = unknown_choices.iter().take(UNKNOWN_LIMIT).map(|choice| UnknownMatch {
+            listener: graph.locator(choice.listener).to_string(),
+            rule: graph.locator(choice.rule).to_string(),
+            outcome: "Unknown",
+            reason: choice.why.words(),
+        });
+        Self { answers: answers.collect(), unknown_matches: unknown_matches.collect(), request, unknown }
     }
+
+    /// The message for a report without paths.
+    #[must_use]
+    pub fn no_answer(&self) -> &'static str {
+        match &self.request {
+            None => "There is no such path.",
+            Some(_) if self.unknown_matches.is_empty() => "Nothing answers this request.",
+            Some(_) => "It is not known whether anything answers this request.",
+        }
+    }
+}
+
+/// Describes each rule with a regular expression that was not evaluated.
+fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
+    let line = |choice: &UnknownChoice| {
+        let [rule, listener] =
+            [choice.rule, choice.listener].map(|node| Named::object(graph.locator(node)).words);
+        format!("{rule} at {listener} was not evaluated, and may answer this request: {}", choice.why.words())
+    };
+    let mut lines: Vec<String> = choices.iter().take(UNKNOWN_LIMIT).map(line).collect();
+    if let Some(more) = choices.len().checked_sub(UNKNOWN_LIMIT).filter(|more| *more > 0) {
+        lines.push(format!("{more} more rules were not evaluated, and may answer this request"));
+    }
+    lines
 }
 
 impl Chosen {

@@ -1,0 +1,92 @@
+//! Syntax errors in the regular expressions of a route.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use regex_syntax::ast::ErrorKind;
+use regex_syntax::ast::parse::Parser;
+
+use super::matches::{Comparison, GrpcMatch, HttpMatch, MethodMatch, PathComparison, ValueMatch, grpc, http};
+use super::route::Route;
+use super::route_kind::RouteKind;
+use crate::api::json::step::Step;
+use crate::api::text::excerpt;
+use crate::topology::fault::Fault;
+
+/// The most regular expressions of a route that are checked for errors.
+const CHECKED_LIMIT: usize = 64;
+
+/// The syntax errors in the regular expressions of `route`, which is of `kind`: for each rule the first, with its place. The API server
+/// accepts them, and implementations let them match nothing.
+///
+/// Expressions are parsed, not compiled, and only the first 64 distinct ones of a route: who writes a route must not decide how long
+/// reading it takes. What compiles to more than [a request](crate::topology::Request) may cost is found there.
+#[must_use]
+pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
+    let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
+    let mut is_wrong = |expression: &Arc<str>| {
+        if let Some(is_wrong) = checked.get(expression) {
+            return *is_wrong;
+        }
+        if checked.len() == CHECKED_LIMIT {
+            return false;
+        }
+        let is_wrong = !is_readable(expression);
+        checked.insert(expression.clone(), is_wrong);
+        is_wrong
+    };
+    let mut faults = Vec::new();
+    for (rule, row) in route.rules.iter().enumerate() {
+        let Some(text) = &row.matches else { continue };
+        let wrong = expressions(kind, text).find(|(.., expression)| is_wrong(expression));
+        faults.extend(wrong.map(|(index, place, expression)| {
+            let text =
+                format!("{:?} is no regular expression of RE2: it matches nothing", excerpt(&expression));
+            Fault::new(format!("spec.rules{}.matches{}{place}", Step::Item(rule), Step::Item(index)), text)
+        }));
+    }
+    faults
+}
+
+/// Whether `expression` has the syntax of a regular expression, as far as that is known: one that is nested too deep to parse is not
+/// called wrong.
+pub(in crate::topology) fn is_readable(expression: &str) -> bool {
+    match Parser::new().parse(expression) {
+        Ok(_) => true,
+        Err(error) => {
+            matches!(error.kind(), ErrorKind::NestLimitExceeded(_) | ErrorKind::CaptureLimitExceeded)
+        }
+    }
+}
+
+/// The regular expressions of a rule, whose matches are `text`: each with the index of its match and its place in that.
+fn expressions(kind: RouteKind, text: &str) -> impl Iterator<Item = (usize, String, Arc<str>)> {
+    let of_values = |field: &'static str, values: Vec<ValueMatch>| {
+        let expressions = values
+            .into_iter()
+            .enumerate()
+            .filter(|(_, value)| value.comparison == Comparison::RegularExpression);
+        expressions.map(move |(index, value)| (format!(".{field}{}.value", Step::Item(index)), value.value))
+    };
+    let of_http = move |written: HttpMatch| -> Vec<(String, Arc<str>)> {
+        let path = (written.path.comparison == PathComparison::RegularExpression)
+            .then(|| (".path.value".to_owned(), written.path.value));
+        let headers = of_values("headers", written.headers);
+        path.into_iter().chain(headers).chain(of_values("queryParams", written.query_params)).collect()
+    };
+    let of_grpc = move |written: GrpcMatch| -> Vec<(String, Arc<str>)> {
+        let MethodMatch { comparison, service, method } = written.method;
+        let names = [(".method.service", service), (".method.method", method)].into_iter();
+        let names = names.filter(|_| comparison == Comparison::RegularExpression);
+        let names = names.filter_map(|(place, name)| Some((place.to_owned(), name?)));
+        names.chain(of_values("headers", written.headers)).collect()
+    };
+    let of_matches: Vec<Vec<(String, Arc<str>)>> = match kind {
+        RouteKind::Http => http(Some(text)).into_iter().map(of_http).collect(),
+        RouteKind::Grpc => grpc(Some(text)).into_iter().map(of_grpc).collect(),
+        RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => Vec::new(),
+    };
+    of_matches.into_iter().enumerate().flat_map(|(index, expressions)| {
+        expressions.into_iter().map(move |(place, expression)| (index, place, expression))
+    })
+}
