@@ -192,6 +192,9 @@ pub enum Origin {
     Object(GroupResource, ObjectKey),
 }
 
+/// The most bytes of an origin as text: a resource and a namespace have at most 63, a group and a name 253.
+const ORIGIN_LIMIT: usize = 2 * 63 + 2 * 253 + "./".len() + "/".len();
+
 impl Origin {
     /// The object `object` of `kind`.
     #[must_use]
@@ -232,9 +235,12 @@ impl Origin {
     }
 
     /// Reads `<resource>.<group>/<namespace>/<name>`, of the core group `<resource>/<namespace>/<name>`; anything else is
-    /// `None`.
+    /// `None`, and so is a text that is longer than the API's names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > ORIGIN_LIMIT {
+            return None;
+        }
         let mut parts = text.split('/');
         let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
         let (resource, group) = match kind.split_once('.') {
@@ -338,7 +344,11 @@ impl WorkName {
     /// could be the kind is tried. That a prefix fits is proof, because the kind is part of the hash.
     #[must_use]
     pub fn is_for(&self, controller: &ControllerName, origin: &Origin) -> bool {
-        self.0.match_indices('-').any(|(end, _)| Self::planned(controller, &self.0[..end], origin) == *self)
+        self.0.len() <= LABEL_LIMIT
+            && self
+                .0
+                .match_indices('-')
+                .any(|(end, _)| Self::planned(controller, &self.0[..end], origin) == *self)
     }
 }
 

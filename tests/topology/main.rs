@@ -4,6 +4,7 @@
 
 mod cases;
 mod conditions;
+mod costs;
 mod in_force;
 mod known;
 mod lent;

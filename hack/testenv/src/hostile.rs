@@ -3,6 +3,7 @@
 //! A [`Hostile`] only makes values: a test decides where they go. All that an API server would refuse (a label that is
 //! none, a number in place of a text) is left out, as it reaches no controller; what a schema leaves open is anything.
 
+pub mod costly;
 mod spoke;
 mod tenant;
 

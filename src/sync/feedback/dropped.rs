@@ -7,21 +7,30 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Whether the conditions of a manifest say that `value` was dropped.
+use crate::api::text::capped;
+
+/// The most bytes of the message that are searched: as many as the API lets the message of a condition have.
+const MESSAGE_LIMIT: usize = 32 * 1024;
+
+/// Whether the manifest's condition reports `value` as dropped. Agents write one condition of a type.
 pub(super) fn by_agent(conditions: &[Condition], value: &str) -> bool {
-    let words = || {
-        [
+    let Some(condition) = conditions.iter().find(|condition| condition.type_ == "StatusFeedbackSynced")
+    else {
+        return false;
+    };
+    let message = capped(&condition.message, MESSAGE_LIMIT);
+    // Cheap check first: most values are not named.
+    condition.status == "False"
+        && message.contains(value)
+        && [
             format!("of the value for {value} is not found"),
             format!("json raw string for name {value} is larger than"),
             format!("to json string for name {value}: "),
             format!("failed to find value for {value} with error: "),
             format!(" of {value} with error: "),
         ]
-    };
-    let mut failed = conditions
         .iter()
-        .filter(|condition| condition.type_ == "StatusFeedbackSynced" && condition.status == "False");
-    failed.any(|condition| words().iter().any(|words| condition.message.contains(words)))
+        .any(|words| message.contains(words))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a work is for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -49,6 +50,9 @@ impl Purpose {
     }
 }
 
+/// The most distinct kinds of a work's manifests that are tried, and the most bytes of one. Its spoke may write as many as it likes.
+const KINDS_LIMIT: (usize, usize) = (16, 63);
+
 /// A kind too long to stand whole in a name is taken from the manifests instead; the hash still proves it.
 fn is_for_carried_kind(
     name: &WorkName,
@@ -57,7 +61,16 @@ fn is_for_carried_kind(
     origin: &Origin,
 ) -> bool {
     let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
-    kinds.into_iter().any(|kind| WorkName::planned(controller, kind, origin) == *name)
+    let mut tried = BTreeSet::new();
+    for kind in kinds.filter(|kind| kind.len() <= KINDS_LIMIT.1) {
+        if tried.len() < KINDS_LIMIT.0
+            && tried.insert(kind)
+            && WorkName::planned(controller, kind, origin) == *name
+        {
+            return true;
+        }
+    }
+    false
 }
 
 fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {

@@ -1,0 +1,236 @@
+//! Objects that are small and expensive to read: each beside a plain object of the same kind and about the same size.
+//!
+//! They are what the API server stores. Each aims at work that grows faster than the object: compiling an expression, comparing
+//! each item with each, hashing or searching a long text once for every item.
+
+use std::sync::LazyLock;
+
+use policy_sync::api::annotations::PARENT;
+use policy_sync::api::names::{ControllerName, Origin, WorkName};
+use serde_json::{Value, json};
+
+/// An expensive object and a plain one.
+#[derive(Clone, Debug)]
+pub struct Costly {
+    /// What it attacks.
+    pub name: &'static str,
+    /// The plural of its kind.
+    pub plural: &'static str,
+    /// The expensive object.
+    pub hostile: Value,
+    /// The plain one. It may be smaller; a comparison scales its cost to the other's bytes.
+    pub plain: Value,
+}
+
+/// The controller for which these objects are made.
+pub static CONTROLLER: LazyLock<ControllerName> =
+    LazyLock::new(|| ControllerName::new("kuadrant.io/policy-sync"));
+
+const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+
+/// Regular expressions that take long to compile, or to parse. Each has a number of its own, so that no two are the same.
+pub const EXPRESSIONS: [fn(usize) -> String; 6] = [
+    // 200 Unicode classes once it is expanded.
+    |number| format!(r"(\w{{10}}){{20}}{number}"),
+    |number| format!(r"((((a{{1,9}}){{1,9}}){{1,9}}){{1,9}}){{1,9}}{number}"),
+    |number| format!("{}{number}{}", "(".repeat(200), ")".repeat(200)),
+    |number| format!("{}{number}", r"\p{L}\P{Greek}[^\w\s]".repeat(20)),
+    |number| format!("{}{number}", "a|".repeat(200)),
+    |number| format!("{}{number}{}", "[a&&".repeat(100), "]".repeat(100)),
+];
+
+/// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 expressions, all different.
+#[must_use]
+pub fn route_of_expressions(namespace: &str, name: &str, expression: fn(usize) -> String) -> Value {
+    route(namespace, name, "RegularExpression", &expression)
+}
+
+fn route(namespace: &str, name: &str, comparison: &str, value: &dyn Fn(usize) -> String) -> Value {
+    let header = |number: usize| json!({"name": format!("x-{}", number % 16), "type": comparison, "value": value(number)});
+    let written = |first: usize| json!({"headers": (first..first + 16).map(header).collect::<Vec<_>>()});
+    let rule = |rule: usize| json!({"matches": (0..16).map(|of| written((rule * 16 + of) * 16)).collect::<Vec<_>>()});
+    let rules: Vec<Value> = (0..16).map(rule).collect();
+    object(
+        GATEWAY_API,
+        "HTTPRoute",
+        (namespace, name),
+        json!({"parentRefs": [{"name": "web"}], "rules": rules}),
+    )
+}
+
+fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: Value) -> Value {
+    let metadata =
+        json!({"name": name, "namespace": namespace, "uid": "u", "resourceVersion": "1", "generation": 1});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+/// All of them.
+#[must_use]
+pub fn costly() -> Vec<Costly> {
+    let mut all = routes();
+    all.extend(others_of_gateway_api());
+    all.extend(works());
+    all
+}
+
+fn routes() -> Vec<Costly> {
+    let of = |name, hostile, plain| Costly { name, plural: "httproutes", hostile, plain };
+    let names = ["classes", "repetitions", "groups", "unicode", "alternatives", "sets"];
+    let mut all: Vec<Costly> = names
+        .into_iter()
+        .zip(EXPRESSIONS)
+        .map(|(name, expression)| {
+            let plain = route("mob", "r", "Exact", &|number| "x".repeat(expression(number).len()));
+            of(name, route_of_expressions("mob", "r", expression), plain)
+        })
+        .collect();
+    // What the API server refuses today and a later version of the API may take: the reader says where it is wrong.
+    let plain = || route("mob", "r", "Exact", &|_| "x".repeat(300));
+    let mut wrong = plain();
+    wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["name"] = "a b".into();
+    all.push(of("last header wrong", wrong, plain()));
+    let mut wrong = plain();
+    wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["value"] = 7.into();
+    all.push(of("last header no text", wrong, plain()));
+    let mut long = plain();
+    long["spec"]["hostnames"] = vec!["a.example.com"; 40_000].into();
+    all.push(of("too many hosts", long, plain()));
+    all
+}
+
+fn others_of_gateway_api() -> Vec<Costly> {
+    let listener = |number: usize, routes: Value| json!({"name": format!("l{number}"), "port": 80 + number, "protocol": "HTTP", "allowedRoutes": routes});
+    let gateway = |kind: &str, listeners: Vec<Value>| {
+        let spec = json!({"gatewayClassName": "c", "parentRef": {"name": "web"}, "listeners": listeners});
+        object(GATEWAY_API, kind, ("mob", "web"), spec)
+    };
+    let expression =
+        |number: usize| json!({"key": format!("k{number}"), "operator": "In", "values": ["a", "b", "c"]});
+    let selector = json!({"namespaces": {"from": "Selector",
+        "selector": {"matchExpressions": (0..8_000).map(expression).collect::<Vec<_>>()}}});
+    let plain = |kind: &str| {
+        let kinds = json!({"kinds": (0..8).map(|_| json!({"kind": "H".repeat(60)})).collect::<Vec<_>>()});
+        gateway(kind, (0..64).map(|number| listener(number, kinds.clone())).collect())
+    };
+    let port = |number: usize| json!({"name": format!("p{number}"), "port": 1 + number % 65_535});
+    let service = |ports: Vec<Value>| object("v1", "Service", ("mob", "s"), json!({"ports": ports}));
+    let target = |number: usize| json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": format!("g{number}")});
+    let policy = |targets: usize, rest: Value| {
+        let targets: Vec<Value> = (0..targets).map(target).collect();
+        object(
+            "kuadrant.io/v1",
+            "RateLimitPolicy",
+            ("mob", "p"),
+            json!({"targetRefs": targets, "limits": rest}),
+        )
+    };
+    let limits =
+        || json!((0..8_000).map(|number| json!({"limit": number, "window": "10s"})).collect::<Vec<_>>());
+    let mut deep = json!(1);
+    (0..100).for_each(|_| deep = json!({ "a": [deep] }));
+    vec![
+        Costly {
+            name: "selector of a listener",
+            plural: "gateways",
+            hostile: gateway("Gateway", vec![listener(0, selector.clone())]),
+            plain: plain("Gateway"),
+        },
+        Costly {
+            name: "selector of a listener of a set",
+            plural: "listenersets",
+            hostile: gateway("ListenerSet", vec![listener(0, selector)]),
+            plain: plain("ListenerSet"),
+        },
+        Costly {
+            name: "ports",
+            plural: "services",
+            hostile: service((0..20_000).map(port).collect()),
+            plain: service((0..2_000).map(port).collect()),
+        },
+        Costly {
+            name: "targets",
+            plural: "ratelimitpolicies",
+            hostile: policy(10_000, json!({})),
+            plain: policy(1_000, limits()),
+        },
+        Costly {
+            name: "depth",
+            plural: "ratelimitpolicies",
+            hostile: policy(16, json!(vec![deep; 500])),
+            plain: policy(16, limits()),
+        },
+    ]
+}
+
+/// Works, into which an agent may write anything.
+fn works() -> Vec<Costly> {
+    let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits");
+    let name = WorkName::planned(&CONTROLLER, "RateLimitPolicy", &origin).to_string();
+    let manifest = |kind: String| json!({"apiVersion": "kuadrant.io/v1", "kind": kind, "metadata": {"name": "limits", "namespace": "n"}});
+    let work = |name: &str, origin: &str, manifests: Vec<Value>, rules: Value, status: Value| {
+        let spec = json!({"workload": {"manifests": manifests}, "manifestConfigs": rules});
+        let mut work = object("work.open-cluster-management.io/v1", "ManifestWork", ("rogue", name), spec);
+        work["metadata"]["annotations"] = json!({ PARENT: origin });
+        work["status"] = status;
+        work
+    };
+    let of = |name, hostile, plain| Costly { name, plural: "manifestworks", hostile, plain };
+    let (nothing, parent) = (|| json!({}), origin.to_string());
+    let plain_manifests =
+        || -> Vec<Value> { (0..5_000).map(|_| manifest("RateLimitPolicy".to_owned())).collect() };
+    let plain = || work(&name, &parent, plain_manifests(), json!([]), nothing());
+    let long_parent = format!("ratelimitpolicies.kuadrant.io/shop/{}", "x".repeat(200_000));
+    let kinds = |length: usize| -> Vec<Value> {
+        (0..5_000).map(|number| manifest(format!("{}{number}", "K".repeat(length)))).collect()
+    };
+    let condition = |message: String| {
+        json!({"type": "StatusFeedbackSynced", "status": "False", "reason": "r", "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1})
+    };
+    let status = |conditions: Vec<Value>, values: Vec<Value>| {
+        let meta = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies"});
+        json!({"resourceStatus": {"manifests": [{"resourceMeta": meta, "conditions": conditions,
+            "statusFeedback": {"values": values}}]}})
+    };
+    let paths = |count: usize| {
+        let path = |number: usize| json!({"name": format!("_T{number}_status"), "path": ".a"});
+        let fields = (0..64).map(|number| json!({"name": format!("field{number}"), "path": ".a"}));
+        let paths: Vec<Value> = fields.chain((0..count).map(path)).collect();
+        json!([{"resourceIdentifier": {"group": "kuadrant.io", "resource": "ratelimitpolicies", "name": "n", "namespace": "s"},
+            "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}]}])
+    };
+    let value = |number: usize| json!({"name": format!("_T{number}_status"), "fieldValue": {"type": "String", "string": "True"}});
+    vec![
+        of("a long origin", work(&"a-".repeat(120), &long_parent, Vec::new(), json!([]), nothing()), plain()),
+        of("a long origin, many manifests", work("w", &long_parent, kinds(1), json!([]), nothing()), plain()),
+        of("kinds", work("w", &parent, kinds(1), json!([]), nothing()), plain()),
+        of("long kinds", work("w", &parent, kinds(80), json!([]), nothing()), plain()),
+        of(
+            "conditions that say what was dropped",
+            work(
+                &name,
+                &parent,
+                Vec::new(),
+                paths(0),
+                status((0..5_000).map(|_| condition("m".repeat(60))).collect(), vec![]),
+            ),
+            plain(),
+        ),
+        of(
+            "one long condition",
+            work(
+                &name,
+                &parent,
+                Vec::new(),
+                paths(0),
+                status(vec![condition("of the value for ".repeat(10_000))], vec![]),
+            ),
+            plain(),
+        ),
+        of(
+            "conditions of many types",
+            work(&name, &parent, Vec::new(), paths(5_000), status(vec![], (0..5_000).map(value).collect())),
+            plain(),
+        ),
+    ]
+}
