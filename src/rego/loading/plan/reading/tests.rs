@@ -100,7 +100,7 @@ fn reads_of_contents_are_rejected_unless_secrets_are_replicated() {
     };
     let tells = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
                  \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
-    let expected = "a:5:24: reads the contents of a Secret: this needs --replicate secrets";
+    let expected = "a:5:27: reads the contents of a Secret: this needs --replicate secrets";
     assert_eq!(of(&settings(), tells), [expected]);
     let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
     assert_eq!(of(&replicate, tells), [""; 0]);
