@@ -109,7 +109,10 @@ fn others_of_gateway_api() -> Vec<Costly> {
     let selector = json!({"namespaces": {"from": "Selector",
         "selector": {"matchExpressions": (0..8_000).map(expression).collect::<Vec<_>>()}}});
     let plain = |kind: &str| {
-        let kinds = json!({"kinds": (0..8).map(|_| json!({"kind": "H".repeat(60)})).collect::<Vec<_>>()});
+        let kinds: Vec<Value> =
+            (0..8).map(|_| json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute"})).collect();
+        let labels = json!({"matchLabels": {"team": "shop", "stage": "test"}});
+        let kinds = json!({"kinds": kinds, "namespaces": {"from": "Selector", "selector": labels}});
         gateway(kind, (0..64).map(|number| listener(number, kinds.clone())).collect())
     };
     let port = |number: usize| json!({"name": format!("p{number}"), "port": 1 + number % 65_535});
