@@ -23,21 +23,25 @@ impl Denied {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
         {
-            self.0.warn_for(request.tenant.clone(), regarding(request), DENIED, message.clone());
+            self.0.warn_for(request.tenant.clone(), regarding(request), DENIED, message);
         }
     }
 }
 
-fn regarding(request: &Request) -> ObjectReference {
-    match request.namespace.as_str() {
-        "" => request.reference(),
-        namespace => ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Namespace".to_owned()),
-            name: Some(namespace.to_owned()),
-            // In the namespace itself, where those who work there see it.
-            namespace: Some(namespace.to_owned()),
-            ..ObjectReference::default()
-        },
+/// What an Event is about, and the object of the request where that is another one.
+fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
+    let object = request.reference();
+    if request.namespace.is_empty() {
+        return (object, None);
     }
+    let namespace = &request.namespace;
+    let about = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(namespace.clone()),
+        // In the namespace itself, where those who work there see it.
+        namespace: Some(namespace.clone()),
+        ..ObjectReference::default()
+    };
+    (about, Some(object))
 }

@@ -20,7 +20,7 @@ impl Refusals {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
         {
-            self.0.warn_for(request.tenant.clone(), request.reference(), REFUSED, message.clone());
+            self.0.warn_for(request.tenant.clone(), (request.reference(), None), REFUSED, message);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! An Event is sent once for each change of a problem. A bounded queue holds them: each tenant has a share, tenants take turns, and an Event
 //! past its share is dropped. The annotation, the metric and the log have the same information.
 
+mod rate;
 mod waiting;
 
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::debug;
 
+use self::rate::Rate;
 use self::waiting::Waiting;
 use crate::api::tenant::Tenant;
 use crate::api::text::{capped, with_causes};
@@ -35,6 +38,7 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 struct Queued {
     object: ObjectReference,
+    related: Option<ObjectReference>,
     severity: EventType,
     reason: &'static str,
     note: String,
@@ -44,6 +48,8 @@ struct Queued {
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     waiting: Arc<Mutex<Waiting<Queued>>>,
+    /// Of Events that requests cause.
+    rate: Arc<Mutex<Rate>>,
     /// Wakes the task that sends them.
     wake: mpsc::Sender<()>,
     metrics: Metrics,
@@ -61,7 +67,7 @@ impl Events {
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
             let mut count = 0;
             loop {
-                while let Some(Queued { object, severity, reason, note }) = next() {
+                while let Some(Queued { object, related, severity, reason, note }) = next() {
                     count += 1;
                     if count % REMEMBERED == 0 {
                         recorder = Recorder::new(client.clone(), reporter.clone());
@@ -71,7 +77,7 @@ impl Events {
                         reason: reason.into(),
                         note: Some(note),
                         action: action.into(),
-                        secondary: None,
+                        secondary: related,
                     };
                     if let Err(error) = recorder.publish(&event, &object).await {
                         dropped.dropped_event();
@@ -83,7 +89,7 @@ impl Events {
                 }
             }
         }));
-        Self { waiting, wake, metrics }
+        Self { waiting, rate: Arc::default(), wake, metrics }
     }
 
     /// Warns of `object`: a word for programs, and for people a note, of which the first KiB is sent.
@@ -91,15 +97,23 @@ impl Events {
         self.tell(object, EventType::Warning, reason, note);
     }
 
-    /// Warns of `object` as [`Events::warn`] does, as part of the share of `tenant`.
+    /// Warns of `object` because of a request of `tenant`, at a limited rate. Requests about different `related` objects have different
+    /// Events; repeated ones are counted in one.
     pub(crate) fn warn_for(
         &self,
         tenant: Tenant,
-        object: ObjectReference,
+        (object, related): (ObjectReference, Option<ObjectReference>),
         reason: &'static str,
-        note: String,
+        note: &str,
     ) {
-        self.push(tenant, object, EventType::Warning, reason, note);
+        if !self.rate.lock().allows(&tenant, Instant::now()) {
+            return self.metrics.dropped_event();
+        }
+        let severity = EventType::Warning;
+        self.push(
+            tenant,
+            Queued { object, related, severity, reason, note: capped(note, NOTE_LIMIT).into_owned() },
+        );
     }
 
     /// Tells of `object` as [`Events::warn`] does.
@@ -110,25 +124,20 @@ impl Events {
         reason: &'static str,
         note: String,
     ) {
-        self.push(tenant(&object), object, severity, reason, note);
+        let note = capped(&note, NOTE_LIMIT).into_owned();
+        self.push(tenant(&object), Queued { object, related: None, severity, reason, note });
     }
 
-    fn push(
-        &self,
-        tenant: Tenant,
-        mut object: ObjectReference,
-        severity: EventType,
-        reason: &'static str,
-        note: String,
-    ) {
-        for name in [&mut object.name, &mut object.uid].into_iter().flatten() {
-            *name = capped(name, NAME_LIMIT).into_owned();
+    fn push(&self, tenant: Tenant, mut event: Queued) {
+        for object in [Some(&mut event.object), event.related.as_mut()].into_iter().flatten() {
+            for name in [&mut object.name, &mut object.uid].into_iter().flatten() {
+                *name = capped(name, NAME_LIMIT).into_owned();
+            }
         }
-        let note = capped(&note, NOTE_LIMIT).into_owned();
-        if self.waiting.lock().push(tenant, Queued { object, severity, reason, note }).is_some() {
+        if self.waiting.lock().push(tenant, event).is_some() {
             self.metrics.dropped_event();
         }
-        // Where it is full, the task wakes anyway.
+        // If it is full, the task is about to wake.
         let _ = self.wake.try_send(());
     }
 }
