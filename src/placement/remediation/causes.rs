@@ -24,6 +24,8 @@ const MOVES: usize = 3;
 const CHANGES: usize = 4_096;
 /// How many documents that have moved objects are remembered.
 const DOCUMENTS: usize = 4_096;
+/// How many documents that are flapping are named.
+const NAMED: usize = 3;
 /// If more documents changed at once, a move is attributed to none.
 const AT_ONCE: usize = 256;
 
@@ -165,6 +167,15 @@ pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIter
         }
         Compliance::Differs(_) | Compliance::AsSaid | Compliance::Breaks(_) => Step::Hold,
     }
+}
+
+/// The note of an Event on an object that is held.
+pub(super) fn held(flapping: &BTreeMap<Object, Moment>) -> String {
+    let named: Vec<String> = flapping.keys().take(NAMED).map(ToString::to_string).collect();
+    format!(
+        "policies would move it because of changes of {}, which has moved objects three times within 10 minutes; it waits until these have passed",
+        named.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -16,17 +16,6 @@ use crate::placement::question::ContentHash;
 
 /// The reason of the Event on a flapping document.
 const FLAPPING: &str = "PlacementFlapping";
-/// How many documents that are flapping are named.
-const NAMED: usize = 3;
-
-/// The note of an Event on an object that is held.
-pub(super) fn held(flapping: &BTreeMap<Object, Moment>) -> String {
-    let named: Vec<String> = flapping.keys().take(NAMED).map(ToString::to_string).collect();
-    format!(
-        "policies would move it because of changes of {}, which has moved objects three times within 10 minutes; it waits until these have passed",
-        named.join(", ")
-    )
-}
 
 impl Remediator {
     /// Notes that `object` complies.

@@ -12,9 +12,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::causes::{Causes, Step};
+use super::causes::{Causes, Step, held};
 use super::error::{RemediationError, is_conflict};
-use super::flapping::held;
 use super::judge::{Judgement, judge, reference};
 use super::key::{Key, Object};
 use super::metrics::RemediationMetrics;
