@@ -59,6 +59,11 @@ pub(super) fn name(name: &str) -> Option<&'static str> {
     extensions::name(name).or_else(|| BUILTINS.get_key_value(name).map(|(name, _)| *name))
 }
 
+/// Whether no policy may call the builtin of this name.
+pub(super) fn is_forbidden(name: &str) -> bool {
+    FORBIDDEN.iter().any(|(forbidden, _)| *forbidden == name)
+}
+
 /// The builtin of this name.
 pub(super) fn builtin(name: &str) -> Option<Builtin> {
     if let Some((_, why)) = FORBIDDEN.iter().find(|(forbidden, _)| *forbidden == name) {

@@ -12,6 +12,7 @@ use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
 use super::fault::Fault;
+use super::memory::{self, OverLimit};
 
 /// How long an evaluation may take.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -93,28 +94,43 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// The evaluation fails or takes more than a second. The error has the engine's message, which quotes values.
+    /// The evaluation fails, or takes more than a second or more memory than its limit. The error has the engine's message, which
+    /// quotes values.
     pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
-        self.evaluated(query, input).map_err(|error| self.failure(query, &error, self.quoting(&error)))
+        self.evaluated(query, input, Self::quoting)
     }
 
     /// The value of `query` on the `input` and the data of a hub; `None` if it is undefined.
     ///
     /// # Errors
     ///
-    /// The evaluation fails or takes more than a second. The error has a kind and a place, and quotes no value.
+    /// The evaluation fails, or takes more than a second or more memory than its limit. The error has a kind and a place, and quotes
+    /// no value.
     pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
-        let evaluated = self.evaluated(query, input);
-        let evaluated = evaluated.map_err(|error| self.failure(query, &error, self.fault(&error)))?;
-        Ok(evaluated.into_value())
+        Ok(self.evaluated(query, input, Self::fault)?.into_value())
     }
 
-    fn evaluated(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
-        let mut engine = self.engine.clone();
-        engine.set_input(input.clone());
-        let results = engine.eval_query(query.to_owned(), false)?;
-        let prints = engine.take_prints().unwrap_or_default();
-        Ok(Evaluated { results, prints })
+    /// Evaluates `query` within the limits of time and memory. `describe` turns an error of the engine into a fault.
+    fn evaluated(
+        &self,
+        query: &str,
+        input: &Value,
+        describe: fn(&Self, &anyhow::Error) -> Fault,
+    ) -> Result<Evaluated, Failure> {
+        let evaluated = memory::limited(|| {
+            let mut engine = self.engine.clone();
+            engine.set_input(input.clone());
+            let results = engine.eval_query(query.to_owned(), false)?;
+            for result in &results.result {
+                let expressions = result.expressions.iter().map(|expression| &expression.value);
+                expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
+            }
+            Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
+        });
+        match evaluated {
+            Ok(evaluated) => evaluated.map_err(|error| Self::failure(query, &error, describe(self, &error))),
+            Err((over, evaluated)) => Err(self.over_limit(query, over, evaluated.err().as_ref())),
+        }
     }
 
     /// The engine's message, at its place in the module's text.
@@ -137,15 +153,37 @@ impl Embedded {
         }
     }
 
-    fn failure(&self, query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
-        let limit = error.downcast_ref::<LimitError>();
-        let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
+    fn failure(query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
+        let too_long = is_too_long(error);
         if too_long {
-            // Without the names of what was asked about.
-            let query = query.split(" with ").next().unwrap_or(query);
-            fault = Fault::new(&fault.module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
+            fault = Self::unplaced(&fault, query, &format!("{} s", LIMIT.as_secs()));
         }
-        Failure { too_long, fault }
+        Failure { too_long, too_large: false, fault }
+    }
+
+    /// At the place of `error`, where it has one.
+    fn over_limit(&self, query: &str, over: OverLimit, error: Option<&anyhow::Error>) -> Failure {
+        let fault =
+            error.map_or_else(|| Fault::new(&self.bundle.some_module(), None, ""), |error| self.fault(error));
+        let fault = match fault.place {
+            Some(place) => Fault::new(&fault.module, place, over.to_string()),
+            None => Self::unplaced(&fault, query, &over.limit()),
+        };
+        Failure { too_long: false, too_large: true, fault }
+    }
+
+    /// That `query` took too much, without the names of what was asked about.
+    fn unplaced(fault: &Fault, query: &str, limit: &str) -> Fault {
+        let query = query.split(" with ").next().unwrap_or(query);
+        Fault::new(&fault.module, None, format!("{query} took more than {limit}"))
+    }
+}
+
+/// Of an error in a function the engine passes on the text alone.
+fn is_too_long(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<LimitError>() {
+        Some(limit) => matches!(limit, LimitError::TimeLimitExceeded { .. }),
+        None => error.to_string().starts_with("execution exceeded time limit"),
     }
 }
 

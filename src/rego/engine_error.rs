@@ -8,6 +8,8 @@ use super::fault::Fault;
 pub struct Failure {
     /// Whether it took more than a second.
     pub too_long: bool,
+    /// Whether it took more memory than there is for one.
+    pub too_large: bool,
     /// What is wrong, and where.
     pub fault: Fault,
 }

@@ -1,17 +1,24 @@
-//! What policies that stand today call and the engine lacks, and its functions that could take all memory, with a limit.
+//! The builtins that policies call: those of the engine, those that it lacks, and others in place of its own. Each is called within
+//! the limit of memory.
 
+mod bounded;
+mod needs;
 mod sprintf;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use anyhow::{Result, bail, ensure};
 use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
-use regorus::{Engine, Value};
+use regorus::{Engine, LimitError, Value};
 
+use super::memory::OverLimit;
 use crate::api::text::capped;
 
 /// The most elements that a function may make of numbers.
 const ELEMENTS: u64 = 100_000;
+/// The most nodes of a graph of which all paths are found.
+const NODES: usize = 1_000;
 /// The furthest that a number may be shifted, in bits.
 const SHIFT: f64 = 65_536.0;
 /// The most bytes of a quantity, and the most digits of its exponent.
@@ -44,7 +51,16 @@ const FUNCTIONS: [Function; 19] = [
     ("units.parse_bytes", 1, |values| quantity("units.parse_bytes", values)),
 ];
 
-/// How many arguments the function of this name takes, where it is one of these.
+/// In place of the engine's own, and called as those are.
+const REPLACED: [Function; 4] = [
+    ("graph.reachable_paths", 2, reachable_paths),
+    ("object.union_n", 1, union_n),
+    ("strings.replace_n", 2, replace_n),
+    // Nobody traces an evaluation.
+    ("trace", 1, |values| Ok(if values[0].as_string().is_ok() { true.into() } else { Value::Undefined })),
+];
+
+/// How many arguments the function of this name takes, where it is one of [`FUNCTIONS`].
 pub(super) fn arity(name: &str) -> Option<usize> {
     FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(_, arity, _)| *arity)
 }
@@ -54,32 +70,48 @@ pub(super) fn name(name: &str) -> Option<&'static str> {
     FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(function, ..)| *function)
 }
 
-/// Gives them to `engine`.
+/// Gives all builtins to `engine`.
 ///
 /// # Errors
 ///
 /// Where it has them already.
 pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
+    for (name, arity, function) in bounded::all() {
+        engine.add_extension(name.to_owned(), arity, function)?;
+    }
+    Ok(())
+}
+
+/// Gives `engine` those alone that it lacks, to compare with: this costs nothing.
+#[cfg(test)]
+pub(super) fn add_without_limits(engine: &mut Engine) -> Result<()> {
     for (name, arity, function) in FUNCTIONS {
         engine.add_extension(name.to_owned(), u8::try_from(arity)?, Box::new(function))?;
     }
     Ok(())
 }
 
-/// What the engine's own function gives; it takes the place of each argument for what it says of errors, of which nobody
-/// hears.
-fn engine(name: &str, values: &[Value]) -> Result<Value> {
-    let Some((function, _)) = BUILTINS.get(name) else { bail!("{name} is missing") };
-    let span = Span {
-        source: Source::from_contents(String::new(), String::new())?,
-        line: 1,
-        col: 1,
-        start: 0,
-        end: 0,
-    };
+/// What a builtin of the engine needs to place its errors, which nobody reads.
+static PLACE: LazyLock<Option<(Span, [Ref<Expr>; 4])>> = LazyLock::new(|| {
+    let source = Source::from_contents(String::new(), String::new()).ok()?;
+    let span = Span { source, line: 1, col: 1, start: 0, end: 0 };
     let argument = Ref::new(Expr::Null { span: span.clone(), value: Value::Null, eidx: 0 });
-    let arguments = vec![argument; values.len()];
-    Ok(function(&span, &arguments, values, false).unwrap_or(Value::Undefined))
+    Some((span, std::array::from_fn(|_| argument.clone())))
+});
+
+/// What the engine's own builtin gives. One that fails is undefined, but for a limit that is exceeded.
+fn engine(name: &str, values: &[Value]) -> Result<Value> {
+    let (Some((function, _)), Some((span, arguments))) = (BUILTINS.get(name), &*PLACE) else {
+        bail!("{name} is missing")
+    };
+    match function(span, &arguments[..values.len().min(arguments.len())], values, false) {
+        Ok(value) => Ok(value),
+        Err(error) => match error.downcast_ref::<LimitError>() {
+            Some(LimitError::MemoryLimitExceeded { .. }) => Err(OverLimit.into()),
+            Some(_) => Err(error),
+            None => Ok(Value::Undefined),
+        },
+    }
 }
 
 fn is_true(value: &Value) -> bool {
@@ -156,6 +188,41 @@ fn range(name: &str, values: Vec<Value>) -> Result<Value> {
         ensure!(elements < ELEMENTS as f64, "{name}: more than {ELEMENTS} elements");
     }
     engine(name, &values)
+}
+
+/// Each path is found by one call in another: more nodes may not fit on a stack.
+fn reachable_paths(values: Vec<Value>) -> Result<Value> {
+    let nodes = super::memory::size::elements(&values[0]);
+    ensure!(nodes <= NODES, "graph.reachable_paths: more than {NODES} nodes");
+    engine("graph.reachable_paths", &values)
+}
+
+/// Object by object: each union is as large as it is, and not as all of them could make it.
+fn union_n(values: Vec<Value>) -> Result<Value> {
+    let Value::Array(objects) = &values[0] else { return Ok(Value::Undefined) };
+    if objects.iter().any(|object| object.as_object().is_err()) {
+        return Ok(Value::Undefined);
+    }
+    objects.iter().try_fold(Value::new_object(), |union, object| {
+        let both = [union, object.clone()];
+        bounded::check("object.union", &both)?;
+        engine("object.union", &both)
+    })
+}
+
+/// Text by text, in their order.
+fn replace_n(values: Vec<Value>) -> Result<Value> {
+    let (Value::Object(texts), Value::String(_)) = (&values[0], &values[1]) else {
+        return Ok(Value::Undefined);
+    };
+    if texts.iter().any(|(old, new)| old.as_string().is_err() || new.as_string().is_err()) {
+        return Ok(Value::Undefined);
+    }
+    texts.iter_sorted().try_fold(values[1].clone(), |text, (old, new)| {
+        let values = [text, old.clone(), new.clone()];
+        bounded::check("replace", &values)?;
+        engine("replace", &values)
+    })
 }
 
 fn expand(values: Vec<Value>) -> Result<Value> {

@@ -32,6 +32,7 @@ pub mod external;
 pub mod fault;
 mod heads;
 pub mod loading;
+mod memory;
 pub mod module;
 mod module_id;
 mod names;

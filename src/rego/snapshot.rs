@@ -78,6 +78,7 @@ impl Unanswered {
             Self::Unasked(_) => "unasked",
             Self::Unreached(_) => "engine",
             Self::Failed(Failure { too_long: true, .. }) => "time",
+            Self::Failed(Failure { too_large: true, .. }) => "memory",
             Self::Failed(_) => "evaluation",
         }
     }

@@ -14,6 +14,7 @@ mod plan;
 mod printing;
 mod refusals;
 mod rego;
+mod rego_memory;
 mod run;
 mod secrets;
 mod status;

@@ -13,6 +13,10 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+/// As in the product: the limits of an evaluation's memory read the counters of this allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn corpora() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
 }
@@ -30,6 +34,21 @@ fn replay(name: &str) {
         })
         .collect();
     assert!(failed.is_empty(), "{name} does not hold for {failed:#?}");
+}
+
+#[test]
+fn builtins() {
+    replay("builtins");
+}
+
+/// Beside the target, on any toolchain: other modules each time that the number is changed.
+#[test]
+fn builtins_of_dice() {
+    let mut dice = fastrand::Rng::with_seed(1);
+    for _ in 0..150 {
+        let data: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(dice.usize(20..200)).collect();
+        bodies::run("builtins", &data);
+    }
 }
 
 #[test]

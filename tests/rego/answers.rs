@@ -15,7 +15,7 @@ use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
 /// What a policy does, how it is written, and what whoever writes an object is told.
-const ANSWERS: [(&str, &str, &str); 17] = [
+const ANSWERS: [(&str, &str, &str); 18] = [
     (
         "`annotations` that are a list",
         "annotations := [1]",
@@ -69,6 +69,11 @@ const ANSWERS: [(&str, &str, &str); 17] = [
         "a loop",
         "n := count([1 | some a in range; some b in range; a == b])\nrange := numbers.range(1, 50000)",
         "ID: QUERY took more than 1 s",
+    ),
+    (
+        "a text that grows to 66 MB",
+        "errors contains d(d(d(d(d(\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\")))))\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])",
+        "ID:4:9: the evaluation took more than 32 MiB of memory",
     ),
     ("a builtin that fails", "errors contains to_number(\"x\")", ""),
     ("nothing", "p := 1", ""),

@@ -26,3 +26,7 @@ mod switch;
 mod terminating;
 mod webhooks;
 mod world;
+
+/// As in the program: the limits of an evaluation's memory read the counters of this allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -2,6 +2,7 @@
 //! does not hold.
 
 mod ancestors;
+mod builtins;
 mod decisions;
 mod feedback;
 mod hub;
@@ -16,7 +17,8 @@ mod topology;
 pub type Body = fn(&[u8]);
 
 /// All bodies, by the names of their targets and of the folders of their corpora.
-pub const ALL: [(&str, Body); 7] = [
+pub const ALL: [(&str, Body); 8] = [
+    ("builtins", builtins::body),
     ("decisions", decisions::body),
     ("feedback", feedback::body),
     ("parameters", parameters::body),

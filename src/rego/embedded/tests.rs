@@ -108,3 +108,126 @@ fn invalid_data_is_not_quoted() {
     let told = engine.with_data(json!(["hunter2"]).into()).unwrap_err().to_string();
     assert_eq!(told, "m.rego: the evaluation failed");
 }
+
+/// Of a label of 63 bytes, each level makes 16 copies: 16 GiB in all.
+const DOUBLING: &str = "package a
+d(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])
+deny contains msg if msg := d(d(d(d(d(d(d(input.label)))))))
+";
+
+/// Why `deny` has no answer for a label of 63 bytes.
+fn over_limit(text: &str) -> Failure {
+    let input = json!({"label": "x".repeat(63)});
+    let failure = engine(text, json!({})).ask("data.a.deny", &input.into()).unwrap_err();
+    assert!(failure.too_large && !failure.too_long, "{failure:?}");
+    failure
+}
+
+#[test]
+fn an_evaluation_that_takes_too_much_memory_ends_before_it_is_allocated() {
+    let failure = over_limit(DOUBLING);
+    assert_eq!(failure.to_string(), "m.rego:2:9: the evaluation took more than 32 MiB of memory");
+}
+
+#[test]
+fn memory_is_limited_whatever_takes_it() {
+    let none = "m.rego: data.a.deny took more than 32 MiB of memory";
+    for (rules, expected) in [
+        // Builtins, each by itself and all together.
+        ("deny := sprintf(\"%v\", [big])", "m.rego:3:9: "),
+        ("deny := json.marshal(big)", "m.rego:3:9: "),
+        ("deny := [x | some i in range; x := replace(long, \"y\", \"\")]", "m.rego:3:36: "),
+        // Of another type, which the engine's error would repeat.
+        ("deny := startswith(big, \"x\")", "m.rego:3:9: "),
+        // What the interpreter gathers.
+        ("deny := [x | some i in range; x := many | {i}]", none),
+        ("deny contains x if { some i in range; x := many | {-i} }", none),
+        ("deny := {i: x | some i in range; x := many | {i}}", none),
+        // An answer of few parts that are many once they are written out.
+        ("deny := big", none),
+        ("deny := {\"big\": big}", none),
+    ] {
+        let text = format!(
+            "package a\nrange := numbers.range(1, 1000)\n{rules}\nlong := d(d(d(input.label)))\nd(x) := concat(\"\", f(x))\n\
+             many := {{x | some x in numbers.range(1, 20000)}}\n\
+             big := f(f(f(f(f(f(f(input.label)))))))\nf(x) := [x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x]\n"
+        );
+        let failure = over_limit(&text).to_string();
+        assert!(failure.starts_with(expected), "{rules}: {failure}");
+        assert!(failure.ends_with("took more than 32 MiB of memory"), "{rules}: {failure}");
+    }
+}
+
+#[test]
+fn an_error_that_the_engine_drops_ends_the_evaluation() {
+    // The second rule has a value, with which the engine would go on.
+    let text = format!("{DOUBLING}f(x) := count(d(d(d(d(d(d(x)))))))\nf(x) := 1\n");
+    let text = text.replace("d(d(d(d(d(d(d(input.label)))))))", "sprintf(\"%d\", [f(input.label)])");
+    over_limit(&text);
+}
+
+#[test]
+fn an_evaluation_that_takes_little_memory_at_a_time_may_take_much_in_all() {
+    // 400 texts of 258 KB, one after the other: 103 MB.
+    let text = DOUBLING.to_owned()
+        + "long := d(d(d(input.label)))\nn := count([1 | some x in input.all; count(replace(long, \"y\", x)) > 0])\n";
+    let input = json!({"label": "x".repeat(63), "all": vec!["0123456789abcdef"; 400]});
+    assert_eq!(engine(&text, json!({})).ask("data.a.n", &input.into()).unwrap(), Some(Value::from(400)));
+}
+
+#[test]
+fn an_evaluation_that_takes_too_long_in_a_function_is_told_as_such() {
+    let text = "package a\np := f(1)\nf(n) := count([1 | some x in numbers.range(n, 100000); some y in numbers.range(1, 100000); x + y == 0])";
+    assert!(engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err().too_long);
+}
+
+/// The time of one review of a Service by the example gates, over that by an engine whose builtins and interpreter are not
+/// limited: the quickest of many, taken in turn.
+#[test]
+fn the_limit_of_memory_costs_little() {
+    const TURNS: usize = 300;
+    let texts = [
+        include_str!("../../../docs/examples/rego/gates/allowed-ports.rego"),
+        include_str!("../../../docs/examples/rego/gates/image-registry.rego"),
+        include_str!("../../../docs/examples/rego/gates/ingress-host-fqdn.rego"),
+        include_str!("../../../docs/examples/rego/gates/required-labels.rego"),
+        include_str!("../../../docs/examples/rego/gates/load-balancers.rego"),
+    ];
+    let texts = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| Text { id: ModuleId::new(format!("{at}.rego")), text: (*text).into() });
+    let bundle = Bundle::read(&texts.collect::<Vec<_>>()).unwrap();
+    let limited = Embedded::new(&bundle, json!({}).into()).unwrap();
+    let mut free = bundle.engine().unwrap();
+    extensions::add_without_limits(&mut free).unwrap();
+    free.set_strict_builtin_errors(false);
+    free.set_gather_prints(true);
+    free.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
+    free.add_data(json!({}).into()).unwrap();
+    free.eval_query("true".to_owned(), false).unwrap();
+    let service = json!({
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+        "spec": {"ports": [{"port": 80}, {"port": 22}, {"port": 8443}], "type": "NodePort", "externalIPs": ["192.0.2.1"]},
+    });
+    let input: Value =
+        json!({"request": {"kind": {"kind": "Service"}}, "reviewed": ["services", "shop", "web", service]})
+            .into();
+    let (mut with, mut without) = (Duration::MAX, Duration::MAX);
+    for _ in 0..TURNS {
+        let began = std::time::Instant::now();
+        let found = limited.ask("data.admission.deny", &input).unwrap().unwrap();
+        with = with.min(began.elapsed());
+        let began = std::time::Instant::now();
+        let mut engine = free.clone();
+        engine.set_input(input.clone());
+        let results = engine.eval_query("data.admission.deny".to_owned(), false).unwrap();
+        drop(engine);
+        without = without.min(began.elapsed());
+        assert_eq!(found, results.result[0].expressions[0].value);
+        assert!(found.as_set().unwrap().len() > 1, "{found}");
+    }
+    let ratio = with.as_secs_f64() / without.as_secs_f64();
+    println!("{with:?} with the limit, {without:?} without: {ratio:.2} times");
+    assert!(ratio < 1.5, "{with:?} with the limit, {without:?} without");
+}

@@ -19,7 +19,7 @@ const SECONDS: [f64; 12] =
 /// What is asked.
 const QUERIES: [&str; 3] = ["admission", "authorization", "placement"];
 /// Why there is no answer, or none that can be used.
-const REASONS: [&str; 6] = ["answer", "engine", "evaluation", "starting", "time", "unasked"];
+const REASONS: [&str; 7] = ["answer", "engine", "evaluation", "memory", "starting", "time", "unasked"];
 
 /// What metrics say of policies. Clones are the same.
 #[derive(Clone, Debug)]

@@ -70,7 +70,7 @@ impl InOpa {
             let answer = answer.map_err(|error| unreached(error.to_string()))?;
             if !answer.status.is_success() {
                 return Err(match failure(bundle, &answer.body) {
-                    Some(fault) => Failure { too_long: false, fault }.into(),
+                    Some(fault) => Failure { too_long: false, too_large: false, fault }.into(),
                     None => unreached(opa.client.refused(&answer).to_string()),
                 });
             }

@@ -1,0 +1,219 @@
+//! A module of rules, each of which calls a builtin with what the rules before it give: each byte is a choice. Evaluated, it has an
+//! answer or fails, and the process never has more than [`MOST`] bytes of memory.
+
+use std::fmt::Write;
+
+use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::embedded::Embedded;
+use policy_sync::rego::module::{ModuleId, Text};
+use regorus::Value;
+use regorus::unstable::BUILTINS;
+use serde_json::json;
+
+/// The limit of an evaluation is 32 MiB; the rest is for this process, and for what is written of an answer.
+const MOST: usize = 512 << 20;
+/// The most rules.
+const RULES: usize = 24;
+
+/// Builtins that make something large, with what they take and give: text, number, array, set, object.
+const LARGE: [(&str, &str, char); 38] = [
+    ("concat", "sa", 's'),
+    ("concat", "st", 's'),
+    ("replace", "sss", 's'),
+    ("split", "ss", 'a'),
+    ("sprintf", "fa", 's'),
+    ("upper", "s", 's'),
+    ("strings.reverse", "s", 's'),
+    ("strings.replace_n", "os", 's'),
+    ("indexof_n", "ss", 'a'),
+    ("base64.encode", "s", 's'),
+    ("base64.decode", "s", 's'),
+    ("base64url.encode", "s", 's'),
+    ("hex.encode", "s", 's'),
+    ("hex.decode", "s", 's'),
+    ("json.marshal", "a", 's'),
+    ("json.marshal", "o", 's'),
+    ("json.marshal_with_options", "ao", 's'),
+    ("json.unmarshal", "s", 'a'),
+    ("json.filter", "oa", 'o'),
+    ("json.remove", "oa", 'o'),
+    ("json.patch", "oa", 'o'),
+    ("object.union", "oo", 'o'),
+    ("object.union_n", "a", 'o'),
+    ("object.keys", "o", 't'),
+    ("array.concat", "aa", 'a'),
+    ("array.reverse", "a", 'a'),
+    ("array.slice", "ann", 'a'),
+    ("sort", "a", 'a'),
+    ("numbers.range", "nn", 'a'),
+    ("net.cidr_expand", "s", 'a'),
+    ("regex.replace", "sss", 's'),
+    ("regex.split", "ss", 'a'),
+    ("regex.find_n", "ssn", 'a'),
+    ("regex.find_all_string_submatch_n", "ssn", 'a'),
+    ("graph.reachable_paths", "oa", 't'),
+    ("glob.match", "sas", 'b'),
+    ("format_int", "nn", 's'),
+    ("bits.lsh", "nn", 'n'),
+];
+
+pub fn body(data: &[u8]) {
+    let text = Module::of(data);
+    let id = ModuleId::new("m.rego");
+    let bundle = Bundle::read(&[Text { id, text: text.as_str().into() }]);
+    let bundle = bundle.unwrap_or_else(|faults| panic!("{faults:?} in {text}"));
+    let engine = Embedded::new(&bundle, json!({}).into()).unwrap_or_else(|fault| panic!("{fault} in {text}"));
+    let input = json!({
+        "text": "a-label.of.sixty-three.characters/0123456789/0123456789/012345",
+        "list": ["a", "b/c", ["a", "b"], {"op": "add", "path": "/a", "value": {"b": [1]}}],
+        "object": {"a": {"b": ["a", "b"]}, "b": ["a", "c"], "c": ["b", "a"]},
+    });
+    if let Ok(Some(value)) = engine.ask("data.fuzz", &input.into()) {
+        // What is answered is written out, and read.
+        let written = serde_json::to_value(&value).expect("an answer can be written");
+        drop((written.to_string(), written));
+    }
+    let peak = peak();
+    assert!(peak <= MOST, "{peak} bytes, after {text}");
+}
+
+/// The most memory that this process has had, in bytes.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or(0) << 10
+}
+
+struct Module<'d> {
+    choices: std::slice::Iter<'d, u8>,
+    /// The types of the rules so far.
+    rules: Vec<char>,
+    text: String,
+}
+
+impl<'d> Module<'d> {
+    fn of(data: &'d [u8]) -> String {
+        let mut module = Self {
+            choices: data.iter(),
+            rules: Vec::new(),
+            text: "package fuzz\nimport rego.v1\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s])\n\
+                   n(v) := [v, v, v, v, v, v, v, v]\n"
+                .to_owned(),
+        };
+        while module.choices.len() > 0 && module.rules.len() < RULES {
+            module.rule();
+        }
+        module.text
+    }
+
+    /// The next choice of so many.
+    fn choice(&mut self, most: usize) -> usize {
+        usize::from(self.choices.next().copied().unwrap_or_default()) % most.max(1)
+    }
+
+    fn rule(&mut self) {
+        let (value, kind) = match self.choice(8) {
+            0..4 => self.large(),
+            4 => self.any(),
+            5 => (self.collection(), 'a'),
+            6 => self.comprehension(),
+            _ => (format!("d(d({}))", self.value('s')), 's'),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "r{} := {value}", self.rules.len());
+        self.rules.push(kind);
+    }
+
+    fn large(&mut self) -> (String, char) {
+        let choice = self.choice(LARGE.len());
+        let (name, takes, gives) = LARGE[choice];
+        let arguments: Vec<String> = takes.chars().map(|kind| self.value(kind)).collect();
+        (format!("{name}({})", arguments.join(", ")), gives)
+    }
+
+    /// Any builtin, with any arguments.
+    fn any(&mut self) -> (String, char) {
+        const FORBIDDEN: [&str; 2] = ["rand.intn", "time.now_ns"];
+        let choice = self.choice(256);
+        let names = BUILTINS.iter().filter(|(name, _)| !name.starts_with("__") && !FORBIDDEN.contains(name));
+        let all: Vec<_> = names.collect();
+        let (name, (_, arity)) = all[choice % all.len()];
+        let arguments: Vec<String> = (0..*arity)
+            .map(|_| {
+                let kind = ['s', 'n', 'a', 't', 'o'][self.choice(5)];
+                self.value(kind)
+            })
+            .collect();
+        (format!("{name}({})", arguments.join(", ")), ['s', 'n', 'a', 't', 'o'][self.choice(5)])
+    }
+
+    fn collection(&mut self) -> String {
+        let kind = ['s', 'a', 'o', 't'][self.choice(4)];
+        let value = self.value(kind);
+        match self.choice(4) {
+            0 => format!("n({value})"),
+            1 => format!("n(n({value}))"),
+            2 => format!("[{value}, {{\"a\": {value}, \"b\": {value}}}]"),
+            _ => format!("[{value}, {{{value}, [{value}]}}]"),
+        }
+    }
+
+    fn comprehension(&mut self) -> (String, char) {
+        let (first, second) = (self.value('a'), self.value('a'));
+        let many = format!("some x in {first}; some y in {second}; some z in numbers.range(1, 100)");
+        match self.choice(4) {
+            0 => (format!("[[x, y, z] | {many}]"), 'a'),
+            1 => (format!("{{[x, y, z] | {many}}}"), 't'),
+            2 => (format!("{{sprintf(\"%v%v\", [x, z]): 1 | {many}}}"), 'o'),
+            _ => (format!("[sprintf(\"%v%d\", [y, z]) | {many}]"), 'a'),
+        }
+    }
+
+    /// A value of this type: of a rule, or of the input.
+    fn value(&mut self, kind: char) -> String {
+        let rules: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at] == kind).collect();
+        let choice = self.choice(8);
+        if choice < 6 && !rules.is_empty() {
+            // Mostly the last, which is the largest.
+            let back = if choice < 4 { 0 } else { self.choice(rules.len()) };
+            return format!("r{}", rules[rules.len() - 1 - back]);
+        }
+        let of = |values: &[&str]| values[choice % values.len()].to_owned();
+        match kind {
+            's' => of(&[
+                "input.text",
+                "\"\"",
+                "\"a\"",
+                "\"/\"",
+                "\"$0$0$0\"",
+                "\"10.0.0.0/18\"",
+                "\"(a|b)*\"",
+                "\"é\\n\\\"\"",
+            ]),
+            'f' => of(&[
+                "\"%v\"",
+                "\"%s%s\"",
+                "\"%q\"",
+                "\"%1000d\"",
+                "\"%x %v\"",
+                "\"%.3f\"",
+                "\"%d%%\"",
+                "input.text",
+            ]),
+            'n' => of(&["0", "1", "-1", "16", "100000", "1e20", "count(input.text)", "65536"]),
+            't' => of(&["{1, 2}", "{\"a\", \"b\"}", "{{1}, {2}}", "set()"]),
+            'o' => of(&[
+                "input.object",
+                "{\"a\": \"aa\", \"b\": \"bb\"}",
+                "{\"prefix\": input.text, \"pretty\": true}",
+                "{}",
+            ]),
+            _ => of(&[
+                "input.list",
+                "[input.text, input.text]",
+                "[\"a\", \"a/b\"]",
+                "[input.object, input.object]",
+            ]),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The memory that one evaluation of Rego holds, for the limit of [regorus](https://docs.rs/regorus).
+//!
+//! With its feature `allocator-memory-limits` the interpreter compares the memory in use with a global limit at each statement and
+//! at each element of a loop, a comprehension or a result, and ends the evaluation with `LimitError::MemoryLimitExceeded`. It gets
+//! the number from the crate `regorus-mimalloc`, which does not fit this project:
+//!
+//! - it makes mimalloc the allocator of the process, which has jemalloc;
+//! - it counts the memory of the whole process. Here many evaluations share a process with copies of a hub's objects, and one
+//!   evaluation must not fail because of the others.
+//!
+//! This crate has the same functions (checked by the compiler) and counts what the current thread has allocated and not freed
+//! since its [`Evaluation`] began. An evaluation stays on one thread. The counters are jemalloc's; with another allocator they
+//! stand still, and nothing is limited.
+
+use std::cell::Cell;
+
+use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
+
+/// What regorus calls where its own allocator would be declared.
+#[macro_export]
+macro_rules! assign_global {
+    () => {};
+}
+
+thread_local! {
+    /// All that this thread has allocated, and all that it has freed, in bytes.
+    static COUNTERS: Option<(ThreadLocal<u64>, ThreadLocal<u64>)> =
+        allocatedp::read().ok().zip(deallocatedp::read().ok());
+    static CURRENT: Cell<Option<State>> = const { Cell::new(None) };
+}
+
+/// What is known of the evaluation on this thread.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// What the thread held when it began.
+    began: u64,
+    limit: u64,
+    was_over: bool,
+}
+
+/// Bytes that this thread holds. Modulo 2^64: memory of other threads may be freed here.
+fn held() -> u64 {
+    COUNTERS.with(|counters| {
+        counters.as_ref().map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()))
+    })
+}
+
+/// An evaluation on this thread, until it is dropped. One within another counts from its own beginning.
+#[derive(Debug)]
+pub struct Evaluation {
+    outer: Option<State>,
+}
+
+impl Evaluation {
+    /// Counts from now on, up to `limit` bytes.
+    #[must_use]
+    pub fn begin(limit: u64) -> Self {
+        Self { outer: CURRENT.replace(Some(State { began: held(), limit, was_over: false })) }
+    }
+
+    /// Whether it was over its limit at any time, be it that the error was lost: the engine drops errors of a function of which
+    /// another rule has a value.
+    #[must_use]
+    pub fn was_over(&self) -> bool {
+        CURRENT.get().is_some_and(|state| state.was_over)
+    }
+}
+
+impl Drop for Evaluation {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+    }
+}
+
+/// Bytes that the evaluation on this thread holds; 0 outside of one.
+#[must_use]
+pub fn in_use() -> u64 {
+    let grown = CURRENT.get().map_or(0, |state| held().wrapping_sub(state.began).cast_signed());
+    u64::try_from(grown).unwrap_or(0)
+}
+
+/// Whether the evaluation on this thread may hold so many bytes more. One that may not is over its limit from then on.
+#[must_use]
+pub fn has_room(bytes: u64) -> bool {
+    let Some(state) = CURRENT.get() else { return true };
+    let is_over = state.was_over || in_use().saturating_add(bytes) > state.limit;
+    CURRENT.set(Some(State { was_over: is_over, ..state }));
+    !is_over
+}
+
+/// What regorus compares with the limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocated {
+    /// Bytes in use.
+    pub allocated: u64,
+}
+
+/// The memory in use; past any limit once an evaluation was over its own.
+#[must_use]
+pub fn allocation_stats_snapshot() -> (Allocated, ()) {
+    (Allocated { allocated: if has_room(0) { in_use() } else { u64::MAX } }, ())
+}
+
+/// The memory in use, as a difference.
+#[must_use]
+pub fn current_thread_live_bytes() -> i64 {
+    in_use().cast_signed()
+}
+
+/// What regorus asks about the counters of its own allocator, which are gathered from time to time. These are always current.
+pub mod limits {
+    /// Nothing has to be gathered.
+    pub fn flush_thread_counters() {}
+
+    /// There is no threshold.
+    pub fn set_thread_flush_threshold(_bytes: Option<u64>) {}
+
+    /// There is no threshold.
+    #[must_use]
+    pub fn thread_flush_threshold() -> Option<u64> {
+        None
+    }
+
+    /// Whether the limit is to be checked now: at each chance, since two counters are read in a few nanoseconds.
+    #[must_use]
+    pub fn take_thread_flushed_since_check_flag() -> bool {
+        true
+    }
+
+    /// Nothing is pending.
+    #[must_use]
+    pub fn thread_allocation_pending_delta() -> i64 {
+        0
+    }
+
+    /// Runs `operation`, which would not be counted.
+    pub fn with_unowned_memory_budget_scope<R>(operation: impl FnOnce() -> R) -> R {
+        operation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[global_allocator]
+    static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+    #[test]
+    fn an_evaluation_counts_what_its_own_thread_holds() {
+        let before = vec![0_u8; 1 << 20];
+        assert_eq!(in_use(), 0);
+        let evaluation = Evaluation::begin(8 << 20);
+        let held = vec![0_u8; 1 << 20];
+        std::thread::spawn(|| assert_eq!(in_use(), 0)).join().unwrap();
+        assert!((1 << 20..2 << 20).contains(&in_use()), "{}", in_use());
+        {
+            let _inner = Evaluation::begin(8 << 20);
+            assert_eq!(in_use(), 0);
+        }
+        drop(held);
+        assert!(in_use() < 1 << 16, "{}", in_use());
+        drop(before);
+        assert_eq!(in_use(), 0);
+        drop(evaluation);
+        assert_eq!(in_use(), 0);
+    }
+
+    #[test]
+    fn an_evaluation_that_was_over_its_limit_stays_over_it() {
+        let evaluation = Evaluation::begin(1 << 20);
+        assert!(has_room(1 << 19) && !evaluation.was_over());
+        let held = vec![0_u8; 1 << 21];
+        assert_eq!(allocation_stats_snapshot().0.allocated, u64::MAX);
+        drop(held);
+        assert!(evaluation.was_over() && !has_room(0));
+        assert_eq!(allocation_stats_snapshot().0.allocated, u64::MAX);
+        drop(evaluation);
+        assert!(has_room(u64::MAX));
+    }
+}

@@ -1,0 +1,272 @@
+//! How much memory a builtin allocates at most, known from its arguments before it is called.
+//!
+//! The numbers are bounds and not estimates: results are copied while they grow, and values of the wrong type are written out in the
+//! engine's error. Where a bound would be far above what is usual, as for the matches of a regular expression, the engine's own
+//! check of each element limits the result, and the need is that of one element.
+
+mod documents;
+mod texts;
+
+use regorus::Value;
+
+use documents::{json, patch, paths, pretty_json, union, walk};
+use texts::{
+    FORMATTED, cased, concat, glob, lossy, pattern, replaced, replaced_matches, split, sprintf, text, texts,
+    time,
+};
+
+use crate::rego::memory::LIMIT;
+use crate::rego::memory::size::{ELEMENT, copied, digits, elements, written};
+
+/// A text or a vector that grows has twice its size allocated, and is copied.
+const GROWTH: usize = 3;
+/// How many copies of an argument are alive while the engine writes an error about it.
+const ERROR: usize = 4;
+
+/// The bytes that a builtin allocates for these arguments; `None`: more than the limit.
+type Need = fn(&[Value]) -> Option<usize>;
+
+/// A builtin: its name, what it takes, and its need.
+///
+/// Of each argument there is a letter: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text, array or set,
+/// `o` object, `*` anything that is neither written out nor copied.
+type Rule = (&'static str, &'static str, Need);
+
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    ("__builtin_sets.intersection", "tt", both_collections),
+    ("__builtin_sets.union", "tt", both_collections),
+    ("abs", "n", number),
+    ("all", "*", nothing),
+    ("any", "*", nothing),
+    ("array.concat", "aa", both_collections),
+    ("array.reverse", "a", collection),
+    ("array.slice", "ann", collection),
+    ("base64.decode", "s", lossy),
+    ("base64.encode", "s", text),
+    ("base64.is_valid", "s", lossy),
+    ("base64url.decode", "s", lossy),
+    ("base64url.encode", "s", text),
+    ("base64url.encode_no_pad", "s", text),
+    ("bits.and", "nn", number),
+    ("bits.lsh", "nn", shifted),
+    ("bits.negate", "n", number),
+    ("bits.or", "nn", number),
+    ("bits.rsh", "nn", number),
+    ("bits.xor", "nn", number),
+    ("cast_array", "*", collection),
+    ("cast_boolean", "*", nothing),
+    ("cast_null", "*", nothing),
+    ("cast_object", "*", nothing),
+    ("cast_set", "*", collection),
+    ("cast_string", "*", nothing),
+    ("ceil", "n", number),
+    ("concat", "sc", concat),
+    ("contains", "ss", nothing),
+    ("count", "*", nothing),
+    ("endswith", "ss", nothing),
+    ("floor", "n", number),
+    ("format_int", "nn", formatted_number),
+    ("glob.match", "s*s", glob),
+    ("glob.quote_meta", "s", pattern),
+    ("graph.reachable", "o*", collections),
+    ("graph.reachable_paths", "o*", copies),
+    ("hex.decode", "s", lossy),
+    ("hex.encode", "s", text),
+    ("indexof", "ss", nothing),
+    ("indexof_n", "ss", nothing),
+    ("intersection", "t", collections_of_first),
+    ("is_array", "*", nothing),
+    ("is_boolean", "*", nothing),
+    ("is_null", "*", nothing),
+    ("is_number", "*", nothing),
+    ("is_object", "*", nothing),
+    ("is_set", "*", nothing),
+    ("is_string", "*", nothing),
+    ("json.filter", "o*", paths),
+    ("json.is_valid", "s", text),
+    ("json.marshal", "*", json),
+    ("json.marshal_with_options", "*o", pretty_json),
+    ("json.patch", "*a", patch),
+    ("json.remove", "o*", paths),
+    ("json.unmarshal", "s", text),
+    ("lower", "s", cased),
+    ("max", "c", nothing),
+    ("min", "c", nothing),
+    ("net.cidr_contains", "ss", texts),
+    ("net.cidr_expand", "s", text),
+    ("net.cidr_is_valid", "s", text),
+    ("net.cidr_overlap", "ss", texts),
+    ("numbers.range", "nn", number),
+    ("numbers.range_step", "nnn", number),
+    ("object.filter", "o*", collections),
+    ("object.get", "o**", nothing),
+    ("object.keys", "o", collection),
+    ("object.remove", "o*", collections),
+    ("object.subset", "**", collections),
+    ("object.union", "oo", union),
+    ("object.union_n", "a", collection),
+    ("product", "c", numbers),
+    ("re_match", "ss", pattern),
+    ("regex.find_all_string_submatch_n", "ssn", pattern),
+    ("regex.find_n", "ssn", pattern),
+    ("regex.is_valid", "s", pattern),
+    ("regex.match", "ss", pattern),
+    ("regex.replace", "sss", replaced_matches),
+    ("regex.split", "ss", pattern),
+    ("regex.template_match", "ssss", pattern),
+    ("replace", "sss", replaced),
+    ("round", "n", number),
+    ("semver.compare", "ss", texts),
+    ("semver.is_valid", "*", texts),
+    ("set_diff", "tt", both_collections),
+    ("sort", "c", collection),
+    ("split", "ss", split),
+    ("sprintf", "sa", sprintf),
+    ("startswith", "ss", nothing),
+    ("strings.any_prefix_match", "xx", both_collections),
+    ("strings.any_suffix_match", "xx", both_collections),
+    ("strings.count", "ss", nothing),
+    ("strings.replace_n", "os", texts),
+    ("strings.reverse", "s", text),
+    ("substring", "snn", text),
+    ("sum", "c", numbers),
+    ("time.add_date", "nnnn", nothing),
+    ("time.clock", "*", time),
+    ("time.date", "*", time),
+    ("time.diff", "**", time),
+    ("time.format", "*", time),
+    ("time.parse_duration_ns", "s", texts),
+    ("time.parse_ns", "ss", texts),
+    ("time.parse_rfc3339_ns", "s", texts),
+    ("time.weekday", "*", time),
+    ("to_number", "*", texts),
+    ("trace", "s", nothing),
+    ("trim", "ss", text),
+    ("trim_left", "ss", text),
+    ("trim_prefix", "ss", text),
+    ("trim_right", "ss", text),
+    ("trim_space", "s", text),
+    ("trim_suffix", "ss", text),
+    ("type_name", "*", nothing),
+    ("union", "t", collections_of_first),
+    ("units.parse", "s", text),
+    ("units.parse_bytes", "s", text),
+    ("upper", "s", cased),
+    ("walk", "*", walk),
+];
+
+/// What the builtin of this name allocates for arguments, in bytes at most; `None` where that is more than the limit.
+///
+/// One without a rule of its own, as a later version of the engine may have it, may copy its arguments, and write them out several
+/// times.
+pub(super) fn of(name: &str) -> impl Fn(&[Value]) -> Option<usize> + Copy + Send + Sync + 'static {
+    let rule = rule(name);
+    move |values| {
+        let Some((_, takes, need)) = rule else { return copies(values) };
+        let of_other_types = values.iter().zip(takes.chars()).filter(|(value, takes)| !is(value, *takes));
+        let mut errors = 0_usize;
+        for (value, _) in of_other_types {
+            errors = errors.saturating_add(written(value, LIMIT)?.saturating_mul(ERROR));
+        }
+        Some(need(values)?.saturating_add(errors))
+    }
+}
+
+fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.binary_search_by_key(&name, |(name, ..)| *name).ok().map(|at| &RULES[at])
+}
+
+fn is(value: &Value, takes: char) -> bool {
+    match value {
+        Value::String(_) => "sx*".contains(takes),
+        Value::Number(_) => "n*".contains(takes),
+        Value::Array(_) => "acx*".contains(takes),
+        Value::Set(_) => "tcx*".contains(takes),
+        Value::Object(_) => "o*".contains(takes),
+        Value::Null | Value::Bool(_) | Value::Undefined => true,
+    }
+}
+
+fn nothing(_: &[Value]) -> Option<usize> {
+    Some(0)
+}
+
+/// Copies of all arguments, some of which an error may repeat.
+fn copies(values: &[Value]) -> Option<usize> {
+    let copies = values.iter().map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
+    Some(copies.saturating_mul(FORMATTED))
+}
+
+fn length(value: Option<&Value>) -> usize {
+    match value {
+        Some(Value::String(text)) => text.len(),
+        _ => 0,
+    }
+}
+
+/// A text of so many bytes.
+fn grown(bytes: usize) -> Option<usize> {
+    Some(bytes.saturating_mul(GROWTH))
+}
+
+/// Collections of so many elements.
+fn listed(elements: usize) -> Option<usize> {
+    Some(elements.saturating_mul(ELEMENT).saturating_mul(2))
+}
+
+fn number(values: &[Value]) -> Option<usize> {
+    grown(values.iter().map(digits).sum())
+}
+
+/// The engine's `bits.lsh` has a limit of its own (`super::SHIFT`).
+fn shifted(values: &[Value]) -> Option<usize> {
+    Some(number(values)?.saturating_add(super::SHIFT as usize))
+}
+
+/// To the base of two, each digit becomes four.
+fn formatted_number(values: &[Value]) -> Option<usize> {
+    Some(number(values)?.saturating_mul(4))
+}
+
+/// The sum or the product.
+fn numbers(values: &[Value]) -> Option<usize> {
+    let sum = match values.first() {
+        Some(Value::Array(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
+        Some(Value::Set(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
+        _ => 0,
+    };
+    // The first element of another type ends it, with an error.
+    let odd = match values.first() {
+        Some(Value::Array(items)) => items.iter().find(|item| !is(item, 'n')),
+        Some(Value::Set(items)) => items.iter().find(|item| !is(item, 'n')),
+        _ => None,
+    };
+    let error = odd.map_or(Some(0), |odd| written(odd, LIMIT))?.saturating_mul(ERROR);
+    Some(grown(sum)?.saturating_add(error))
+}
+
+fn collection(values: &[Value]) -> Option<usize> {
+    listed(values.first().map_or(0, elements))
+}
+
+fn both_collections(values: &[Value]) -> Option<usize> {
+    listed(values.iter().map(elements).sum())
+}
+
+/// The first collection, and the others with texts that an error may repeat.
+fn collections(values: &[Value]) -> Option<usize> {
+    let others = values.iter().skip(1).map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
+    Some(collection(values)?.saturating_add(others.saturating_mul(ERROR)))
+}
+
+/// Collections in a collection. One of another type ends it, with an error that has all.
+fn collections_of_first(values: &[Value]) -> Option<usize> {
+    let Some(Value::Set(sets)) = values.first() else { return Some(0) };
+    let error = if sets.iter().all(|set| set.as_set().is_ok()) { 0 } else { written(&values[0], LIMIT)? };
+    let all = sets.iter().map(elements).fold(0, usize::saturating_add);
+    Some(listed(all)?.saturating_add(error.saturating_mul(ERROR)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Builtins that walk through a document, or make another of it.
+
+use regorus::Value;
+
+use super::{GROWTH, grown, length, listed};
+use crate::rego::memory::LIMIT;
+use crate::rego::memory::size::{ELEMENT, copied, elements, written};
+
+/// The most components of a path in a document: whoever drops it needs as many frames of the stack.
+pub(super) const COMPONENTS: usize = 512;
+
+pub(super) fn json(values: &[Value]) -> Option<usize> {
+    grown(written(values.first()?, LIMIT)?)
+}
+
+/// Each line has an indentation for each level, and a prefix.
+pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
+    let [value, options] = values else { return Some(0) };
+    let option = |name: &str| length(Some(&options[name]));
+    let lines = copied(value, LIMIT)? / ELEMENT + 1;
+    let line = depth(value).saturating_mul(option("indent").max(2)).saturating_add(option("prefix"));
+    // Each element has a line, and the end of each collection.
+    let indented = lines.saturating_mul(2).saturating_mul(line + size_of::<String>());
+    Some(json(values)?.saturating_add(indented.saturating_mul(GROWTH)))
+}
+
+/// How deep a value is nested that [`copied`] has measured.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Set(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.iter().map(|(_, value)| depth(value)).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Each value with the path to it.
+pub(super) fn walk(values: &[Value]) -> Option<usize> {
+    let value = values.first()?;
+    let elements = copied(value, LIMIT)? / ELEMENT + 1;
+    Some(elements.saturating_mul(ELEMENT + depth(value) * size_of::<Value>()).saturating_mul(2))
+}
+
+/// Paths in a document, each a text with slashes or an array, for whose components there will be objects.
+pub(super) fn paths(values: &[Value]) -> Option<usize> {
+    let mut components = 0_usize;
+    let mut path = |path: &Value| {
+        let count = components_of(path);
+        components = components.saturating_add(count);
+        (count <= COMPONENTS).then_some(())
+    };
+    match &values[1] {
+        Value::Array(paths) => paths.iter().try_for_each(&mut path)?,
+        Value::Set(paths) => paths.iter().try_for_each(&mut path)?,
+        _ => {}
+    }
+    Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
+}
+
+fn components_of(path: &Value) -> usize {
+    match path {
+        Value::String(path) => path.matches('/').count() + 1,
+        other => elements(other),
+    }
+}
+
+/// The document as the engine edits it, and the edits.
+pub(super) fn patch(values: &[Value]) -> Option<usize> {
+    let [document, Value::Array(edits)] = values else { return Some(0) };
+    for edit in edits.iter() {
+        let is_short = |field: &str| components_of(&edit[field]) <= COMPONENTS;
+        if !(is_short("path") && is_short("from")) {
+            return None;
+        }
+    }
+    let copies = copied(document, LIMIT)?.saturating_add(copied(&values[1], LIMIT)?);
+    Some(copies.saturating_mul(2))
+}
+
+/// The objects that are made where both have objects at a key.
+pub(super) fn union(values: &[Value]) -> Option<usize> {
+    let mut need = 0;
+    let [first, second] = values else { return Some(0) };
+    add_union(first, second, &mut need, 0)?;
+    Some(need)
+}
+
+fn add_union(first: &Value, second: &Value, need: &mut usize, depth: usize) -> Option<()> {
+    let (Value::Object(of_first), Value::Object(of_second)) = (first, second) else { return Some(()) };
+    *need = need.saturating_add(listed(of_first.len().saturating_add(of_second.len()))?);
+    if *need > LIMIT || depth > COMPONENTS {
+        return None;
+    }
+    of_second.iter().try_for_each(|(key, second)| match of_first.get(key) {
+        Some(first) => add_union(first, second, need, depth + 1),
+        None => Some(()),
+    })
+}

@@ -1,0 +1,110 @@
+//! Builtins that make texts, or look for something in one.
+
+use regorus::Value;
+
+use super::{GROWTH, grown, length, listed};
+use crate::rego::memory::LIMIT;
+use crate::rego::memory::size::{elements, written};
+
+/// How many copies of an argument are alive while `sprintf` writes it: a text for each level, and what joins them.
+pub(super) const FORMATTED: usize = 8;
+/// What a directive of `sprintf` adds at most: its width and its precision.
+const DIRECTIVE: usize = 1_400;
+/// What the parser of regular expressions and of globs makes of a byte.
+const PARSED: usize = 512;
+/// What a regular expression takes to match.
+const AUTOMATON: usize = 4 << 20;
+
+/// A text of twice as many bytes as the first.
+pub(super) fn text(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(2))
+}
+
+/// A text of bytes that may be none, each of which becomes three.
+pub(super) fn lossy(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(4))
+}
+
+/// A letter of two bytes may have another case of three, or of several letters.
+pub(super) fn cased(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(3))
+}
+
+/// All texts twice, as in errors.
+pub(super) fn texts(values: &[Value]) -> Option<usize> {
+    grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(2))
+}
+
+pub(super) fn time(values: &[Value]) -> Option<usize> {
+    /// What a letter of a layout may become: the name of a month, or of a zone.
+    const LETTER: usize = 32;
+    let written = values.iter().map(|value| written(value, LIMIT)).sum::<Option<usize>>()?;
+    Some(written.saturating_mul(LETTER))
+}
+
+pub(super) fn concat(values: &[Value]) -> Option<usize> {
+    let mut bytes = elements(&values[1]).saturating_mul(length(values.first()) + size_of::<&str>());
+    match &values[1] {
+        Value::Array(items) => items.iter().for_each(|item| bytes = bytes.saturating_add(length(Some(item)))),
+        Value::Set(items) => items.iter().for_each(|item| bytes = bytes.saturating_add(length(Some(item)))),
+        _ => {}
+    }
+    grown(bytes)
+}
+
+pub(super) fn replaced(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(old), Value::String(new)] = values else { return Some(0) };
+    let times = text.matches(&**old).count();
+    grown(text.len().saturating_add(times.saturating_mul(new.len())))
+}
+
+pub(super) fn split(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(delimiter)] = values else { return Some(0) };
+    let parts = text.matches(&**delimiter).count() + 1;
+    Some(listed(parts)?.saturating_add(text.len()))
+}
+
+pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
+    let (Value::String(format), Value::Array(arguments)) = (&values[0], &values[1]) else { return Some(0) };
+    let mut need = format.len().saturating_mul(2 * GROWTH);
+    for argument in arguments.iter() {
+        let written = written(argument, LIMIT)?.saturating_mul(FORMATTED);
+        need = need.saturating_add(written).saturating_add(DIRECTIVE);
+    }
+    Some(need)
+}
+
+/// A pattern, and what it takes to match.
+pub(super) fn pattern(values: &[Value]) -> Option<usize> {
+    let pattern = length(values.first()).saturating_mul(PARSED).saturating_add(AUTOMATON);
+    Some(pattern.saturating_add(texts(values)?))
+}
+
+/// Each delimiter adds two characters to what it delimits, and a delimiter may be repeated.
+pub(super) fn glob(values: &[Value]) -> Option<usize> {
+    let delimiters = elements(&values[1]);
+    let longer = 1 + 2 * delimiters;
+    let text = grown(length(values.last()).saturating_mul(longer))?;
+    let pattern = length(values.first()).saturating_mul(longer).saturating_mul(PARSED);
+    Some(pattern.saturating_add(AUTOMATON).saturating_add(text))
+}
+
+/// What takes the place of each match may repeat parts of it (`$1`).
+pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(pattern), Value::String(new)] = values else { return Some(0) };
+    let parsed = pattern.len().saturating_mul(PARSED).saturating_add(AUTOMATON);
+    let repeated = text.len().saturating_mul(new.matches('$').count());
+    let with = |matches: usize| {
+        let bytes = text.len().saturating_add(repeated).saturating_add(matches.saturating_mul(new.len()));
+        Some(grown(bytes)?.saturating_add(parsed))
+    };
+    let most = with(text.len() + 1)?;
+    if most <= LIMIT / 4 || parsed > LIMIT {
+        return Some(most);
+    }
+    // One that cannot be compiled replaces nothing.
+    let Ok(pattern) = regex::RegexBuilder::new(pattern).size_limit(100 << 10).build() else {
+        return Some(parsed);
+    };
+    with(pattern.find_iter(text).count())
+}

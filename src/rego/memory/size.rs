@@ -1,0 +1,107 @@
+//! How large values are once their shared parts are written out.
+
+use regorus::Value;
+
+/// What an element of an array, a set or an object takes at most, in bytes: a key and a value, and what a vector that grows, or a
+/// tree, takes besides.
+pub(in crate::rego) const ELEMENT: usize = 80;
+/// How deep a value may be nested. Whoever walks through one needs as many frames of the stack.
+const DEPTH: usize = 512;
+
+/// The bytes of `value` as JSON; `None` where they are more than `most`, or it is nested too deep.
+pub(in crate::rego) fn written(value: &Value, most: usize) -> Option<usize> {
+    let mut walk = Walk { left: most, element: 2, escaped: true };
+    walk.value(value, 0)?;
+    Some(most - walk.left)
+}
+
+/// The bytes of a copy of `value` that shares nothing; `None` where they are more than `most`, or it is nested too deep.
+pub(in crate::rego) fn copied(value: &Value, most: usize) -> Option<usize> {
+    let mut walk = Walk { left: most, element: ELEMENT, escaped: false };
+    walk.value(value, 0)?;
+    Some(most - walk.left)
+}
+
+/// The digits of `value` at most, where it is a number.
+pub(in crate::rego) fn digits(value: &Value) -> usize {
+    /// Of a float.
+    const FLOAT: usize = 350;
+    let Value::Number(number) = value else { return 0 };
+    if number.as_i64().is_some() {
+        return 20;
+    }
+    number
+        .as_big()
+        .map_or(FLOAT, |big| usize::try_from(big.bits() / 3).unwrap_or(usize::MAX).saturating_add(2))
+}
+
+/// The elements of a collection; 0 of anything else.
+pub(in crate::rego) fn elements(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.len(),
+        Value::Set(items) => items.len(),
+        Value::Object(fields) => fields.len(),
+        _ => 0,
+    }
+}
+
+struct Walk {
+    left: usize,
+    /// What each element takes besides.
+    element: usize,
+    /// Whether texts have escapes.
+    escaped: bool,
+}
+
+impl Walk {
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.left = self.left.checked_sub(bytes)?;
+        Some(())
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) -> Option<()> {
+        if depth > DEPTH {
+            return None;
+        }
+        match value {
+            Value::Null | Value::Bool(_) | Value::Undefined => self.take(12),
+            Value::Number(_) => self.take(digits(value)),
+            Value::String(text) => self.text(text),
+            Value::Array(items) => {
+                self.take(2).and_then(|()| items.iter().try_for_each(|item| self.item(item, depth)))
+            }
+            Value::Set(items) => {
+                self.take(2).and_then(|()| items.iter().try_for_each(|item| self.item(item, depth)))
+            }
+            Value::Object(fields) => self.take(2).and_then(|()| {
+                fields.iter().try_for_each(|(key, value)| {
+                    self.item(key, depth)?;
+                    self.item(value, depth)
+                })
+            }),
+        }
+    }
+
+    fn item(&mut self, item: &Value, depth: usize) -> Option<()> {
+        self.take(self.element)?;
+        self.value(item, depth + 1)
+    }
+
+    fn text(&mut self, text: &str) -> Option<()> {
+        self.take(text.len().saturating_add(2))?;
+        if self.escaped {
+            self.take(text.bytes().map(escapes).sum())?;
+        }
+        Some(())
+    }
+}
+
+/// How much longer the byte gets, at most, where a text is quoted as in JSON or Go: `\n`, `\"`, `\u0001`, `\U0001f600`.
+fn escapes(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 | 0x7f => 5,
+        0x80.. => 3,
+        _ => 0,
+    }
+}

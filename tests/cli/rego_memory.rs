@@ -1,0 +1,30 @@
+//! Policies in Rego that would take all memory.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::run::run;
+
+#[test]
+fn an_evaluation_that_takes_too_much_memory_is_reported_with_its_place() {
+    const LARGE: &str = "package a\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])\n\
+                         p := d(d(d(d(d(d(d(input.label)))))))\n";
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (module, input) = (write("a.rego", LARGE), write("input.json", "{\"label\": \"0123456789abcdef\"}"));
+    let expected = "/a.rego:2:9: the evaluation took more than 32 MiB of memory\n";
+    let ran = run(&["rego", "eval", "data.a.p", "-f", &module, "--input", &input]);
+    assert!(ran.code == 1 && ran.stderr.ends_with(expected), "{} {}", ran.code, ran.stderr);
+    // Checked, each package is evaluated once of an empty input.
+    write("a.rego", &LARGE.replace("input.label", "\"0123456789abcdef\""));
+    let ran = run(&["rego", "check", &module]);
+    assert!(ran.code == 1 && ran.stdout.ends_with(expected), "{} {}", ran.code, ran.stdout);
+    let tests = write("a_test.rego", "package a_test\ntest_p if count(data.a.p) > 0\n");
+    let ran = run(&["rego", "test", &module, &tests]);
+    assert!(ran.code == 1 && ran.stderr.contains(expected), "{} {}", ran.code, ran.stderr);
+}
