@@ -171,6 +171,22 @@ impl JsonClient {
         body: Bytes,
         limit: Duration,
     ) -> Result<Answer, AskError> {
+        self.once_within(method, path, body, limit, ANSWER).await
+    }
+
+    /// Like [`Self::once`], with a response of at most `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::once`].
+    pub async fn once_within(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        limit: Duration,
+        bytes: usize,
+    ) -> Result<Answer, AskError> {
         let unreached = |why: String, may_pass| AskError::Unreached {
             address: self.0.address.to_string(),
             why,
@@ -194,7 +210,7 @@ impl JsonClient {
                 unreached(why, !is_of_tls)
             })?;
             let (head, body) = response.into_parts();
-            let body = to_bytes(Body::new(body), ANSWER);
+            let body = to_bytes(Body::new(body), bytes);
             let body = body.await.map_err(|error| unreached(with_causes(&error), true))?;
             Ok(Answer { status: head.status, retry_after: retry_after(&head.headers), body })
         };

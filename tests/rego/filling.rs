@@ -109,9 +109,17 @@ impl Wanted {
         Ok(Self { bundle, engine, data })
     }
 
-    fn expected(&self) -> (BTreeMap<String, String>, Value) {
-        let of = |text: &Text| (format!("policysync/{}", text.id.as_str()), text.text.to_string());
-        (self.bundle.for_opa().iter().map(of).collect(), self.data.clone())
+    fn expected(&self) -> Result<(BTreeMap<String, String>, Value)> {
+        let policies = self.engine.in_opa().context("no OPA")?.contents().policies();
+        ensure!(policies.len() == self.bundle.modules().count() + 1, "{policies:?}");
+        Ok((policies.into_iter().map(|(id, text)| (id, text.to_string())).collect(), self.data.clone()))
+    }
+
+    /// Whether that is what is found, whichever modules are proven to be there so far.
+    fn is_unproven(&self, found: &(BTreeMap<String, String>, Value)) -> Result<bool> {
+        let (mut found, mut expected) = (found.clone(), self.expected()?);
+        let proofs = [&mut found, &mut expected].map(|(modules, _)| modules.remove("policysync/installed"));
+        Ok(found == expected && proofs.iter().all(Option::is_some))
     }
 
     async fn push(&self, opa: &Opa, before: Option<&Self>) -> Result<bool> {
@@ -124,10 +132,12 @@ impl Wanted {
 const LIBRARY: (&str, &str) = ("ns/lib/l.rego", "package lib\nlimit := data.policies.limits.a\n");
 const USER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 1 }\n");
 const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 2 }\n");
+/// The same module in another package.
+const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
-/// What OPA has, and then is to have: everything, much of it, a module, an object.
-fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 4]> {
+/// What OPA has, and then is to have: everything, much of it, a module, an object; a module comes, goes, or moves to another package.
+fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});
     let first = || Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}}}), 1));
@@ -136,6 +146,9 @@ fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 4]> {
         (first()?, Wanted::new(opa, &[OTHER, LIBRARY, MORE], data(json!({"a": {"c": {}}}), 2))?),
         (first()?, Wanted::new(opa, &[LIBRARY, OTHER], first()?.data)?),
         (first()?, Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}, "c": {}}}), 1))?),
+        (first()?, Wanted::new(opa, &[LIBRARY, USER, MORE], first()?.data)?),
+        (first()?, Wanted::new(opa, &[LIBRARY], first()?.data)?),
+        (first()?, Wanted::new(opa, &[LIBRARY, MOVED], first()?.data)?),
     ])
 }
 
@@ -163,7 +176,8 @@ async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_
                 let is_filled = after.push(&opa, known).await?;
                 let is_over = between.after.load(Ordering::SeqCst) as isize > 0;
                 if let Some(found) = found(&between.server).await? {
-                    let is_whole = found == after.expected() || (!is_filled && found == before.expected());
+                    let is_whole = found == after.expected()?
+                        || (!is_filled && (before.is_unproven(&found)? || after.is_unproven(&found)?));
                     ensure!(is_whole, "{at}: it is marked and has {found:?}");
                 } else if !matches!(fault, Fault::Empty) {
                     // What happens once all of it is there is found by who asks.
@@ -171,7 +185,7 @@ async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_
                 }
                 between.after.store(0, Ordering::SeqCst);
                 ensure!(after.push(&opa, None).await?, "{at}: it is not filled again");
-                ensure!(found(&between.server).await? == Some(after.expected()), "{at}: it is not whole");
+                ensure!(found(&between.server).await? == Some(after.expected()?), "{at}: it is not whole");
                 if is_over {
                     ensure!(when > 1, "{at}: nothing is asked");
                     break;
@@ -235,6 +249,78 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
         ensure!(told.starts_with("ns/use/u.rego:") && !told.contains("aHVudGVy"), "{rules}: {told}");
         let kind = "OPA: conflicting values of a rule or a function";
         ensure!(told.ends_with(kind), "{rules}: {told}");
+    }
+    Ok(())
+}
+
+/// A server that has been filled, and what with: `data.use.ok` is true there.
+async fn filled() -> Result<(Server, Opa, Wanted)> {
+    let server = Server::start().await?;
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let data = json!({"kubernetes": {"pods": {"a": {"b": {"x": [1, 1.5, 1e21, "<é>"]}}}}, "policies": {"limits": {"a": 2}}});
+    let wanted = Wanted::new(&opa, &[LIBRARY, USER], data)?;
+    ensure!(wanted.push(&opa, None).await?, "it is not filled");
+    ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
+    Ok((server, opa, wanted))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_whose_modules_others_deleted_or_replaced_has_no_answer() -> Result<()> {
+    const POLICY: &str = "/v1/policies/policysync/ns/use/u.rego";
+    const PROOF: &str = "/v1/policies/policysync/installed";
+    type Step = (&'static str, &'static str, &'static str);
+    let steps: [&[Step]; 5] = [
+        &[("DELETE", POLICY, "")],
+        &[("PUT", POLICY, "package use\n")],
+        &[("DELETE", PROOF, ""), ("DELETE", POLICY, "")],
+        &[("PUT", PROOF, "package policysync.installed\n"), ("DELETE", POLICY, "")],
+        &[("PUT", PROOF, "package other\n"), ("PUT", POLICY, "package use\n")],
+    ];
+    for steps in steps {
+        let (server, opa, wanted) = filled().await?;
+        let mut is_changed = false;
+        for (method, path, text) in steps {
+            let (status, _) = server.ask(method, path, text.as_bytes().to_vec()).await?;
+            is_changed |= status.is_success();
+            match asked(&wanted.engine).await? {
+                Ok(Some(value)) if value == true.into() && !is_changed => {}
+                Err(EngineError::Unreached(_)) if is_changed => {}
+                other => anyhow::bail!("after {method} {path} (changed: {is_changed}) it says {other:?}"),
+            }
+        }
+        let contents = wanted.engine.in_opa().context("no OPA")?.contents();
+        ensure!(opa.changed(contents, &mut 0).await?.is_some() == is_changed, "{steps:?}: not noticed");
+        ensure!(wanted.push(&opa, None).await?, "{steps:?}: it is not filled again");
+        ensure!(asked(&wanted.engine).await? == Ok(Some(true.into())), "{steps:?}: it decides nothing");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_by_others_are_noticed_and_filling_mends_them() -> Result<()> {
+    let (server, opa, wanted) = filled().await?;
+    let contents = wanted.engine.in_opa().context("no OPA")?.contents();
+    let id = "policysync/ns/use/u.rego";
+    let edited = contents.policies().remove(id).context("no module")?.replace("> 1", "> 100");
+    let policy = format!("/v1/policies/{id}");
+    ensure!(opa.changed(contents, &mut 0).await?.is_none(), "what is there differs from itself");
+    server.ask("PUT", "/v1/policies/other", b"package other".to_vec()).await?;
+    server.ask("PUT", "/v1/data/other", b"1".to_vec()).await?;
+    ensure!(opa.changed(contents, &mut 0).await?.is_none(), "what others have of their own counts");
+    for (method, path, body, expected) in [
+        ("PUT", policy.as_str(), edited.as_str(), "the text of module policysync/ns/use/u.rego is another"),
+        ("PUT", "/v1/policies/policysync/more", "package more", "module policysync/more was added"),
+        ("DELETE", "/v1/policies/policysync/installed", "", "module policysync/installed is missing"),
+        ("DELETE", "/v1/data/kubernetes", "", "data.kubernetes.pods is other than it should be"),
+        ("PUT", "/v1/data/kubernetes/pods/a/c", "{}", "data.kubernetes.pods is other than it should be"),
+        ("PUT", "/v1/data/policies/limits/a", "3", "data.policies.limits is other than it should be"),
+    ] {
+        let (status, said) = server.ask(method, path, body.as_bytes().to_vec()).await?;
+        ensure!(status.is_success(), "{method} {path}: {status} {said}");
+        let found = opa.changed(contents, &mut 0).await?;
+        ensure!(found.as_deref() == Some(expected), "{method} {path}: {found:?}");
+        ensure!(wanted.push(&opa, None).await?, "{method} {path}: it is not filled again");
+        ensure!(opa.changed(contents, &mut 0).await?.is_none(), "{method} {path}: it is not mended");
     }
     Ok(())
 }

@@ -58,8 +58,10 @@ async fn policies(opa: &Opa) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-/// Waits until it has just these.
+/// Waits until it has just these, and the one that proves that they are there.
 async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
+    let expected: Vec<String> =
+        ["policysync/installed".to_owned()].into_iter().chain(expected.iter().cloned()).collect();
     wait::until("OPA has what is in force", LIMIT, || async {
         let found = policies(opa).await?;
         ensure!(found == expected, "it has {found:?}");
@@ -109,7 +111,7 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
 
     // What others have there stays, and is told.
     ensure!(
-        policies(&opa).await? == ["other", "policysync/rego-opa/pci/pci.rego"],
+        policies(&opa).await? == ["other", "policysync/installed", "policysync/rego-opa/pci/pci.rego"],
         "{:?}",
         policies(&opa).await?
     );
@@ -137,6 +139,68 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
     // Somebody empties it.
     opa.ask("PUT", "/v1/data", b"{}".to_vec()).await?;
     served.until_placed_on("rego-opa-c2").await?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_is_put_back() -> Result<()> {
+    const POLICY: &str = "/v1/policies/policysync/rego-opa-edited/deny/deny.rego";
+    const PROOF: &str = "/v1/policies/policysync/installed";
+    let opa = Opa::start().await?;
+    let url = format!("--opa-url={}", opa.url());
+    let served = Served::with("rego-opa-edited", &[&url]).await?;
+    let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\" if \
+        input.metadata.name == data[\"rego-opa-edited\"].names.bad\n";
+    served.world.write("deny", json!({"deny.rego": denies})).await?;
+    let names = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"bad": "\"bad\""},
+        "metadata": {"name": "names", "namespace": "rego-opa-edited", "labels": {"openpolicyagent.org/data": "opa"}},
+    });
+    apply(&served.world.client, &names).await?;
+    served.world.until_ok("deny").await?;
+    let write = async |name: &str| {
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        served.deployments().create(&dry, &app(name, json!({}))?).await.map_err(anyhow::Error::from)
+    };
+    wait::until("a bad write is denied", LIMIT, || async {
+        ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
+        write("good").await.map(drop)
+    })
+    .await?;
+    let (_, before) = opa.ask("GET", POLICY, Vec::new()).await?;
+    for round in 0..20 {
+        for (method, path, text) in [
+            ("DELETE", POLICY, ""),
+            ("PUT", POLICY, "package io.k8s.federation.admission\n"),
+            ("DELETE", PROOF, ""),
+            ("DELETE", POLICY, ""),
+        ] {
+            opa.ask(method, path, text.as_bytes().to_vec()).await?;
+            ensure!(write("bad").await.is_err(), "round {round}: let in after {method} {path}");
+        }
+    }
+    wait::until("good writes pass again", LIMIT, || async { write("good").await.map(drop) }).await?;
+
+    // What a query cannot prove is compared.
+    let edited = before["result"]["raw"].as_str().context("no text")?.replace("\"no\"", "\"another\"");
+    for (method, path, body) in [
+        ("PUT", POLICY, edited.as_str()),
+        ("DELETE", "/v1/data/rego-opa-edited", ""),
+        ("PUT", "/v1/data/rego-opa-edited/names/bad", "\"other\""),
+    ] {
+        let changed = async || served.controller.metrics().await?.value("policy_sync_opa_changed_total", &[]);
+        let count = changed().await?;
+        let (status, said) = opa.ask(method, path, body.as_bytes().to_vec()).await?;
+        ensure!(status.is_success(), "{method} {path}: {said}");
+        wait::until("it is put back", LIMIT, || async {
+            ensure!(changed().await? > count, "it is not noticed");
+            let (_, now) = opa.ask("GET", POLICY, Vec::new()).await?;
+            ensure!(now["result"]["raw"] == before["result"]["raw"], "{now}");
+            ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
+            Ok(())
+        })
+        .await?;
+    }
     served.stop().await
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::following::MovedBy;
@@ -16,6 +16,10 @@ use crate::rego::opa::{Contents, Opa, PushError, push};
 
 /// How often it is looked whether OPA still has it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often all modules, and some of the data, are compared.
+const COMPARE_EVERY: Duration = Duration::from_secs(10);
+/// A comparison takes at most this part of the time.
+const SHARE: u32 = 20;
 /// How soon it is tried again where OPA cannot be reached.
 const AGAIN: Duration = Duration::from_millis(200);
 /// The longest wait where it refuses something.
@@ -29,6 +33,10 @@ pub(super) struct Pusher {
     queue: Arc<Queue<Key>>,
     /// What OPA has, where that is known.
     there: Option<Arc<Contents>>,
+    /// When it is compared next.
+    compare_at: Instant,
+    /// The part of the data that is compared next.
+    next_part: usize,
     /// How often in a row it did not take it.
     failures: u32,
     /// Changes that followers of placement are notified of after the next push.
@@ -45,7 +53,17 @@ enum Next {
 
 impl Pusher {
     pub(super) fn new(shared: Arc<Shared>, opa: Opa, leadership: Leadership, queue: Arc<Queue<Key>>) -> Self {
-        Self { shared, opa, leadership, queue, there: None, failures: 0, owes: None }
+        Self {
+            shared,
+            opa,
+            leadership,
+            queue,
+            there: None,
+            compare_at: Instant::now(),
+            next_part: 0,
+            failures: 0,
+            owes: None,
+        }
     }
 
     /// Fills it, for ever.
@@ -63,21 +81,36 @@ impl Pusher {
                                 return;
                             }
                         }
-                        () = self.opa.missing() => self.look().await,
-                        () = sleep(LOOK_EVERY) => self.look().await,
+                        () = self.opa.missing() => self.look(true).await,
+                        () = sleep(LOOK_EVERY) => self.look(false).await,
                     }
                 }
             }
         }
     }
 
-    /// Finds out whether it still has what it had.
-    async fn look(&mut self) {
-        let Some(there) = &self.there else { return };
-        if self.opa.marker().await.is_ok_and(|marker| marker.as_deref() == Some(there.revision())) {
+    /// Checks whether OPA still has what this process pushed; `in_doubt` after an unexpected response.
+    async fn look(&mut self, in_doubt: bool) {
+        let Some(there) = self.there.clone() else { return };
+        if !self.opa.is_marked(&there).await.unwrap_or(false) {
+            self.there = None;
             return;
         }
-        self.there = None;
+        let began = Instant::now();
+        // Doubts bring it forward, but comparisons stay apart.
+        let forward = if in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
+        if began + forward < self.compare_at {
+            return;
+        }
+        let changed = self.opa.changed(&there, &mut self.next_part).await;
+        let now = Instant::now();
+        self.compare_at = now + COMPARE_EVERY.max((now - began) * SHARE);
+        self.opa.unwatched(changed.as_ref().err().map(|error| with_causes(error)));
+        if let Ok(Some(what)) = changed {
+            warn!(what, "OPA was changed by others");
+            self.opa.was_changed();
+            self.there = None;
+        }
     }
 
     async fn step(&mut self) -> Next {

@@ -6,6 +6,7 @@ use regorus::Value;
 use serde::Deserialize;
 
 use super::contents::PREFIX;
+use super::installed::UNDEFINED;
 use crate::rego::bundle::Bundle;
 use crate::rego::evaluation_error::EvaluationError;
 use crate::rego::fault::{Fault, Place};
@@ -51,6 +52,12 @@ pub(super) fn decision(body: &[u8]) -> Result<Option<(Option<Value>, String)>, s
     let decided: Decided = serde_json::from_slice(body)?;
     let found = decided.result.into_iter().next();
     Ok(found.map(|found| (found.decision.into_iter().next(), found.revision)))
+}
+
+/// Whether OPA rejects a query because the module that proves that all modules are installed is not there.
+pub(super) fn lacks_modules(body: &[u8]) -> bool {
+    let said = serde_json::from_slice::<Said>(body);
+    said.is_ok_and(|said| said.errors.iter().any(|error| error.message.contains(UNDEFINED)))
 }
 
 /// The place and the kind of an evaluation error in a module of `bundle`; `None` if the response names no such module.
@@ -105,6 +112,18 @@ mod tests {
         assert_eq!(read(decided), Some((Some(json!({"x": 1}).into()), "a".to_owned())));
         assert!(decision(b"{").is_err());
         assert!(decision(&bytes(&json!({"result": [{"decision": [1]}]}))).is_err());
+    }
+
+    #[test]
+    fn an_undefined_function_of_ours_means_that_modules_are_missing() {
+        let error = |message: &str| {
+            bytes(
+                &json!({"code": "invalid_parameter", "errors": [{"code": "rego_type_error", "message": message}]}),
+            )
+        };
+        assert!(lacks_modules(&error("undefined function data.policysync.installed.complete")));
+        assert!(!lacks_modules(&error("undefined function data.lib.f")));
+        assert!(!lacks_modules(b"{"));
     }
 
     #[test]

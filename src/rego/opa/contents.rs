@@ -6,7 +6,9 @@ use std::sync::Arc;
 use regorus::Value;
 use serde_json::{Value as Json, json};
 
+use super::installed;
 use crate::api::json::{Hash, pointer_token};
+use crate::rego::bundle::Bundle;
 use crate::rego::module::{ModuleId, Text};
 
 /// What our modules are called in OPA: nobody else's are touched.
@@ -18,6 +20,8 @@ const DEPTH: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     modules: Arc<BTreeMap<ModuleId, Arc<str>>>,
+    /// The calls in the module that proves that these are installed.
+    calls: Arc<BTreeSet<String>>,
     data: Value,
     revision: Arc<str>,
 }
@@ -30,12 +34,16 @@ pub(super) struct Differing {
 }
 
 impl Contents {
-    /// These modules and `data`.
+    /// The modules of `bundle`, each with its function, and `data`.
     #[must_use]
-    pub(super) fn new(texts: &[Text], data: Value) -> Self {
-        let modules: BTreeMap<_, _> = texts.iter().map(|text| (text.id.clone(), text.text.clone())).collect();
+    pub(super) fn new(bundle: &Bundle, data: Value) -> Self {
+        let with_function = |text: &Text| installed::with_function(&text.id, &text.text).into();
+        let texts = bundle.for_opa();
+        let modules: BTreeMap<_, _> =
+            texts.iter().map(|text| (text.id.clone(), with_function(text))).collect();
+        let calls = bundle.modules().map(|module| installed::call(module.id(), module.path())).collect();
         let revision = Hash::of_text(&json!(modules).to_string()).to_string();
-        Self { modules: Arc::new(modules), data, revision: revision.into() }
+        Self { modules: Arc::new(modules), calls: Arc::new(calls), data, revision: revision.into() }
     }
 
     /// The same modules with other data.
@@ -54,6 +62,21 @@ impl Contents {
     #[must_use]
     pub(super) fn modules(&self) -> &BTreeMap<ModuleId, Arc<str>> {
         &self.modules
+    }
+
+    /// The calls in the module that proves that its modules are installed.
+    #[must_use]
+    pub(super) fn calls(&self) -> &BTreeSet<String> {
+        &self.calls
+    }
+
+    /// The text of each of our policies, by its id in OPA.
+    #[must_use]
+    pub fn policies(&self) -> BTreeMap<String, Arc<str>> {
+        let of = |(id, text): (&ModuleId, &Arc<str>)| (format!("{PREFIX}{}", id.as_str()), text.clone());
+        let mut policies: BTreeMap<_, _> = self.modules.iter().map(of).collect();
+        policies.insert(format!("{PREFIX}{}", installed::ID), installed::module(self.calls()).into());
+        policies
     }
 
     /// Its data, by what it is below `data`.
@@ -138,7 +161,8 @@ mod tests {
 
     fn contents(texts: &[(&str, &str)], data: Json) -> Contents {
         let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
-        Contents::new(&texts.iter().map(text).collect::<Vec<_>>(), data.into())
+        let texts = texts.iter().map(text).collect::<Vec<_>>();
+        Contents::new(&Bundle::read(&texts).unwrap(), data.into())
     }
 
     #[test]

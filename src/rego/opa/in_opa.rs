@@ -7,8 +7,9 @@ use http::Method;
 use regorus::Value;
 use serde_json::json;
 
-use super::answers::{decision, failure};
+use super::answers::{decision, failure, lacks_modules};
 use super::contents::Contents;
+use super::installed::MARKED;
 use super::server::Opa;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine_error::{EngineError, Failure};
@@ -29,7 +30,7 @@ impl InOpa {
     /// `bundle`, without data.
     #[must_use]
     pub(in crate::rego) fn new(opa: Opa, bundle: &Bundle) -> Self {
-        Self { opa, contents: Arc::new(Contents::new(&bundle.for_opa(), Value::new_object())) }
+        Self { opa, contents: Arc::new(Contents::new(bundle, Value::new_object())) }
     }
 
     /// The same modules with other data.
@@ -58,33 +59,50 @@ impl InOpa {
         let (opa, until) = (&*self.opa.0, Instant::now() + PATIENCE);
         let unreached = |why: String| EngineError::Unreached(format!("OPA at {why}"));
         let mut question = json!({
-            "query": format!("decision = [decided | decided = {query}]; revision = data.policysync.revision"),
+            "query": format!("decision = [decided | decided = {query}]; {MARKED}"),
         });
         if *input != Value::Undefined {
             question["input"] = serde_json::to_value(input).map_err(|error| unreached(error.to_string()))?;
         }
         let question = serde_json::to_vec(&question).map_err(|error| unreached(error.to_string()))?.into();
+        let lacks = || {
+            let address = opa.client.address();
+            let why = self.opa.fault().map(|fault| format!(" ({fault})")).unwrap_or_default();
+            unreached(format!("{address} has not what is in force{why}"))
+        };
+        let mut is_lacking = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let answer = opa.client.ask(Method::POST, "/v1/query", &question, left).await;
-            let answer = answer.map_err(|error| unreached(error.to_string()))?;
-            if !answer.status.is_success() {
-                return Err(match failure(bundle, &answer.body) {
-                    Some(fault) => Failure { too_long: false, too_large: false, fault }.into(),
-                    None => unreached(opa.client.refused(&answer).to_string()),
-                });
+            let answer = match opa.client.ask(Method::POST, "/v1/query", &question, left).await {
+                Ok(answer) => answer,
+                // The last attempt has too little time.
+                Err(_) if is_lacking && Instant::now() >= until => return Err(lacks()),
+                Err(error) => return Err(unreached(error.to_string())),
+            };
+            if !answer.status.is_success() && !lacks_modules(&answer.body) {
+                let Some(fault) = failure(bundle, &answer.body) else {
+                    opa.missing.notify_one();
+                    return Err(unreached(opa.client.refused(&answer).to_string()));
+                };
+                return Err(Failure { too_long: false, too_large: false, fault }.into());
             }
-            let found = decision(&answer.body);
-            let found = found.map_err(|error| unreached(opa.client.unread(&error).to_string()))?;
-            match found {
-                Some((value, revision)) if self.is_in_force(&revision) => return Ok(value),
-                _ => opa.missing.notify_one(),
+            if answer.status.is_success() {
+                let found = decision(&answer.body);
+                let found = found.map_err(|error| {
+                    opa.missing.notify_one();
+                    unreached(opa.client.unread(&error).to_string())
+                })?;
+                if let Some((value, revision)) = found
+                    && self.is_in_force(&revision)
+                {
+                    return Ok(value);
+                }
             }
+            opa.missing.notify_one();
             if until.saturating_duration_since(Instant::now()) <= AGAIN {
-                let address = opa.client.address();
-                let why = self.opa.fault().map(|fault| format!(" ({fault})")).unwrap_or_default();
-                return Err(unreached(format!("{address} has not what is in force{why}")));
+                return Err(lacks());
             }
+            is_lacking = true;
             tokio::time::sleep(AGAIN).await;
         }
     }

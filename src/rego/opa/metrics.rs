@@ -1,6 +1,6 @@
 //! What metrics say of filling OPA.
 
-use prometheus::IntCounterVec;
+use prometheus::{IntCounter, IntCounterVec};
 
 use super::push_error::PushError;
 use crate::telemetry::metrics::Metrics;
@@ -10,7 +10,10 @@ const RESULTS: [&str; 3] = ["filled", "refused", "failed"];
 
 /// What metrics say of filling OPA. Clones are the same.
 #[derive(Clone, Debug)]
-pub struct OpaMetrics(IntCounterVec);
+pub struct OpaMetrics {
+    pushes: IntCounterVec,
+    changed: IntCounter,
+}
 
 impl OpaMetrics {
     /// Puts them beside those of `metrics`.
@@ -27,7 +30,11 @@ impl OpaMetrics {
         for result in RESULTS {
             pushes.with_label_values(&[result]);
         }
-        Ok(Self(pushes))
+        let changed = metrics.registering().counter(
+            "policy_sync_opa_changed_total",
+            "Times that OPA was found without modules or data that this process had put there, or with others.",
+        )?;
+        Ok(Self { pushes, changed })
     }
 
     /// Notes how it went.
@@ -37,6 +44,11 @@ impl OpaMetrics {
             Err(PushError::Refused(_)) => RESULTS[1],
             Err(PushError::Ask(_)) => RESULTS[2],
         };
-        self.0.with_label_values(&[result]).inc();
+        self.pushes.with_label_values(&[result]).inc();
+    }
+
+    /// Counts a change by others.
+    pub(super) fn changed(&self) {
+        self.changed.inc();
     }
 }

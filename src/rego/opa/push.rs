@@ -3,6 +3,9 @@
 //! A module or data alone is taken as a whole or not at all. Where more is to change together, the marker is taken away first, and
 //! comes back once all of it is there. In its place is a word of who fills it meanwhile: only who still finds it sets the marker, so
 //! that an OPA that was started again in the middle is not marked.
+//!
+//! The module that proves that all modules are [installed](super::installed) calls each of them. It calls a new one after that is
+//! there, and no longer calls one that is to be deleted or moved to another package.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +19,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::answers::refusals;
+use super::changed::{Policy, policies};
 use super::contents::{Contents, Differing, PREFIX};
+use super::installed;
 use super::push_error::PushError;
 use super::server::Opa;
 use crate::json_client::{Answer, AskError, JsonClient};
@@ -25,9 +30,7 @@ use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 
 /// How long a request may take: one has all objects of a kind.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Where the marker is.
-const MARKER: &str = "/v1/data/policysync/revision";
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// What is ours in OPA, and the marker.
 const OURS: &str = "/v1/data/policysync";
 
@@ -72,7 +75,9 @@ async fn pushed(
         return Ok(());
     };
     let (modules, patch) = (contents.modules_since(before), contents.data_since(before));
-    let is_one = modules.count() + usize::from(!patch.is_empty()) <= 1;
+    let added = !contents.calls().is_subset(before.calls());
+    let dropped = !before.calls().is_subset(contents.calls());
+    let is_one = modules.count() + usize::from(!patch.is_empty()) <= 1 && !(added && dropped);
     if !is_one {
         pushing.unmark().await?;
     }
@@ -82,29 +87,18 @@ async fn pushed(
     if modules.count() > 0 {
         // What is taken away is still noted until it is.
         pushing.note(contents, before.modules().keys().map(ModuleId::as_str)).await?;
+        if dropped {
+            pushing.prove(&installed::common(before.calls(), contents.calls())).await?;
+        }
         pushing.change(modules).await?;
+        if added {
+            pushing.prove(contents.calls()).await?;
+        }
     }
     match (is_one, before.revision() == contents.revision()) {
         (true, true) => Ok(()),
         (true, false) => pushing.mark_again(contents).await,
         (false, _) => pushing.mark(contents).await,
-    }
-}
-
-impl Opa {
-    /// Its marker now; `None` where it has none.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be asked.
-    pub(in crate::rego) async fn marker(&self) -> Result<Option<String>, PushError> {
-        let client = &self.0.client;
-        let answer = client.once(Method::GET, MARKER, Bytes::new(), PATIENCE).await?;
-        if answer.status != StatusCode::OK {
-            return Err(client.refused(&answer).into());
-        }
-        let answer: Json = serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error))?;
-        Ok(answer["result"].as_str().map(str::to_owned))
     }
 }
 
@@ -123,9 +117,13 @@ impl Pushing<'_> {
         let roots = ours.roots.iter().map(String::as_str);
         // Also without a marker: nothing of it counts until all of it is there.
         self.begin(contents, known.clone(), roots).await?;
+        let (listed, others) = self.listed().await;
         let is_wanted = |id: &ModuleId| contents.modules().contains_key(id);
-        let gone = known.map(ModuleId::new).filter(|id| !is_wanted(id)).collect();
+        let known = known.map(ModuleId::new).chain(listed);
+        let gone = known.filter(|id| !is_wanted(id)).collect();
+        self.prove(&BTreeSet::new()).await?;
         self.change(Differing { gone, put: contents.modules().clone() }).await?;
+        self.prove(contents.calls()).await?;
         let owned = contents.owned();
         for root in ours.roots.iter().filter(|root| !owned.contains(root.as_str())) {
             self.removed(&format!("/v1/data/{}", part(root))).await?;
@@ -135,7 +133,7 @@ impl Pushing<'_> {
         }
         self.note(contents, std::iter::empty()).await?;
         self.mark(contents).await?;
-        Ok(self.others().await)
+        Ok(others)
     }
 
     /// What is below `root`: each kind by itself, that no request has all of them.
@@ -256,20 +254,23 @@ impl Pushing<'_> {
         Ok(Ours::deserialize(&answer["result"]).unwrap_or_default())
     }
 
-    /// The modules of others, as far as they can be listed.
-    async fn others(&self) -> Vec<String> {
-        #[derive(Deserialize)]
-        struct Policies {
-            result: Vec<Policy>,
+    /// Our modules and those of others, if OPA lists them.
+    async fn listed(&self) -> (Vec<ModuleId>, Vec<String>) {
+        let mut listed = (Vec::new(), Vec::new());
+        for Policy { id, .. } in policies(self.client).await.unwrap_or_default() {
+            match id.strip_prefix(PREFIX) {
+                Some(installed::ID) => {}
+                Some(ours) => listed.0.push(ModuleId::new(ours)),
+                None => listed.1.push(id),
+            }
         }
-        #[derive(Deserialize)]
-        struct Policy {
-            id: String,
-        }
-        let listed = self.sent(Method::GET, "/v1/policies", Bytes::new()).await;
-        let listed = listed.ok().and_then(|answer| serde_json::from_slice::<Policies>(&answer.body).ok());
-        let ids = listed.into_iter().flat_map(|listed| listed.result).map(|policy| policy.id);
-        ids.filter(|id| !id.starts_with(PREFIX)).collect()
+        listed
+    }
+
+    /// Has the module that proves that modules are installed make these calls.
+    async fn prove(&self, calls: &BTreeSet<String>) -> Result<(), PushError> {
+        let path = format!("/v1/policies/{PREFIX}{}", installed::ID);
+        self.sent(Method::PUT, &path, Bytes::from(installed::module(calls))).await.map(drop)
     }
 
     async fn removed(&self, path: &str) -> Result<(), PushError> {
@@ -292,7 +293,7 @@ fn json(value: &impl serde::Serialize) -> Bytes {
 }
 
 /// `name` as a part of a path: names of the hub are, but for keys of ConfigMaps in no way of a path's own.
-fn part(name: &str) -> String {
+pub(super) fn part(name: &str) -> String {
     let mut part = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {

@@ -35,6 +35,8 @@ pub(super) struct State {
     is_filled: bool,
     fault: Option<String>,
     pub(super) others: Vec<String>,
+    /// The reason why OPA cannot be compared, if there is one.
+    unwatched: Option<String>,
 }
 
 impl fmt::Debug for Opa {
@@ -90,6 +92,8 @@ impl Opa {
     pub(in crate::rego) fn health(&self) -> (bool, Vec<String>) {
         let mut lines = Vec::new();
         lines.extend(self.fault().map(|fault| format!("OPA has not what is in force: {fault}")));
+        let unwatched = self.0.state.lock().unwatched.clone();
+        lines.extend(unwatched.map(|why| format!("changes of OPA by others are not noticed: {why}")));
         let others = self.others();
         if !others.is_empty() {
             let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
@@ -98,6 +102,18 @@ impl Opa {
             lines.push(format!("OPA has modules of others: {}{more}", named.join(", ")));
         }
         (self.is_ready(), lines)
+    }
+
+    /// Counts a change by others.
+    pub(in crate::rego) fn was_changed(&self) {
+        if let Some(metrics) = &self.0.metrics {
+            metrics.changed();
+        }
+    }
+
+    /// Sets the reason why OPA cannot be compared, or clears it.
+    pub(in crate::rego) fn unwatched(&self, why: Option<String>) {
+        self.0.state.lock().unwatched = why;
     }
 
     /// Notes what keeps it from being filled, if anything.
