@@ -6,6 +6,7 @@ use regorus::Value;
 
 use super::denial::{Denial, Place, in_order, told};
 use crate::api::access::{AccessReview, Attributes, Opinion, Resource};
+use crate::api::names::GroupResource;
 use crate::api::rego_policy::{Enforcement, GROUP, PLURAL};
 use crate::rego::asked::AUTHORIZATION;
 use crate::rego::snapshot::{Snapshot, Unanswered};
@@ -51,6 +52,10 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unan
         Ok(input) => input,
         Err(fault) => return Ok(Judged::denied(format!("the review cannot be read: {fault}"))),
     };
+    // Too many objects can be listed and deleted.
+    if !is_for_less(snapshot, access, &input) {
+        snapshot.incomplete(AUTHORIZATION, place.namespace)?;
+    }
     let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
     let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else { return Ok(Judged::NONE) };
     let denials = match Denial::read(&answer, place) {
@@ -93,6 +98,18 @@ fn place(attributes: &Attributes) -> Place<'_> {
         }
         Attributes::Path(path) => Place { kind: NO_KIND, namespace: "", name: path },
     }
+}
+
+/// Whether `access` (as JSON: `input`) reads or deletes documents that are left out.
+fn is_for_less(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
+    let Ok(Attributes::Resource(Resource { group, resource, namespace, .. })) = access.attributes() else {
+        return false;
+    };
+    let attributes = &input["spec"]["resourceAttributes"];
+    let text = |field: &str| attributes[field].as_string().map(|text| text.to_string()).unwrap_or_default();
+    text("subresource").is_empty()
+        && ["get", "list", "delete", "deletecollection"].contains(&text("verb").as_str())
+        && snapshot.are_left_out(namespace, &GroupResource::new(group, resource))
 }
 
 /// The review with `reviewed`, and with the groups where all versions but the first have them.

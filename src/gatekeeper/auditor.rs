@@ -153,6 +153,9 @@ impl Auditor {
         }
         let spaces = spaces.unwrap_or_default();
         let left_out = LeftOut::new(&self.exemptions, spaces.iter().map(|(key, space)| (&*key.name, space)));
+        for (kind, namespace, why) in self.loaded.left_out() {
+            add(error(Resource { namespace: namespace.to_string(), ..of_kind(&kind) }, why));
+        }
         for kind in kinds(&gated, &snapshot) {
             match self.loaded.objects(&kind) {
                 Ok(mut objects) => {

@@ -60,6 +60,8 @@ pub fn review(
     if request.object.is_null() {
         return Ok(Verdict::failed("there is no object").into());
     }
+    let (namespace, name) = place(request);
+    let incomplete = snapshot.incomplete(ADMISSION, &namespace)?;
     let unread = |error: String| Verdict::failed(format!("the request cannot be read: {error}"));
     let all = match Value::from_json_str(asked.text()) {
         Ok(all) => all,
@@ -74,7 +76,6 @@ pub fn review(
         true => (secrets::request_without_contents(all), secrets::without_contents(object)),
         false => (all, object),
     };
-    let (namespace, name) = place(request);
     let mut denials: Vec<Denial> = Vec::new();
     for question in questions(snapshot, request, &all, &object) {
         let Some(answer) = snapshot.ask(ADMISSION, &question.query, &question.input)? else { continue };
@@ -85,7 +86,11 @@ pub fn review(
             }
         }
     }
-    Ok(weigh(&in_order(denials), |policy| snapshot.enforcement(policy), &request.object, by))
+    let mut reviewed = weigh(&in_order(denials), |policy| snapshot.enforcement(policy), &request.object, by);
+    if let (Verdict::Allowed { warnings, .. }, Registration::Validating) = (&mut reviewed.verdict, by) {
+        warnings.extend(incomplete);
+    }
+    Ok(reviewed)
 }
 
 /// What `denials` come to, each as strictly as its policy is to be.

@@ -85,6 +85,7 @@ pub fn ask_without(
 ) -> Result<Said, Unanswered> {
     let query = snapshot.query(PACKAGE);
     let asked = format!("{query}{}", without(snapshot, hidden));
+    snapshot.incomplete(PACKAGE, wish["metadata"]["namespace"].as_str().unwrap_or_default())?;
     let answer = match snapshot.is_asked(PACKAGE) {
         false => Ok(Answer::default()),
         true => match snapshot.ask(PACKAGE, &asked, &question(wish).into())? {

@@ -17,8 +17,13 @@ pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswe
     if request.is_release() || !snapshot.is_asked(PACKAGE) {
         return Ok(Verdict::allowed());
     }
-    Ok(match ask(snapshot, object, &wish(object, &request.old_object))? {
-        Said::Placed(placed) => Verdict::allowed().with_patch(json_patch::diff(object, &placed)),
+    let said = ask(snapshot, object, &wish(object, &request.old_object))?;
+    let incomplete =
+        snapshot.incomplete(PACKAGE, object["metadata"]["namespace"].as_str().unwrap_or_default())?;
+    Ok(match said {
+        Said::Placed(placed) => {
+            Verdict::warned(incomplete.into_iter().collect()).with_patch(json_patch::diff(object, &placed))
+        }
         Said::Refused(errors) => Verdict::denied(errors),
         Said::Unusable(fault) => Verdict::failed(fault),
     })

@@ -31,6 +31,7 @@ mod extensions;
 pub mod external;
 pub mod fault;
 mod heads;
+pub mod incomplete;
 pub mod loading;
 mod memory;
 pub mod module;

@@ -8,6 +8,7 @@ use regorus::Value;
 use super::asked::{PLACEMENT, Packages};
 use super::engine::Engine;
 use super::engine_error::{EngineError, Failure};
+use super::incomplete::Incomplete;
 use super::module::ModuleId;
 use super::secrets::Contents;
 use crate::api::names::GroupResource;
@@ -20,6 +21,7 @@ pub struct Snapshot {
     denials: BTreeMap<&'static str, String>,
     packages: Packages,
     gates: Arc<Gates>,
+    incomplete: Arc<Incomplete>,
     /// Why nothing can be asked yet.
     starting: Option<String>,
 }
@@ -94,7 +96,8 @@ impl Snapshot {
     /// One in which nothing can be asked for what `denials` name.
     #[must_use]
     pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
-        Self { engine, denials, packages: Packages::default(), gates: Arc::default(), starting: None }
+        let (packages, gates, incomplete) = (Packages::default(), Arc::default(), Arc::default());
+        Self { engine, denials, packages, gates, incomplete, starting: None }
     }
 
     /// The same where other packages are asked than by default.
@@ -169,6 +172,27 @@ impl Snapshot {
             Some((address, _)) => address,
             None => format!("data.{}", self.packages.of(what)),
         }
+    }
+
+    /// The same without these documents.
+    #[must_use]
+    pub fn without(self, incomplete: Incomplete) -> Self {
+        Self { incomplete: Arc::new(incomplete), ..self }
+    }
+
+    /// Whether the documents of `kind` in `namespace` are left out.
+    #[must_use]
+    pub fn are_left_out(&self, namespace: &str, kind: &GroupResource) -> bool {
+        self.incomplete.namespaces.get(namespace).is_some_and(|kinds| kinds.contains(kind))
+    }
+
+    /// A warning for the review of an object of `namespace` by the package for `what`, if it lacks documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Unanswered::Unasked`] if the review lacks documents of `namespace` itself.
+    pub fn incomplete(&self, what: &str, namespace: &str) -> Result<Option<String>, Unanswered> {
+        self.incomplete.review(what, namespace).map_err(Unanswered::Unasked)
     }
 
     /// The same while nothing can be asked yet, for this reason.

@@ -43,6 +43,7 @@ impl Here {
             packages: Default::default(),
             evaluator: Default::default(),
             limit: 100_000,
+            bytes: 128 << 20,
         };
         let mut flow =
             flow::flow(world.client.clone(), &format!("example.com/{}", world.namespace), Clock::start())?;

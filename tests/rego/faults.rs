@@ -276,6 +276,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         packages: Default::default(),
         evaluator: Default::default(),
         limit: 100,
+        bytes: 128 << 20,
     };
     // A process does not know of paused time.
     let check: confined::Check = Arc::new(|texts| {

@@ -20,6 +20,7 @@ mod remediation;
 mod secrets;
 mod sent;
 mod served;
+mod shares;
 mod stand_in;
 mod strangers;
 mod switch;

@@ -39,12 +39,31 @@ pub(in crate::cli) struct RegoArguments {
     /// How many objects may be in data.kubernetes at most.
     #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
     replicate_limit: usize,
+    /// How much memory the objects in data.kubernetes may take, divided fairly among their namespaces.
+    #[arg(
+        long,
+        value_parser = bytes,
+        default_value = "128Mi",
+        value_name = "SIZE",
+        requires = "policy_namespace"
+    )]
+    replicate_bytes: usize,
     #[command(flatten)]
     queries: QueryArguments,
     #[command(flatten)]
     opa: OpaArguments,
     #[command(flatten)]
     external: ExternalArguments,
+}
+
+/// The bytes of `text`: a number, or one of `Ki`, `Mi` or `Gi`.
+fn bytes(text: &str) -> Result<usize, String> {
+    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
+    let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (number, shift) = unit.unwrap_or((text, 0));
+    let number = number.parse::<u32>().ok().filter(|number| *number > 0);
+    let bytes = number.and_then(|number| usize::try_from(u64::from(number) << shift).ok());
+    bytes.ok_or_else(|| "expected a size such as 128Mi".to_owned())
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -106,6 +125,7 @@ impl RegoArguments {
                 None => self.opa.evaluator(metrics)?,
             },
             limit: self.replicate_limit,
+            bytes: self.replicate_bytes,
         }))
     }
 }

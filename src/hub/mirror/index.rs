@@ -14,6 +14,8 @@ pub enum Cascade {
     Source(Source),
     /// One row.
     Row(Source, ObjectKey),
+    /// This row takes the place of one that is there.
+    Replaced(Source, ObjectKey, AnyRow),
 }
 
 /// What a capability derives from rows as they come and go. It is kept beside them, under the same lock.
@@ -49,6 +51,9 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
         Vec::new()
     }
+
+    /// Gives memory back that nothing uses any more.
+    fn tidy(&mut self) {}
 
     /// `source` is watched no longer, and its rows are gone; returns what goes along with that.
     fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {

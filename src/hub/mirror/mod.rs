@@ -41,7 +41,18 @@ impl<I: Index> Mirror<I> {
     /// An empty mirror for `controller`.
     #[must_use]
     pub fn new(controller: ControllerName) -> Self {
-        Self { state: RwLock::new(State { tables: Tables::default(), index: I::new(controller) }) }
+        Self::with_index(I::new(controller))
+    }
+
+    /// An empty mirror with this `index`, which is derived from nothing.
+    #[must_use]
+    pub fn with_index(index: I) -> Self {
+        Self { state: RwLock::new(State { tables: Tables::default(), index }) }
+    }
+
+    /// Has the index give memory back that nothing uses any more.
+    pub fn tidy(&self) {
+        self.state.write().index.tidy();
     }
 
     /// Takes a change in, seen at `now`, and returns what it came to.

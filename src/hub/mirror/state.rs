@@ -55,6 +55,12 @@ impl<I: Index> State<I> {
                 });
                 gone.flat_map(|gone| self.changed(gone, now)).collect()
             }
+            Cascade::Replaced(source, key, row) => {
+                match self.tables.get_mut(&source).and_then(|table| table.replace(&key, row)) {
+                    None => Vec::new(),
+                    before => self.changed(Changed::Object { source, key, before }, now),
+                }
+            }
             Cascade::Row(source, key) => {
                 let changed = self.delete(source.clone(), key, 0, now);
                 self.tables.take_if_empty(&source);

@@ -65,6 +65,9 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// Puts a row in.
     fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put;
 
+    /// Puts a row in the place of one that is there, and returns that.
+    fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow>;
+
     /// Takes a row out.
     fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow>;
 
@@ -102,6 +105,11 @@ impl<R: Row> AnyTable for Table<R> {
         }
         let before = self.rows.insert(key, Entry { row, listing });
         Put::Replaced(before.map(|entry| AnyRow::boxed(entry.row)))
+    }
+
+    fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow> {
+        let (entry, row) = (self.rows.get_mut(key)?, row.into_box::<R>()?);
+        Some(AnyRow::boxed(std::mem::replace(&mut entry.row, row)))
     }
 
     fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow> {

@@ -71,6 +71,12 @@ impl Tables {
         self.sources.get(source)?.decides(key)
     }
 
+    /// Whether a listing of `source` has begun since it was forgotten last.
+    #[must_use]
+    pub fn has(&self, source: &Source) -> bool {
+        self.sources.contains_key(source)
+    }
+
     /// The highest version that `source` has seen, 0 before the first listing.
     #[must_use]
     pub fn version(&self, source: &Source) -> u64 {

@@ -104,6 +104,7 @@ impl Loading {
         let loader = Loader {
             shared,
             requests: Requests::new(client.clone(), leadership.clone()),
+            leadership: leadership.clone(),
             events: Events::start(client, tasks, metrics.clone(), "Load"),
             queue: queue.clone(),
             written: Expectations::default(),

@@ -173,7 +173,8 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
         Changed::Object { source, .. } => {
             let (key, before) = changed.object_of(&DOCUMENTS)?;
             let kind = DOCUMENTS.resource_of(source)?.clone();
-            let extent = extent(before, view.document(&kind, key))?;
+            let now = view.document(&kind, key);
+            let extent = extent(before.and_then(Document::object), now.and_then(Document::object))?;
             // Before a kind is listed, all of its objects are new.
             let is_told = extent == Extent::More && view.is_listed(source);
             let moved = is_told.then(|| Moved::Object(kind.clone(), key.clone()));
@@ -184,8 +185,8 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
     changes.iter().filter_map(seen).collect()
 }
 
-fn extent(before: Option<&Document>, now: Option<&Document>) -> Option<Extent> {
-    let (Some(Document(before)), Some(Document(now))) = (before, now) else {
+fn extent(before: Option<&Value>, now: Option<&Value>) -> Option<Extent> {
+    let (Some(before), Some(now)) = (before, now) else {
         return (before.is_some() || now.is_some()).then_some(Extent::More);
     };
     // Parts that are equal are in the same memory, most of the time.
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn how_much_of_an_object_has_changed_is_told_by_what_questions_are_of() {
-        let of = |object: serde_json::Value| Some(Document(object.into()));
+        let of = |object: serde_json::Value| Some(Value::from(object));
         let app = |status: i64, version: &str, label: &str| {
             of(json!({"kind": "App", "status": {"n": status}, "spec": {"a": 1},
                 "metadata": {"name": "a", "resourceVersion": version, "generation": status, "labels": {"l": label}}}))

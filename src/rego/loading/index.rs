@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
+use super::charges::Charges;
 use super::sharing::Sharing;
 use crate::api::names::{ControllerName, GroupResource, ObjectKey};
 
@@ -14,11 +15,14 @@ pub(super) struct Index {
     /// By kind: `{"<namespace>": {"<name>": {…}}}`, cluster-scoped `{"<name>": {…}}`.
     documents: BTreeMap<GroupResource, Value>,
     pub(super) sharing: Sharing,
+    pub(super) charges: Charges,
 }
 
 impl Index {
-    pub(super) fn new(controller: ControllerName) -> Self {
-        Self { controller, documents: BTreeMap::new(), sharing: Sharing::default() }
+    /// An empty index with a memory budget of `bytes` for documents.
+    pub(super) fn new(controller: ControllerName, bytes: usize) -> Self {
+        let (documents, sharing) = (BTreeMap::new(), Sharing::default());
+        Self { controller, documents, sharing, charges: Charges::new(bytes) }
     }
 
     pub(super) fn controller(&self) -> &ControllerName {
@@ -27,6 +31,15 @@ impl Index {
 
     pub(super) fn documents(&self, kind: &GroupResource) -> Option<&Value> {
         self.documents.get(kind)
+    }
+
+    /// The names of the documents of `kind` in `namespace`.
+    pub(super) fn names(&self, kind: &GroupResource, namespace: &str) -> Vec<ObjectKey> {
+        let objects = self.documents(kind).map(|objects| &objects[namespace]);
+        let names =
+            objects.and_then(|objects| objects.as_object().ok()).into_iter().flat_map(|named| named.keys());
+        let name = |name: &Value| Some(ObjectKey::new(namespace, name.as_string().ok()?));
+        names.filter_map(name).collect()
     }
 
     pub(super) fn put(&mut self, kind: &GroupResource, key: &ObjectKey, document: Value) {

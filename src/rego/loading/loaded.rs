@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::following::{Basis, Moved, MovedBy};
 use super::in_use::InUse;
+use super::index::Index;
 use super::key::CarrierKey;
 use super::kinds::documents;
 use super::metrics::RegoMetrics;
@@ -58,6 +59,9 @@ impl Loaded {
             verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
             engine,
             too_large: BTreeMap::new(),
+            left_out: BTreeMap::new(),
+            newly_left_out: BTreeSet::new(),
+            relisted: BTreeMap::new(),
             known: BTreeMap::new(),
             is_near: false,
             changed: BTreeSet::new(),
@@ -66,7 +70,7 @@ impl Loaded {
             owed: None,
             unfit: Unfit::default(),
         };
-        let mirror = Arc::new(Mirror::new(controller));
+        let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes)));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
         let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
         Ok(Self(Arc::new(Shared {
@@ -126,6 +130,18 @@ impl Loaded {
         }
     }
 
+    /// The kind, the namespace and a message for each group of objects that is left out.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<(GroupResource, Arc<str>, String)> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        let parts = view.left_out();
+        let told = parts.filter_map(|(part, _)| {
+            Some((part.kind.clone(), part.namespace.clone(), plan::left_out::note(part, view)?))
+        });
+        told.collect()
+    }
+
     /// Whether it is not known yet which objects of `kind` there are, and will be.
     #[must_use]
     pub fn is_awaited(&self, kind: &GroupResource) -> bool {
@@ -140,7 +156,7 @@ impl Loaded {
     #[must_use]
     pub fn object(&self, kind: &GroupResource, key: &ObjectKey) -> Option<Value> {
         let guard = self.0.mirror.read();
-        Some(guard.view(self.0.clock.now()).document(kind, key)?.0.clone())
+        guard.view(self.0.clock.now()).document(kind, key)?.object().cloned()
     }
 
     /// How `kind` is read, and the highest version that was seen of its objects.
@@ -219,6 +235,12 @@ impl Loaded {
             let fault = reading::too_many(&kind.to_string(), *count, self.0.settings.limit);
             let _ = writeln!(text, "[!]rego: {fault}");
         }
+        let left_out: BTreeSet<_> = view.left_out().map(|(part, _)| &part.namespace).collect();
+        if !left_out.is_empty() {
+            let count = left_out.len();
+            let _ =
+                writeln!(text, "[!]rego: documents of {count} namespaces are left out (--replicate-bytes)");
+        }
         let verdicts = self.0.verdicts();
         let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });
         let refused = verdicts.modules.values().filter(is_refused).count();
@@ -244,7 +266,8 @@ impl Loaded {
         let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
         let view = guard.view(self.0.clock.now());
         let kept = Kept::of_all(&self.0.kept.borrow()).kinds;
-        let wanted = plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large);
+        let wanted =
+            plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large, &found.relisted);
         let mut watches = BTreeMap::new();
         for source in wanted.keys() {
             let is_up = view.is_listed(source) && view.failure(source).is_none();

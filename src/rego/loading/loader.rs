@@ -5,6 +5,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -12,13 +13,14 @@ use super::key::{CarrierKey, Key};
 use super::plan;
 use super::plan::reading;
 use super::plan::status::{Fare, desired_status, status_due};
-use super::shared::{Kept, Shared};
+use super::shared::{Found, Kept, Shared};
 use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
 use crate::hub::Wanted;
 use crate::reconcile::{
-    Capability, Events, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
+    Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, Repeats, RequestError, Requests,
+    Slot, apply,
 };
 use crate::rego::asked::PLACEMENT;
 use crate::rego::confined::CheckError;
@@ -34,11 +36,14 @@ const LEFT_ALONE: Duration = Duration::from_secs(600);
 const REFUSED: &str = "PolicyRefused";
 /// The reason of another.
 const CONFLICT: &str = "PatchConflict";
+/// The reason of an Event on a Namespace.
+const LEFT_OUT: &str = "DocumentsLeftOut";
 
 /// Loads policies.
 pub(super) struct Loader {
     pub(super) shared: Arc<Shared>,
     pub(super) requests: Requests,
+    pub(super) leadership: Leadership,
     pub(super) events: Events,
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
@@ -94,7 +99,9 @@ impl Capability for Loader {
             Key::Bundle => self.load().await?,
             Key::Documents => {
                 self.limit();
+                self.relist();
                 self.shared.publish()?;
+                self.tell_left_out();
                 self.look_again();
             }
             Key::Status(carrier) => self.tell(key, carrier).await?,
@@ -110,7 +117,8 @@ impl Loader {
         let settings = &self.shared.settings;
         let Kept { kinds, named } = Kept::of_all(&self.shared.kept.borrow());
         let plurals = plan::plurals(settings, &found.verdicts, kinds.union(&named));
-        let wanted = plan::watches(view, settings, &found.verdicts, &kinds, &found.too_large);
+        let wanted =
+            plan::watches(view, settings, &found.verdicts, &kinds, &found.too_large, &found.relisted);
         announce(&self.plurals, plurals);
         announce(&self.wanted, wanted);
     }
@@ -118,6 +126,7 @@ impl Loader {
     /// Finds out what counts, and publishes it.
     async fn load(&self) -> Result<(), LoadError> {
         self.forgive();
+        self.relist();
         let before = self.shared.verdicts();
         let candidates = {
             let guard = self.shared.mirror.read();
@@ -252,6 +261,9 @@ impl Loader {
         if let Some(since) = found.too_large.values().map(|(_, since)| *since).min() {
             self.queue.add_after(Key::Bundle, since.after(LEFT_ALONE).since(now));
         }
+        if let Some(at) = plan::left_out::recheck(&found.left_out) {
+            self.queue.add_after(Key::Documents, at.since(now));
+        }
         let waiting = found.verdicts.modules.values().filter_map(Verdict::unwritten_until);
         if let Some(until) = waiting.filter(|until| *until > now).min() {
             self.queue.add_after(Key::Documents, until.since(now));
@@ -262,6 +274,42 @@ impl Loader {
     fn forgive(&self) {
         let now = self.shared.clock.now();
         self.shared.found.lock().too_large.retain(|_, (_, since)| since.after(LEFT_ALONE) > now);
+    }
+
+    /// Has kinds listed anew of which objects that were left out fit now.
+    fn relist(&self) {
+        let now = self.shared.clock.now();
+        let is_changed = {
+            let guard = self.shared.mirror.read();
+            let (view, mut found) = (guard.view(now), self.shared.found.lock());
+            let Found { left_out, relisted, .. } = &mut *found;
+            plan::left_out::relist(view, left_out, relisted)
+        };
+        if is_changed {
+            self.watch();
+        }
+    }
+
+    /// Reports documents that are newly left out: in the log, by an Event on their Namespace, and in the status of carriers.
+    fn tell_left_out(&self) {
+        let newly = std::mem::take(&mut self.shared.found.lock().newly_left_out);
+        if newly.is_empty() {
+            return;
+        }
+        {
+            let guard = self.shared.mirror.read();
+            let view = guard.view(self.shared.clock.now());
+            for part in newly {
+                let Some(note) = plan::left_out::note(&part, view) else { continue };
+                warn!(namespace = %part.namespace, kind = %part.kind, note, "documents are left out");
+                if self.leadership.leads() {
+                    self.events.warn(namespace(&part.namespace), LEFT_OUT, note);
+                }
+            }
+        }
+        // What is published no longer has them.
+        self.shared.mirror.tidy();
+        self.queue.add(Key::Bundle);
     }
 
     async fn tell(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
@@ -310,5 +358,16 @@ impl Loader {
             self.events.warn(carrier.reference(&uid), CONFLICT, note);
         }
         Ok(())
+    }
+}
+
+/// For Events about a Namespace, in that namespace, where those who work there see them.
+fn namespace(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(name.to_owned()),
+        namespace: Some(name.to_owned()),
+        ..ObjectReference::default()
     }
 }

@@ -1,8 +1,9 @@
 //! What metrics say of policies. Each process loads by itself, so each says it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::settings::Settings;
 use super::verdict::Verdicts;
@@ -26,6 +27,8 @@ const REASONS: [&str; 7] = ["answer", "engine", "evaluation", "memory", "startin
 pub struct RegoMetrics {
     modules: IntGaugeVec,
     documents: IntGaugeVec,
+    bytes: IntGauge,
+    left_out: IntGaugeVec,
     evaluation: HistogramVec,
     errors: IntCounterVec,
 }
@@ -69,6 +72,15 @@ impl RegoMetrics {
                 "Objects that modules can read, by kind.",
                 &["kind"],
             )?,
+            bytes: made.gauge(
+                "policy_sync_rego_document_bytes",
+                "Memory that the objects take that modules can read, as it is estimated.",
+            )?,
+            left_out: made.gauges(
+                "policy_sync_rego_documents_left_out",
+                "Objects that modules cannot read because their namespace has more than its share, by kind.",
+                &["kind"],
+            )?,
         })
     }
 
@@ -94,7 +106,17 @@ impl RegoMetrics {
             self.modules.with_label_values(&[name]).set(gauge_value(count));
         }
         self.documents.reset();
+        let mut left_out = BTreeMap::new();
+        for (part, found) in view.left_out() {
+            *left_out.entry(&part.kind).or_default() += found.objects;
+        }
+        self.bytes.set(gauge_value(view.bytes()));
+        self.left_out.reset();
+        for (kind, count) in &left_out {
+            self.left_out.with_label_values(&[&kind.to_string()]).set(gauge_value(*count));
+        }
         for (kind, count) in view.counts() {
+            let count = count.saturating_sub(left_out.get(kind).copied().unwrap_or_default());
             self.documents.with_label_values(&[&kind.to_string()]).set(gauge_value(count));
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! It has a mirror of its own: documents are many and large, and the sync must not wait for them.
 
+mod charges;
 mod flow;
 mod following;
 mod gating;
@@ -24,12 +25,14 @@ mod pushing;
 mod rows;
 mod settings;
 mod shared;
+mod shares;
 mod sharing;
 mod status_request;
 mod triggers;
 mod upkeep;
 mod verdict;
 mod view;
+mod weight;
 mod written;
 
 pub use flow::Loading;

@@ -24,6 +24,8 @@ pub struct Settings {
     pub evaluator: Evaluator,
     /// How many objects all of them may have together.
     pub limit: usize,
+    /// How many bytes of memory these may take.
+    pub bytes: usize,
 }
 
 impl Settings {

@@ -14,6 +14,7 @@ use super::index::Index;
 use super::plan;
 use super::plan::reading;
 use super::settings::Settings;
+use super::shares::Part;
 use super::verdict::Verdicts;
 use super::view::View;
 use crate::announce::announce;
@@ -105,6 +106,12 @@ pub(super) struct Found {
     pub(super) engine: Engine,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
+    /// The documents that are left out, each since when.
+    pub(super) left_out: BTreeMap<Part, Moment>,
+    /// The parts of it that are not reported yet.
+    pub(super) newly_left_out: BTreeSet<Part>,
+    /// Kinds that are listed anew, so that documents come back that were left out, each with whether its watch has stopped.
+    pub(super) relisted: BTreeMap<GroupResource, bool>,
     /// The objects that were published last, by plural: a kind that is listed anew has these meanwhile.
     pub(super) known: BTreeMap<String, Value>,
     /// Whether there are nearly too many objects.
@@ -234,12 +241,15 @@ impl Shared {
             is_moved.then(|| documents.of_kinds(basis.reads()))
         };
         found.basis = basis;
-        let snapshot = Snapshot::new(engine, denials);
-        let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gating::gates(
-            view,
-            &self.settings,
-            &verdicts,
-        ));
+        let left_out = plan::left_out::parts(view, &found.left_out, &found.relisted);
+        let newly = left_out.keys().filter(|part| !found.left_out.contains_key(*part)).cloned();
+        let newly: Vec<Part> = newly.collect();
+        found.newly_left_out.extend(newly);
+        let gates = gating::gates(view, &self.settings, &verdicts);
+        let incomplete = plan::left_out::incomplete(view, &self.settings, &verdicts, &gates, &left_out);
+        found.left_out = left_out;
+        let snapshot = Snapshot::new(engine, denials).without(incomplete);
+        let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gates);
         let snapshot = match starting {
             None => snapshot,
             Some(why) => snapshot.starting(why),

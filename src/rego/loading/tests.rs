@@ -27,6 +27,7 @@ pub(super) fn settings() -> Settings {
         packages: Default::default(),
         evaluator: Default::default(),
         limit: 100,
+        bytes: 128 << 20,
     }
 }
 
@@ -35,7 +36,12 @@ pub(super) struct Hub(pub(super) Mirror<Index>);
 impl Hub {
     /// One that serves pods and nodes, and no RegoPolicies.
     pub(super) fn new() -> Self {
-        let hub = Self(Mirror::new(ControllerName::new("c")));
+        Self::with_bytes(usize::MAX)
+    }
+
+    /// Like [`Self::new`], with a memory budget of `bytes` for documents.
+    pub(super) fn with_bytes(bytes: usize) -> Self {
+        let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes)));
         hub.serves("pods", Served::As(GroupVersionResource::new("", "v1", "pods")));
         hub.serves("nodes", Served::As(GroupVersionResource::new("", "v1", "nodes")));
         hub.serves("regopolicies.policysync.kuadrant.io", Served::Nowhere);

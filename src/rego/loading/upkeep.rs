@@ -1,8 +1,9 @@
 //! How what is derived from rows follows them.
 
 use super::index::Index;
-use super::kinds::{CONFIG_MAPS, DOCUMENTS};
+use super::kinds::{CONFIG_MAPS, DOCUMENTS, documents};
 use super::rows::{Carrier, Document};
+use super::shares::Part;
 use super::view::View;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, ObjectKey};
@@ -14,7 +15,7 @@ impl hub::Index for Index {
     type View<'m> = View<'m>;
 
     fn new(controller: ControllerName) -> Self {
-        Self::new(controller)
+        Self::new(controller, usize::MAX)
     }
 
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> View<'m> {
@@ -22,8 +23,14 @@ impl hub::Index for Index {
     }
 
     fn complete(&mut self, tables: &Tables, source: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
-        if let Some(Document(value)) = row.get_mut::<Document>() {
-            *value = self.sharing.share(value);
+        if let Some(document) = row.get_mut::<Document>()
+            && let Some(kind) = DOCUMENTS.resource_of(source)
+        {
+            if self.charges.are_left_out(&key.namespace, kind) {
+                *document = document.left_out();
+            } else {
+                document.value = self.sharing.share(&document.value);
+            }
         } else if source.is(&CONFIG_MAPS)
             && let Some(Carrier { carried: Some(carried), .. }) = row.get_mut::<Carrier>()
             && let Some(before) = tables.row::<Carrier>(source, key).and_then(|row| row.carried.as_ref())
@@ -40,14 +47,34 @@ impl hub::Index for Index {
     }
 
     fn changed(&mut self, tables: &Tables, changed: &Changed, _: Moment) -> Vec<Cascade> {
-        if let Changed::Object { source, key, .. } = changed
-            && let Some(kind) = DOCUMENTS.resource_of(source)
-        {
-            match tables.row::<Document>(source, key) {
-                Some(Document(document)) => self.put(kind, key, document.clone()),
-                None => self.take(kind, key),
-            }
-        }
-        Vec::new()
+        let Changed::Object { source, key, before } = changed else { return Vec::new() };
+        let Some(kind) = DOCUMENTS.resource_of(source) else { return Vec::new() };
+        let before = before.as_ref().and_then(AnyRow::get::<Document>);
+        let document = tables.row::<Document>(source, key);
+        self.charges.replace(&key.namespace, kind, before, document);
+        let Some(object) = document.and_then(Document::object) else {
+            self.take(kind, key);
+            return Vec::new();
+        };
+        self.put(kind, key, object.clone());
+        let cut = self.charges.cut();
+        cut.into_iter().flat_map(|part| self.leave_out(tables, &part)).collect()
+    }
+
+    fn tidy(&mut self) {
+        self.sharing.sweep();
+    }
+}
+
+impl Index {
+    /// Has rows without objects take the place of the documents of `part`.
+    fn leave_out(&self, tables: &Tables, part: &Part) -> Vec<Cascade> {
+        let source = documents(&part.kind);
+        let keys = self.names(&part.kind, &part.namespace).into_iter();
+        let replaced = keys.filter_map(|key| {
+            let row = AnyRow::new(tables.row::<Document>(&source, &key)?.left_out());
+            Some(Cascade::Replaced(source.clone(), key, row))
+        });
+        replaced.collect()
     }
 }

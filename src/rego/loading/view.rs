@@ -1,14 +1,16 @@
 //! The mirror as plans see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::Value;
 
+use super::charges::LeftOut;
 use super::index::Index;
 use super::key::CarrierKey;
 use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
 use super::rows::{Carrier, Document};
 use super::settings::Settings;
+use super::shares::Part;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::rego_policy::PLURAL;
@@ -52,6 +54,12 @@ impl<'m> View<'m> {
     #[must_use]
     pub(super) fn is_listed(&self, source: &Source) -> bool {
         self.tables.synced(source).is_some()
+    }
+
+    /// Whether there is anything of `source`: it is watched, and has been listed in part.
+    #[must_use]
+    pub(super) fn is_watched(&self, source: &Source) -> bool {
+        self.tables.has(source)
     }
 
     /// The highest version that `source` has seen.
@@ -165,10 +173,28 @@ impl<'m> View<'m> {
         kind: &GroupResource,
     ) -> impl Iterator<Item = (&'m ObjectKey, &'m Value)> {
         let table = self.tables.table::<Document>(&documents(kind));
-        table.into_iter().flat_map(|table| table.iter()).map(|(key, Document(document))| (key, document))
+        let rows = table.into_iter().flat_map(|table| table.iter());
+        rows.filter_map(|(key, document)| Some((key, document.object()?)))
     }
 
-    /// An object of `kind`.
+    /// The bytes that all documents take.
+    #[must_use]
+    pub(super) fn bytes(&self) -> usize {
+        self.index.charges.kept()
+    }
+
+    /// The groups of documents that are left out.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m Part, LeftOut)> {
+        self.index.charges.left_out()
+    }
+
+    /// The kinds with left-out documents that fit the budget now.
+    #[must_use]
+    pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
+        self.index.charges.returning()
+    }
+
+    /// The row of an object of `kind`, which may be left out.
     #[must_use]
     pub(super) fn document(&self, kind: &GroupResource, key: &ObjectKey) -> Option<&'m Document> {
         self.tables.row(&documents(kind), key)

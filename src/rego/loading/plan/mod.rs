@@ -2,6 +2,7 @@
 //! told.
 
 pub(super) mod denials;
+pub(super) mod left_out;
 pub(super) mod reading;
 pub(super) mod status;
 
@@ -82,7 +83,8 @@ pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String>
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// What should be watched; of the kinds that modules read, or that are `kept`, all but those that have too many objects.
+/// What should be watched; of the kinds that modules read, or that are `kept`, all but those that have too many objects, and those
+/// that stop for a moment to be listed anew.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
@@ -90,6 +92,7 @@ pub(super) fn watches(
     verdicts: &Verdicts,
     kept: &BTreeSet<GroupResource>,
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
+    relisted: &BTreeMap<GroupResource, bool>,
 ) -> Wanted {
     let mut wanted = Wanted::new();
     for source in view.sources(settings) {
@@ -98,6 +101,7 @@ pub(super) fn watches(
     for plural in watched(settings, verdicts, kept) {
         if let Some(Served::As(gvr)) = view.served(&plural)
             && !too_large.contains_key(&gvr.kind)
+            && relisted.get(&gvr.kind).is_none_or(|is_stopped| *is_stopped)
             && !is_withheld(view, settings, &plural)
         {
             wanted.insert(documents(&gvr.kind), gvr.clone());

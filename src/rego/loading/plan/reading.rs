@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::is_withheld;
+use super::{is_withheld, left_out};
 use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
 use crate::api::text::grouped;
@@ -72,6 +72,7 @@ pub(in crate::rego::loading) fn advice(view: View<'_>, settings: &Settings, bund
                 "{plural} have {count} objects: all kinds have {all}, and may have {limit} (--replicate-limit)"
             ))
         }
+        KindState::Listed(kind) => left_out::told(plural, &kind, view),
         _ => None,
     })
 }

@@ -32,7 +32,14 @@ fn a_kind_is_watched_while_a_module_reads_it() {
     let hub = Hub::new();
     let watched = |verdicts: &Verdicts, settings: &Settings| {
         let guard = hub.0.read();
-        let wanted = watches(guard.view(NOW), settings, verdicts, &BTreeSet::new(), &BTreeMap::new());
+        let wanted = watches(
+            guard.view(NOW),
+            settings,
+            verdicts,
+            &BTreeSet::new(),
+            &BTreeMap::new(),
+            &BTreeMap::new(),
+        );
         wanted.into_keys().map(|source| source.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(watched(&Verdicts::default(), &settings()), ["configmaps in policies"]);
@@ -50,7 +57,7 @@ fn a_kind_that_somebody_keeps_is_watched_as_well_and_is_not_in_data() {
     assert!(plurals(&settings(), &none, &kept).contains("pods"));
     hub.documents("pods", &[object("Pod", Some("shop"), "web")]);
     let guard = hub.0.read();
-    let wanted = watches(guard.view(NOW), &settings(), &none, &kept, &BTreeMap::new());
+    let wanted = watches(guard.view(NOW), &settings(), &none, &kept, &BTreeMap::new(), &BTreeMap::new());
     assert!(wanted.contains_key(&documents(&GroupResource::new("", "pods"))));
     assert!(objects(guard.view(NOW), &settings(), &none, &BTreeMap::new()).is_empty());
 }

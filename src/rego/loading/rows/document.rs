@@ -10,13 +10,39 @@ use crate::api::annotations::LAST_APPLIED;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
+use crate::rego::loading::weight::weight;
 
 /// What is deeper in an object is left out: the engine goes through values by recursion.
 const DEEPEST: usize = 100;
 
 /// An object, without who wrote which field and what was applied last.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Document(pub Value);
+pub(crate) struct Document {
+    /// The object; undefined where it is left out.
+    pub value: Value,
+    /// The bytes that it takes, or would take, alone.
+    pub weight: usize,
+}
+
+impl Document {
+    /// The object, unless it is left out.
+    #[must_use]
+    pub(crate) fn object(&self) -> Option<&Value> {
+        (self.value != Value::Undefined).then_some(&self.value)
+    }
+
+    /// The same, left out.
+    #[must_use]
+    pub(crate) fn left_out(&self) -> Self {
+        Self { value: Value::Undefined, weight: self.weight }
+    }
+}
+
+impl From<Value> for Document {
+    fn from(value: Value) -> Self {
+        Self { weight: weight(&value), value }
+    }
+}
 
 impl Row for Document {}
 
@@ -32,7 +58,7 @@ impl Pruned for Document {
                 fields.insert(name.into(), text.as_str().into());
             }
         }
-        Self(value)
+        value.into()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::api::object::WithText;
 
 fn document(text: &str) -> Value {
     let object: WithText = serde_json::from_str(text).unwrap();
-    Document::prune(&object.into(), &ControllerName::new("c")).0
+    Document::prune(&object.into(), &ControllerName::new("c")).value
 }
 
 #[test]

@@ -1,0 +1,209 @@
+//! Memory of the documents of each namespace and kind, and whether they are left out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use regorus::Value;
+
+use super::rows::Document;
+use super::shares::{Part, left_out};
+use super::weight::{own, part_weight, parts};
+use crate::api::names::GroupResource;
+
+/// A part of a document that counts once for all documents that share it has at least so many bytes, and is at most [`DEPTH`] deep.
+const UNIT: usize = 512;
+const DEPTH: usize = 5;
+
+/// What documents take.
+#[derive(Clone, Debug)]
+pub(super) struct Charges {
+    budget: usize,
+    /// The bytes of all documents that are not left out.
+    kept: usize,
+    /// Past this it is found out what is left out.
+    threshold: usize,
+    parts: BTreeMap<Part, Charge>,
+}
+
+/// What those of one namespace and kind take.
+#[derive(Clone, Debug, Default)]
+struct Charge {
+    objects: usize,
+    /// The bytes of all, as if none shared anything.
+    alone: usize,
+    /// The bytes of those that are kept, where parts that they share count once.
+    kept: usize,
+    /// How many of them have each part that counts once, by its address.
+    units: HashMap<usize, u32>,
+    /// Where they are left out: `kept` and `alone` before. From then on nobody knows what they would share.
+    left_out: Option<(usize, usize)>,
+}
+
+/// Documents that are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// How many.
+    pub objects: usize,
+    /// The bytes that they would take.
+    pub bytes: usize,
+}
+
+impl Charges {
+    /// None, of documents that may take `budget` bytes.
+    pub(super) fn new(budget: usize) -> Self {
+        Self { budget, kept: 0, threshold: budget, parts: BTreeMap::new() }
+    }
+
+    /// The bytes of all documents that are not left out.
+    pub(super) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Whether the documents of `kind` in `namespace` are left out.
+    pub(super) fn are_left_out(&self, namespace: &str, kind: &GroupResource) -> bool {
+        // Mostly nothing is.
+        self.parts.get(&part(namespace, kind)).is_some_and(|charge| charge.left_out.is_some())
+    }
+
+    /// What is left out.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&Part, LeftOut)> {
+        self.parts
+            .iter()
+            .filter(|(_, charge)| charge.left_out.is_some())
+            .map(|(part, charge)| (part, LeftOut { objects: charge.objects, bytes: charge.bytes() }))
+    }
+
+    /// The kinds with left-out documents that fit the budget now.
+    pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
+        let wanted = left_out(&self.sizes(), self.budget);
+        self.left_out()
+            .filter(|(part, _)| !wanted.contains(part))
+            .map(|(part, _)| part.kind.clone())
+            .collect()
+    }
+
+    /// Counts `after` in the place of `before`, an object of `kind` in `namespace`.
+    pub(super) fn replace(
+        &mut self,
+        namespace: &str,
+        kind: &GroupResource,
+        before: Option<&Document>,
+        after: Option<&Document>,
+    ) {
+        let part = part(namespace, kind);
+        let charge = self.parts.entry(part.clone()).or_default();
+        self.kept -= charge.kept;
+        if let Some(after) = after {
+            charge.objects += 1;
+            charge.alone += after.weight;
+            charge.kept += charge_for(&after.value, &mut charge.units);
+        }
+        if let Some(before) = before {
+            charge.objects = charge.objects.saturating_sub(1);
+            charge.alone = charge.alone.saturating_sub(before.weight);
+            charge.kept = charge.kept.saturating_sub(refund_for(&before.value, &mut charge.units));
+        }
+        self.kept += charge.kept;
+        if charge.objects == 0 {
+            self.kept -= charge.kept;
+            self.parts.remove(&part);
+        }
+    }
+
+    /// Finds out what is left out from now on, where too much is kept.
+    pub(super) fn cut(&mut self) -> BTreeSet<Part> {
+        if self.kept <= self.budget {
+            self.threshold = self.budget;
+        }
+        if self.kept <= self.threshold {
+            return BTreeSet::new();
+        }
+        let wanted = left_out(&self.sizes(), self.budget);
+        let wanted: BTreeSet<Part> =
+            wanted.into_iter().filter(|part| self.parts[part].left_out.is_none()).collect();
+        for part in &wanted {
+            if let Some(charge) = self.parts.get_mut(part) {
+                charge.left_out = Some((charge.kept, charge.alone));
+            }
+        }
+        // Where there is nothing to leave out, it is not found out again with each document.
+        self.threshold = if wanted.is_empty() { self.kept + self.budget / 16 } else { self.budget };
+        wanted
+    }
+
+    fn sizes(&self) -> BTreeMap<Part, usize> {
+        self.parts.iter().map(|(part, charge)| (part.clone(), charge.bytes())).collect()
+    }
+}
+
+impl Charge {
+    /// What its documents take, or would take.
+    fn bytes(&self) -> usize {
+        match self.left_out {
+            None => self.kept,
+            Some((_, 0)) => self.alone,
+            Some((kept, alone)) => {
+                let bytes = self.alone as u128 * kept as u128 / alone as u128;
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            }
+        }
+    }
+}
+
+fn part(namespace: &str, kind: &GroupResource) -> Part {
+    Part { namespace: namespace.into(), kind: kind.clone() }
+}
+
+/// The bytes that `value` adds to those that have `units` already, to which its own come.
+fn charge_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
+    walk(value, 0, &mut |unit| {
+        let count = units.entry(unit).or_default();
+        *count += 1;
+        *count == 1
+    })
+}
+
+/// The bytes that go with `value`.
+fn refund_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
+    let bytes = walk(value, 0, &mut |unit| {
+        let Some(count) = units.get_mut(&unit) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            units.remove(&unit);
+        }
+        !units.contains_key(&unit)
+    });
+    crate::shrink::give_back(units);
+    bytes
+}
+
+/// The bytes of `value`, of whose units those count that `counts` says.
+fn walk(value: &Value, depth: usize, counts: &mut impl FnMut(usize) -> bool) -> usize {
+    let mut bytes = own(value);
+    for (part, is_few) in parts(value) {
+        let unit = unit(part).filter(|_| depth < DEPTH);
+        bytes += match (unit, part_weight(part, is_few)) {
+            (Some(unit), weight) if weight >= UNIT => {
+                if counts(unit) {
+                    walk(part, depth + 1, counts)
+                } else {
+                    0
+                }
+            }
+            (_, weight) => weight,
+        };
+    }
+    bytes
+}
+
+/// The address of what may be shared.
+fn unit(value: &Value) -> Option<usize> {
+    match value {
+        Value::Array(items) => Some(Arc::as_ptr(items).addr()),
+        Value::Object(fields) => Some(Arc::as_ptr(fields).addr()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Documents that are left out because their namespace exceeds its share: effects on reviews, and messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::read;
+use crate::api::moment::Moment;
+use crate::api::names::GroupResource;
+use crate::api::text::grouped;
+use crate::rego::asked::ASKED;
+use crate::rego::incomplete::Incomplete;
+use crate::rego::loading::kinds::documents;
+use crate::rego::loading::settings::Settings;
+use crate::rego::loading::shares::Part;
+use crate::rego::loading::verdict::Verdicts;
+use crate::rego::loading::view::View;
+use crate::rego::reads::Reads;
+use crate::rego::snapshot::Gates;
+
+/// What the flag is called.
+const FLAG: &str = "--replicate-bytes";
+/// How often it is looked whether what is left out fits.
+const AGAIN: Duration = Duration::from_secs(60);
+/// How many namespaces are named.
+const NAMED: usize = 3;
+
+/// The parts that are left out, each since when, as far as `before` knows. Of a kind that is `relisted`, those stay that were.
+#[must_use]
+pub(in crate::rego::loading) fn parts(
+    view: View<'_>,
+    before: &BTreeMap<Part, Moment>,
+    relisted: &BTreeMap<GroupResource, bool>,
+) -> BTreeMap<Part, Moment> {
+    let stay = before.iter().filter(|(part, _)| relisted.contains_key(&part.kind));
+    let mut parts: BTreeMap<Part, Moment> = stay.map(|(part, since)| (part.clone(), *since)).collect();
+    for (part, _) in view.left_out() {
+        parts.insert(part.clone(), before.get(part).copied().unwrap_or(view.now));
+    }
+    parts
+}
+
+/// Notes which kinds are to be listed anew, because objects of them that have been left out for a while fit now, and which of them
+/// have been; whether that changes what is watched.
+pub(in crate::rego::loading) fn relist(
+    view: View<'_>,
+    parts: &mut BTreeMap<Part, Moment>,
+    relisted: &mut BTreeMap<GroupResource, bool>,
+) -> bool {
+    let before = relisted.clone();
+    for (kind, is_stopped) in relisted.iter_mut() {
+        // One that is watched no longer is watched again.
+        *is_stopped |= !view.is_watched(&documents(kind));
+    }
+    relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
+    if parts.values().any(|since| since.after(AGAIN) <= view.now) {
+        let returning = view.returning();
+        for (Part { kind, .. }, since) in parts.iter_mut() {
+            if since.after(AGAIN) <= view.now {
+                *since = view.now;
+                if returning.contains(kind) {
+                    relisted.entry(kind.clone()).or_insert(false);
+                }
+            }
+        }
+    }
+    *relisted != before
+}
+
+/// When it is looked next whether `parts` fit; `None` where nothing is left out.
+#[must_use]
+pub(in crate::rego::loading) fn recheck(parts: &BTreeMap<Part, Moment>) -> Option<Moment> {
+    parts.values().min().map(|since| since.after(AGAIN))
+}
+
+/// The effect of `parts` on reviews.
+#[must_use]
+pub(in crate::rego::loading) fn incomplete(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    gates: &Gates,
+    parts: &BTreeMap<Part, Moment>,
+) -> Incomplete {
+    let mut incomplete = Incomplete::default();
+    if parts.is_empty() {
+        return incomplete;
+    }
+    for Part { namespace, kind } in parts.keys() {
+        incomplete.namespaces.entry(namespace.clone()).or_default().insert(kind.clone());
+    }
+    let resources = |plurals: BTreeSet<String>| -> BTreeSet<GroupResource> {
+        plurals.iter().filter_map(|plural| view.resource(plural).cloned()).collect()
+    };
+    for what in ASKED {
+        let reached = verdicts.bundle.reached(verdicts.packages.of(what));
+        for module in reached.modules.iter().filter_map(|id| verdicts.bundle.module(id)) {
+            let Reads { kinds, any } = Reads::of(module);
+            let mut plurals: BTreeSet<String> = kinds.into_keys().collect();
+            if !any.is_empty() {
+                plurals.extend(read(settings, verdicts));
+            }
+            let kinds = resources(plurals);
+            if !gates.lenient.contains_key(module.id()) {
+                incomplete.denying.entry(what).or_default().extend(kinds.iter().cloned());
+            }
+            incomplete.read.entry(what).or_default().extend(kinds);
+        }
+    }
+    incomplete
+}
+
+/// A warning for policies that read `kind`, if some of its objects are left out.
+#[must_use]
+pub(in crate::rego::loading) fn told(plural: &str, kind: &GroupResource, view: View<'_>) -> Option<String> {
+    let of_kind = view.left_out().filter(|(part, _)| part.kind == *kind);
+    let names: Vec<&Arc<str>> = of_kind.map(|(part, _)| &part.namespace).collect();
+    let named: Vec<&str> = names.iter().take(NAMED).map(|name| &***name).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{plural} of these namespaces are left out, they exceed their share of {FLAG}: {}{more}",
+            named.join(", ")
+        )
+    })
+}
+
+/// The note of the Event on the Namespace of `part`, if that is left out.
+#[must_use]
+pub(in crate::rego::loading) fn note(part: &Part, view: View<'_>) -> Option<String> {
+    let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;
+    let (objects, mebibytes) = (grouped(found.objects), grouped(found.bytes >> 20));
+    Some(format!(
+        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAG}: policies cannot read \
+         them, and policies that read them deny writes in this namespace",
+        part.kind
+    ))
+}
+
+#[cfg(test)]
+mod tests;

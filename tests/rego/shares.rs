@@ -1,0 +1,109 @@
+//! Objects of one namespace that would take the memory of all.
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::apply::{apply, delete};
+use policy_sync_testenv::{fixtures, wait};
+use serde_json::{Map, Value, json};
+
+use crate::registration::Registered;
+use crate::world::LIMIT;
+
+/// Denies PodTemplates where there is a ConfigMap `closed`.
+const DENIES: &str = r#"package admission
+import rego.v1
+import data.k8s.matches
+deny contains {"id": "closed", "resource": {"kind": "podtemplates", "namespace": namespace, "name": name}} if {
+	matches[["podtemplates", namespace, name, _]]
+	data.kubernetes.configmaps[namespace].closed
+}
+"#;
+/// How many ConfigMaps the greedy namespace has. Each takes more than the memory for all.
+const MAPS: usize = 5;
+
+fn template(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name, "namespace": namespace},
+        "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}})
+}
+
+fn config_map(namespace: &str, name: &str, keys: usize) -> Value {
+    let data: Map<String, Value> = (0..keys).map(|key| (format!("{name}-{key}"), json!("v"))).collect();
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
+}
+
+#[tokio::test]
+async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Result<()> {
+    let name = "rego-shares";
+    let mut hub = Registered::prepare_with_files(name).await?;
+    let (shop, greedy) = (Registered::shop(name), "rego-shares-greedy");
+    apply(hub.client(), &fixtures::namespace(greedy)).await?;
+    apply(hub.client(), &config_map(&shop, "closed", 1)).await?;
+    hub.world.write("closed", json!({"a.rego": DENIES})).await?;
+    hub.run(&["--replicate-bytes=1Mi"]).await?;
+    let denied = async |namespace: &str, name: &str, with: &str| {
+        let created = hub.create(&template(namespace, name)).await;
+        let Err(error) = created else { anyhow::bail!("{namespace}/{name} is let in") };
+        ensure!(format!("{error:#}").contains(with), "{error:#}");
+        Ok(())
+    };
+    wait::until("the API server asks", LIMIT, || async {
+        let result = denied(&shop, "asked", "closed: denied").await;
+        if result.is_err() {
+            let _ = hub.delete(&template(&shop, "asked")).await;
+        }
+        result
+    })
+    .await?;
+    hub.create(&template(greedy, "before")).await?;
+
+    for map in 0..MAPS {
+        apply(hub.client(), &config_map(greedy, &format!("map-{map}"), 10_000)).await?;
+    }
+    wait::until("its ConfigMaps are left out", LIMIT, || async {
+        let metrics = hub.controller()?.metrics().await?;
+        let left_out = metrics.value("policy_sync_rego_documents_left_out", &[("kind", "configmaps")])?;
+        ensure!(left_out >= MAPS as f64, "{left_out} are");
+        let bytes = metrics.value("policy_sync_rego_document_bytes", &[])?;
+        ensure!(bytes <= f64::from(1 << 20), "the others take {bytes} bytes");
+        Ok(())
+    })
+    .await?;
+    wait::until("its writes are denied", LIMIT, || async {
+        let result = denied(greedy, "own", "exceed its share of --replicate-bytes").await;
+        if result.is_err() {
+            let _ = hub.delete(&template(greedy, "own")).await;
+        }
+        result
+    })
+    .await?;
+    denied(&shop, "still", "closed: denied").await?;
+    delete(hub.client(), &config_map(&shop, "closed", 1)).await?;
+    wait::until("it is open", LIMIT, || async { hub.create(&template(&shop, "open")).await.map(drop) })
+        .await?;
+    for number in 0..20 {
+        hub.create(&template(&shop, &format!("open-{number}"))).await?;
+    }
+    hub.world
+        .until_status("closed", |status| {
+            status["status"] == "ok" && status.to_string().contains("left out, they exceed their share")
+        })
+        .await?;
+    wait::until("an Event is in its namespace", LIMIT, || async {
+        let events: kube::Api<k8s_openapi::api::core::v1::Event> =
+            kube::Api::namespaced(hub.client().clone(), greedy);
+        let events = events.list(&Default::default()).await?.items;
+        let found = events.iter().any(|event| event.reason.as_deref() == Some("DocumentsLeftOut"));
+        ensure!(found, "there are {} others", events.len());
+        Ok(())
+    })
+    .await?;
+
+    // Its people mend it by themselves.
+    for map in 0..MAPS {
+        hub.delete(&config_map(greedy, &format!("map-{map}"), 0)).await?;
+    }
+    wait::until("its writes pass again", LIMIT, || async {
+        hub.create(&template(greedy, "after")).await.map(drop)
+    })
+    .await?;
+    hub.stop().await
+}
