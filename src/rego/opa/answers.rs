@@ -118,7 +118,7 @@ mod tests {
     fn an_undefined_function_of_ours_means_that_modules_are_missing() {
         let error = |message: &str| {
             bytes(
-                &json!({"code": "invalid_parameter", "errors": [{"code": "rego_type_error", "message": message}]}),
+                &json!({"code": "invalid_parameter", "message": "compiling", "errors": [{"code": "rego_type_error", "message": message}]}),
             )
         };
         assert!(lacks_modules(&error("undefined function data.policysync.installed.complete")));
