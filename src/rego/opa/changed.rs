@@ -43,7 +43,7 @@ pub(super) async fn policies(client: &JsonClient) -> Result<Vec<Policy>, AskErro
     if answer.status != StatusCode::OK {
         return Err(client.refused(&answer));
     }
-    let policies: Policies = serde_json::from_slice(&answer.body).map_err(|error| client.unread(error))?;
+    let policies: Policies = serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error))?;
     Ok(policies.result)
 }
 
@@ -60,7 +60,7 @@ impl Opa {
         if !answer.status.is_success() && !lacks_modules(&answer.body) {
             return Err(client.refused(&answer).into());
         }
-        let found = decision(&answer.body).map_err(|error| client.unread(error))?;
+        let found = decision(&answer.body).map_err(|error| client.unread(&error))?;
         Ok(found.is_some_and(|(_, revision)| revision == contents.revision()))
     }
 
@@ -94,7 +94,7 @@ impl Opa {
             if answer.status != StatusCode::OK {
                 return Err(client.refused(&answer).into());
             }
-            if !is_same(value, &answer.body).map_err(|error| client.unread(error))? {
+            if !is_same(value, &answer.body).map_err(|error| client.unread(&error))? {
                 return Ok(Some(format!("data.{} is other than it should be", path.join("."))));
             }
             if Instant::now() >= until {
