@@ -58,6 +58,13 @@ impl ObjectMode {
     }
 }
 
+impl Default for Settings {
+    /// Those of the controller without flags.
+    fn default() -> Self {
+        Self { mode: Mode::default(), allows_manual: true, exemptions: Exemptions::default() }
+    }
+}
+
 impl Settings {
     /// How `object` of `namespace` is remediated. Its own annotation comes before that of its Namespace; any value but `automatic`
     /// counts as `manual`.
