@@ -24,11 +24,6 @@
 //! and [loads](rego::loading) them from the hub, which is a capability as well.
 //! [`report`] is what people see of a hub, and [`web`] makes pages of that. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
 
-// As in the program: the limits of an evaluation's memory read the counters of this allocator.
-#[cfg(test)]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 mod announce;
 pub mod api;
 mod aside;

@@ -130,7 +130,9 @@ impl Snapshot {
     pub fn withholds(&self, kind: &GroupResource) -> Result<bool, Unanswered> {
         match &self.gates.secrets {
             Contents::Withheld(reader) if *kind == GroupResource::secrets() => match reader {
-                Some(fault) => Err(Failure { too_long: false, too_large: false, fault: fault.clone() }.into()),
+                Some(fault) => {
+                    Err(Failure { too_long: false, too_large: false, fault: fault.clone() }.into())
+                }
                 None => Ok(true),
             },
             _ => Ok(false),

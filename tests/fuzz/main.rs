@@ -46,7 +46,8 @@ fn builtins() {
 fn builtins_of_dice() {
     let mut dice = fastrand::Rng::with_seed(1);
     for _ in 0..150 {
-        let data: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(dice.usize(20..200)).collect();
+        let length = dice.usize(20..200);
+        let data: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(length).collect();
         bodies::run("builtins", &data);
     }
 }

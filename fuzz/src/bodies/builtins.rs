@@ -6,7 +6,6 @@ use std::fmt::Write;
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::embedded::Embedded;
 use policy_sync::rego::module::{ModuleId, Text};
-use regorus::Value;
 use regorus::unstable::BUILTINS;
 use serde_json::json;
 
