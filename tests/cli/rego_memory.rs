@@ -17,7 +17,7 @@ fn an_evaluation_that_takes_too_much_memory_is_reported_with_its_place() {
         path.to_str().unwrap().to_owned()
     };
     let (module, input) = (write("a.rego", LARGE), write("input.json", "{\"label\": \"0123456789abcdef\"}"));
-    let expected = "/a.rego:2:9: the evaluation took more than 32 MiB of memory\n";
+    let expected = "/a.rego:2:15: the evaluation took more than 32 MiB of memory\n";
     let ran = run(&["rego", "eval", "data.a.p", "-f", &module, "--input", &input]);
     assert!(ran.code == 1 && ran.stderr.ends_with(expected), "{} {}", ran.code, ran.stderr);
     // Checked, each package is evaluated once of an empty input.

@@ -41,13 +41,14 @@ fn builtins() {
     replay("builtins");
 }
 
-/// Beside the target, on any toolchain: other modules each time that the number is changed.
+/// Beside the target, on any toolchain. `POLICY_SYNC_FUZZ_CASES=100000` runs other modules, and more.
 #[test]
 fn builtins_of_dice() {
-    let mut dice = fastrand::Rng::with_seed(1);
-    for _ in 0..150 {
-        let length = dice.usize(20..200);
-        let data: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(length).collect();
+    let cases = std::env::var("POLICY_SYNC_FUZZ_CASES").map_or(150, |cases| cases.parse().unwrap());
+    let mut dice = fastrand::Rng::with_seed(cases);
+    for _ in 0..cases {
+        let mut data = vec![0; dice.usize(20..200)];
+        dice.fill(&mut data);
         bodies::run("builtins", &data);
     }
 }

@@ -73,7 +73,7 @@ const ANSWERS: [(&str, &str, &str); 18] = [
     (
         "a text that grows to 66 MB",
         "errors contains d(d(d(d(d(\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\")))))\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])",
-        "ID:4:9: the evaluation took more than 32 MiB of memory",
+        "ID:4:15: the evaluation took more than 32 MiB of memory",
     ),
     ("a builtin that fails", "errors contains to_number(\"x\")", ""),
     ("nothing", "p := 1", ""),

@@ -68,9 +68,10 @@ pub fn body(data: &[u8]) {
         "object": {"a": {"b": ["a", "b"]}, "b": ["a", "c"], "c": ["b", "a"]},
     });
     if let Ok(Some(value)) = engine.ask("data.fuzz", &input.into()) {
-        // What is answered is written out, and read.
-        let written = serde_json::to_value(&value).expect("an answer can be written");
-        drop((written.to_string(), written));
+        // What is answered is written out. JSON has no number for some integers.
+        if let Ok(written) = serde_json::to_value(&value) {
+            drop((written.to_string(), written));
+        }
     }
     let peak = peak();
     assert!(peak <= MOST, "{peak} bytes, after {text}");

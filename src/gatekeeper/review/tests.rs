@@ -201,7 +201,7 @@ fn without_an_answer_nothing_passes() {
     let large = snapshot(&[large], &[], Enforcement::Deny);
     let error = review(&large, &asked.request().unwrap(), &asked, Registration::Mutating).unwrap_err();
     assert_eq!(error.reason(), "memory");
-    assert!(error.to_string().ends_with(":3:9: the evaluation took more than 32 MiB of memory"), "{error}");
+    assert!(error.to_string().ends_with(":3:15: the evaluation took more than 32 MiB of memory"), "{error}");
     let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
     let cannot =
         Snapshot::new(engine, BTreeMap::from([(ADMISSION, "policy p cannot be asked: why".to_owned())]));
