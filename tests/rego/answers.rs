@@ -59,7 +59,7 @@ const ANSWERS: [(&str, &str, &str); 18] = [
     (
         "`errors` that are no texts",
         "errors contains 1",
-        "QUERY: errors: expected a list of texts, found a list",
+        "QUERY: errors: expected a list of texts, found a set",
     ),
     ("`errors` that are a text", "errors := \"no\"", "QUERY: errors: expected a list of texts, found a text"),
     ("one error", "errors contains \"no\"", "no"),

@@ -33,14 +33,12 @@ deny contains {
 /// Requires a label on Secrets, and prints the metadata of those without it.
 const LABELS: &str = r#"package admission
 import rego.v1
-import data.k8s.matches
 deny contains {
 	"id": "labels",
-	"resource": {"kind": "secrets", "namespace": namespace, "name": name},
-	"resolution": {"message": sprintf("no owner: %v", [secret.metadata])},
+	"resolution": {"message": sprintf("no owner: %v", [input.request.object.metadata])},
 } if {
-	matches[["secrets", namespace, name, secret]]
-	not secret.metadata.labels.owner
+	input.request.kind.kind == "Secret"
+	not input.request.object.metadata.labels.owner
 }
 "#;
 /// Writes the contents of Secrets into Events.

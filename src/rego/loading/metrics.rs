@@ -112,12 +112,10 @@ impl RegoMetrics {
         }
         self.bytes.set(gauge_value(view.bytes()));
         self.left_out.reset();
-        for (kind, count) in &left_out {
-            self.left_out.with_label_values(&[&kind.to_string()]).set(gauge_value(*count));
-        }
         for (kind, count) in view.counts() {
-            let count = count.saturating_sub(left_out.get(kind).copied().unwrap_or_default());
-            self.documents.with_label_values(&[&kind.to_string()]).set(gauge_value(count));
+            let (name, left_out) = (kind.to_string(), left_out.get(kind).copied().unwrap_or_default());
+            self.left_out.with_label_values(&[&name]).set(gauge_value(left_out));
+            self.documents.with_label_values(&[&name]).set(gauge_value(count.saturating_sub(left_out)));
         }
     }
 }
