@@ -65,6 +65,7 @@ fn everything() -> Value {
         "rego": {
             "policyNamespace": { "name": "policies-of-everything" },
             "replicate": ["deployments.apps", "services"],
+            "replicateBytes": "64Mi",
             "kinds": [
                 { "group": "apps", "resources": ["deployments"] },
                 { "group": "", "resources": ["services"] },

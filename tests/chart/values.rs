@@ -131,6 +131,8 @@ struct Rego {
     enabled: bool,
     policy_namespace: PolicyNamespace,
     replicate: Option<Vec<String>>,
+    #[schemars(regex(pattern = "^[1-9][0-9]{0,8}([KMG]i)?$"))]
+    replicate_bytes: Option<String>,
     #[schemars(default)]
     kinds: Vec<PolicyKinds>,
     failure_policy: Option<FailurePolicy>,

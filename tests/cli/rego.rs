@@ -431,7 +431,7 @@ fn check_rejects_reads_of_secrets_without_replicate() {
     // A rule for all kinds gets a warning.
     let any = TELLS.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
     let ran = check(&any);
-    let warning = "stdin:4:24: warning: may read the contents of a Secret under review: without --replicate secrets, Secrets cannot be \
+    let warning = "stdin:4:27: warning: may read the contents of a Secret under review: without --replicate secrets, Secrets cannot be \
                    written. Restrict the rule to other kinds\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", warning));
 }
