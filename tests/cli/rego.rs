@@ -223,9 +223,11 @@ fn what_kills_the_check_kills_nothing_else_and_is_named() {
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("fine.rego", "package fine\np := 1");
     // More memory than the check may take: the engine writes out what is no number.
-    let large = "package large\nn(v) := [v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v]\n\
-                 p := n(n(n(n(n(n(n(n(n(1))))))))) + 1";
-    write("large.rego", large);
+    let large = format!(
+        "package large\nn(v) := [v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v]\np := n(n(n(n(n(\"{}\"))))) + 1",
+        "x".repeat(2_000)
+    );
+    write("large.rego", &large);
     write("slow.rego", &text("25 lists in each other", ""));
     let path = folder.path().to_str().unwrap();
     let ran = run(&["rego", "check", path]);
