@@ -1,6 +1,6 @@
 //! Turns of evaluations: bounded in number, and shared fairly by tenants.
 //!
-//! [`schedule`] decides which is next. A tenant is a namespace, or the user of a request that has none.
+//! `schedule` decides which is next. A tenant is a namespace, or the user of a request that has none.
 
 mod costs;
 mod schedule;

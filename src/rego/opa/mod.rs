@@ -5,7 +5,7 @@
 //!     └─ question ──────────────▶ decision and marker; without the marker it is no decision
 //! ```
 //!
-//! OPA also rejects a query unless all modules are [installed], and [changes](changed) by others are reverted.
+//! OPA also rejects a query unless all modules are installed, and changes by others are reverted.
 //!
 //! So an OPA that came back empty, or is being filled, lets nothing pass. One at a loopback address is this process's own, and must
 //! have just what this process has in force. Any other is shared: the leader fills it, and the others ask.

@@ -4,7 +4,7 @@
 //! comes back once all of it is there. In its place is a word of who fills it meanwhile: only who still finds it sets the marker, so
 //! that an OPA that was started again in the middle is not marked.
 //!
-//! The module that proves that all modules are [installed](super::installed) calls each of them. It calls a new one after that is
+//! The module that proves that all modules are `installed` calls each of them. It calls a new one after that is
 //! there, and no longer calls one that is to be deleted or moved to another package.
 
 use std::collections::hash_map::RandomState;
