@@ -1,5 +1,6 @@
 //! The engine that is part of this process.
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,14 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
+use super::culprits::package_of;
 use super::engine_error::Failure;
 use super::extensions;
 use super::fault::Fault;
+use super::module::ModuleId;
 
 /// How long an evaluation may take.
-const LIMIT: Duration = Duration::from_secs(1);
+pub(super) const LIMIT: Duration = Duration::from_secs(1);
 /// After how many steps of one the clock is looked at.
 const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
@@ -50,6 +53,15 @@ impl Embedded {
     ///
     /// Where a module does not fit the others, or `data` is no object.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
+        Self::without_data(bundle)?.with_data(data)
+    }
+
+    /// An engine for `bundle`, without data, from which others are made. It is not prepared: that takes as much memory as its modules.
+    ///
+    /// # Errors
+    ///
+    /// Where a module cannot be read.
+    pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine)
             .map_err(|error| bundle.original(Fault::of_engine(&bundle.some_module(), &error)))?;
@@ -57,7 +69,7 @@ impl Embedded {
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        Self { engine, bundle: Arc::new(bundle.clone()) }.with_data(data)
+        Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
     }
 
     /// The same modules with other data.
@@ -72,6 +84,20 @@ impl Embedded {
         // Prepares it, once for all clones.
         engine.eval_query("true".to_owned(), false).map_err(|error| self.fault(&error))?;
         Ok(Self { engine, ..self.clone() })
+    }
+
+    /// The same data with these modules alone.
+    ///
+    /// # Errors
+    ///
+    /// Where these do not fit each other.
+    pub(super) fn of_some(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
+        Self::new(&self.bundle.of_some(modules), self.engine.get_data())
+    }
+
+    /// Its modules.
+    pub(super) fn bundle(&self) -> &Bundle {
+        &self.bundle
     }
 
     /// Adds `more` data.
@@ -118,7 +144,10 @@ impl Embedded {
         if too_long {
             // Without the names of what was asked about.
             let query = query.split(" with ").next().unwrap_or(query);
-            fault = Fault::new(&fault.module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
+            // The engine does not say which module it was.
+            let module = package_of(&self.bundle, query).map(|package| self.bundle.name_of(&package));
+            let module = module.unwrap_or(fault.module);
+            fault = Fault::new(&module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
         }
         Failure { too_long, fault }
     }

@@ -12,6 +12,7 @@ mod external;
 mod faults;
 mod filling;
 mod gates;
+mod many;
 mod opa;
 mod registration;
 mod rego_policies;

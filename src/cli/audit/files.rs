@@ -24,7 +24,6 @@ use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{DEFAULT_ALIAS, document};
-use crate::rego::review::Denies;
 use crate::rego::snapshot::{Gates, Snapshot};
 
 /// What objects of `filenames` break of `policies`; nothing where something is wrong with these, which is said.
@@ -102,7 +101,7 @@ fn snapshot(
     files: &files::Files,
     objects: &[Object],
 ) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
-    let denies = Denies::of(bundle.modules());
+    let denies = bundle.denies();
     let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for name in bundle.reads().union(&denies.kinds) {

@@ -13,9 +13,10 @@ use crate::cli::{documents, manifests};
 use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::carrier::Carried;
-use crate::rego::confined::Checker;
+use crate::rego::confined::{Checker, Lane};
 use crate::rego::enforcement;
 use crate::rego::fault::{Fault, Faults};
+use crate::rego::limit;
 use crate::rego::module::{ModuleId, Text};
 
 /// The ending of a file that is a module.
@@ -108,13 +109,29 @@ impl Files {
     ///
     /// Where that cannot be done.
     pub(super) async fn checked(&self) -> anyhow::Result<Result<Bundle, Faults>> {
-        let mut faults =
-            Checker::this_program()?.asking(self.packages.clone()).check(&self.texts).await?.faults;
+        if let Some(fault) = limit::fault(&self.texts) {
+            return Ok(Err(Faults::of(fault)));
+        }
+        let checker = Checker::this_program()?.asking(self.packages.clone());
+        let (mut left, mut faults) = (self.texts.clone(), Faults::default());
+        loop {
+            let found = checker.check(&left, Lane::Load).await?;
+            if faults.is_empty() || !found.deadly.is_empty() {
+                faults.told.extend(found.faults.told);
+                faults.more += found.faults.more;
+            }
+            if found.deadly.is_empty() {
+                break;
+            }
+            // Others may end the check as well. What else is wrong may be so for want of these.
+            left.retain(|text| !found.deadly.contains(&text.id));
+        }
+        faults.told.sort();
         faults.told.splice(..0, self.faults.iter().cloned());
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let bundle = Bundle::read_for(&self.texts, &self.packages).and_then(|bundle| {
+        let bundle = Bundle::read_for(&self.texts, &self.packages, &Bundle::default()).and_then(|bundle| {
             let found = enforcement::faults(&bundle, &self.enforcements);
             if found.is_empty() { Ok(bundle) } else { Err(found) }
         });

@@ -24,7 +24,6 @@ use crate::rego::asked::PLACEMENT;
 use crate::rego::confined::CheckError;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::review::Denies;
 use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
@@ -205,7 +204,7 @@ impl Loader {
         }
         Verdicts {
             modules,
-            denies: Denies::of(bundle.modules()),
+            denies: bundle.denies(),
             placing,
             bundle,
             reads,

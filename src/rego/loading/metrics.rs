@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::settings::Settings;
 use super::verdict::Verdicts;
@@ -28,6 +28,7 @@ pub struct RegoMetrics {
     documents: IntGaugeVec,
     evaluation: HistogramVec,
     errors: IntCounterVec,
+    slow: IntGauge,
 }
 
 impl RegoMetrics {
@@ -58,6 +59,10 @@ impl RegoMetrics {
         Ok(Self {
             evaluation,
             errors,
+            slow: made.gauge(
+                "policy_sync_rego_slow_modules",
+                "Modules of Rego in force that were found to take too long.",
+            )?,
             modules: made.gauges(
                 "policy_sync_rego_modules",
                 "Modules of Rego, by whether they are in force, wait for kinds to be listed, are refused, or are keys that are \
@@ -81,7 +86,8 @@ impl RegoMetrics {
         }
     }
 
-    pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts) {
+    pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts, slow: usize) {
+        self.slow.set(gauge_value(slow));
         let ignored = view.carriers(settings).map(|(_, carrier)| carrier.ignored).sum();
         let state = |outcome: &Outcome| match outcome {
             Outcome::Loaded => STATES[0],

@@ -25,6 +25,7 @@ mod rows;
 mod settings;
 mod shared;
 mod sharing;
+mod slow;
 mod status_request;
 mod triggers;
 mod upkeep;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use regorus::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::following::{self, Basis, Follower, Moved, Seen};
 use super::gating;
@@ -14,6 +14,7 @@ use super::index::Index;
 use super::plan;
 use super::plan::reading;
 use super::settings::Settings;
+use super::slow::Slow;
 use super::verdict::Verdicts;
 use super::view::View;
 use crate::announce::announce;
@@ -23,7 +24,8 @@ use crate::clock::Clock;
 use crate::hub::{Changes, Mirror};
 use crate::rego::asked::{ADMISSION, PLACEMENT, Packages};
 use crate::rego::bundle::Bundle;
-use crate::rego::confined::{Check, CheckError, Checked};
+use crate::rego::confined::{Check, CheckError, Checked, Lane};
+use crate::rego::culprits::TimedOut;
 use crate::rego::engine::Engine;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
@@ -54,6 +56,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) found: Mutex<Found>,
     pub(super) check: Check,
+    /// Queries that ran out of time. The receiver is taken once all of this starts.
+    pub(super) timed_out: (mpsc::Sender<TimedOut>, Mutex<Option<mpsc::Receiver<TimedOut>>>),
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(super) in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
@@ -95,6 +99,8 @@ pub(super) struct Registered {
     pub since: Moment,
     /// Modules that want to mend an object otherwise than older ones do, and how.
     pub conflicts: BTreeMap<ModuleId, String>,
+    /// Modules whose evaluation takes too long.
+    pub slow: BTreeMap<ModuleId, Slow>,
 }
 
 /// What this process has found out.
@@ -224,7 +230,7 @@ impl Shared {
         let changed = std::mem::take(&mut found.changed);
         let is_moved = basis.reads().any(|kind| changed.contains(kind)) || basis != found.basis;
         found.basis = basis;
-        let snapshot = Snapshot::new(engine, denials);
+        let snapshot = Snapshot::new(engine, denials).timing_out(self.timed_out.0.clone());
         let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gating::gates(
             view,
             &self.settings,
@@ -297,7 +303,11 @@ impl Shared {
 
 impl Judge for Shared {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        (self.check)(texts.to_vec()).await
+        (self.check)(texts.to_vec(), Lane::Load).await
+    }
+
+    fn known(&self) -> Bundle {
+        self.found.lock().verdicts.bundle.clone()
     }
 
     fn packages(&self) -> Packages {
