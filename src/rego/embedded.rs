@@ -17,6 +17,8 @@ use super::module::ModuleId;
 
 /// How long an evaluation may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
+/// How the engine's error begins where it takes longer.
+const TIME_LIMIT: &str = "execution exceeded time limit";
 /// After how many steps of one the clock is looked at.
 const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
@@ -139,7 +141,9 @@ impl Embedded {
 
     fn failure(&self, query: &str, error: &anyhow::Error) -> Failure {
         let limit = error.downcast_ref::<LimitError>();
-        let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
+        // Of a function the engine keeps the words of the error alone.
+        let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }))
+            || error.to_string().contains(TIME_LIMIT);
         let mut fault = self.fault(error);
         if too_long {
             // Without the names of what was asked about.

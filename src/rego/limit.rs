@@ -129,7 +129,7 @@ mod tests {
     /// So many modules of a carrier, each of so many bytes, of which as many are in force.
     fn carrier(name: &str, modules: usize, bytes: usize, in_force: usize) -> Vec<Candidate> {
         let candidate = |number: usize| {
-            let text = format!("{number:0bytes$}");
+            let text = "b".repeat(bytes);
             let good = InForce { text: "a".repeat(bytes).into(), enforcement: Enforcement::Deny };
             Candidate {
                 text: Text { id: ModuleId::new(&format!("policies/{name}/{number}")), text: text.into() },
