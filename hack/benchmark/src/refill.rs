@@ -73,6 +73,8 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
         contents.push((format!("/v1/policies/{}", text("id")), text("raw").as_bytes().to_vec()));
     }
     ensure!(!contents.is_empty(), "OPA has no policies");
+    // OPA rejects calls of functions that it does not have yet, so the module that calls the others is the last.
+    contents.sort_by_key(|(path, _)| path.ends_with("/policysync/installed"));
     let (_, data) = opa.ask("GET", "/v1/data/kubernetes", Vec::new()).await?;
     ensure!(data["result"]["pods"].is_object(), "OPA has no pods");
     contents.push(("/v1/data/kubernetes".to_owned(), serde_json::to_vec(&data["result"])?));
