@@ -15,6 +15,7 @@ use crate::reconcile::Leadership;
 use crate::rego::confined::Checker;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{Loaded, Loading, Settings};
+use crate::rego::secrets;
 use crate::sync::OfflineMirror;
 use crate::sync::desired::covered::covered;
 use crate::sync::dry_run;
@@ -35,7 +36,8 @@ pub(super) fn loading(
     clock: Clock,
 ) -> anyhow::Result<Loading> {
     let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
-    let check = checker.asking(settings.packages.clone()).into_check();
+    let checker = checker.asking(settings.packages.clone()).with_secrets(secrets::names(&settings.aliases));
+    let check = checker.into_check();
     Ok(Loading::new(controller, settings, clock, check)?)
 }
 

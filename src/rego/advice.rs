@@ -2,51 +2,47 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regorus::unstable::{Expr, Rule};
+use regorus::unstable::Expr;
 
-use super::called::{SAMPLE, TEST};
-use super::fault::Fault;
-use super::module::{Module, name_of};
+use super::fault::{Fault, Place};
+use super::loaded_module::LoadedModule;
+use super::module::{Module, place};
 use super::names::Names;
+use super::paths::Paths;
 use super::reads::Reads;
 use super::review;
 use super::tree;
 
 /// Advice on `modules`, which are one bundle.
 #[must_use]
-pub fn advice(modules: &[&Module]) -> Vec<Fault> {
+pub fn advice(modules: &[&LoadedModule]) -> Vec<Fault> {
     let mut advice = unused(modules);
     advice.extend(ids(modules));
-    for module in modules {
-        advice.extend(kinds(module));
-        advice.extend(Reads::of(module).faults(module));
-    }
+    advice.extend(modules.iter().flat_map(|module| module.advice.iter().cloned()));
     advice.sort();
     advice
 }
 
-/// Modules that are not asked, and that no other refers to. One with tests is asked for these.
-fn unused(modules: &[&Module]) -> Vec<Fault> {
-    let referred: BTreeSet<Vec<String>> = modules.iter().flat_map(|module| referred(module)).collect();
-    let is_used = |module: &Module| {
-        let package = &module.package;
-        module.asked_for.is_some()
-            || module.tree.policy.iter().any(|rule| is_test(rule))
-            || referred.iter().any(|path| meet(path, package))
+/// Advice on `module` alone.
+pub(super) fn of_module(module: &Module) -> Vec<Fault> {
+    let mut advice = kinds(module);
+    advice.extend(Reads::of(module).faults(module));
+    advice
+}
+
+/// Modules that are not queried, and that no other refers to. One with tests is queried for these.
+fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
+    let referred: Paths = modules.iter().flat_map(|module| module.refers.iter().cloned()).collect();
+    let is_used = |module: &LoadedModule| {
+        module.asked_for.is_some() || !module.called.is_empty() || referred.meet(&module.package)
     };
     let unused = modules.iter().filter(|module| !is_used(module));
-    let text = |module: &Module| format!("package {} is neither asked nor imported", module.package());
-    unused.map(|module| module.fault(tree::start(&module.tree.package.refr), text(module))).collect()
-}
-
-/// Whether a reference to `path` is one to `package` or into it, or to one that contains it.
-pub(super) fn meet(path: &[String], package: &[String]) -> bool {
-    path.starts_with(package) || package.starts_with(path)
-}
-
-fn is_test(rule: &Rule) -> bool {
-    let name = name_of(tree::reference(rule));
-    name.is_some_and(|name| [TEST, SAMPLE].iter().any(|prefix| name.starts_with(prefix)))
+    unused
+        .map(|module| {
+            let text = format!("package {} is neither asked nor imported", module.package());
+            Fault::new(&module.id, module.declared, text)
+        })
+        .collect()
 }
 
 /// The constant paths that `module` refers to outside of its package.
@@ -66,19 +62,22 @@ pub(super) fn referred(module: &Module) -> BTreeSet<Vec<String>> {
     paths
 }
 
+/// The constant ids of the denials of `module`.
+pub(super) fn ids_of(module: &Module) -> Vec<(String, Place)> {
+    let denials = module.tree.policy.iter().filter_map(|rule| review::denial(module, rule));
+    let ids = denials.filter_map(|denial| tree::field(denial, "id"));
+    ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), place(id.span())))).collect()
+}
+
 /// Ids that denials of two modules have.
-fn ids(modules: &[&Module]) -> Vec<Fault> {
-    let mut first: BTreeMap<&str, &Module> = BTreeMap::new();
+fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
+    let mut first: BTreeMap<&str, &LoadedModule> = BTreeMap::new();
     let mut advice = Vec::new();
     for module in modules {
-        for rule in &module.tree.policy {
-            let Some(id) = review::denial(module, rule).and_then(|denial| tree::field(denial, "id")) else {
-                continue;
-            };
-            let Some(text) = tree::constant(id) else { continue };
-            let other = *first.entry(text).or_insert(module);
+        for (id, place) in &module.ids {
+            let other = *first.entry(id).or_insert(module);
             if other.id != module.id {
-                advice.push(module.fault(id.span(), format!("{} has the id {text:?} too", other.id)));
+                advice.push(Fault::new(&module.id, *place, format!("{} has the id {id:?} too", other.id)));
             }
         }
     }
@@ -92,7 +91,7 @@ fn kinds(module: &Module) -> Vec<Fault> {
         let resource = review::denial(module, rule).and_then(|denial| tree::field(denial, "resource"));
         let kind = resource.and_then(|resource| tree::field(resource, "kind"));
         if let Some((kind, name)) = kind.and_then(|kind| Some((kind, tree::constant(kind)?))) {
-            places.entry(name.to_owned()).or_insert_with(|| super::module::place(kind.span()));
+            places.entry(name.to_owned()).or_insert_with(|| place(kind.span()));
         }
     }
     let wrong = places.into_iter().filter(|(kind, _)| kind.contains(char::is_uppercase));

@@ -1,55 +1,29 @@
 //! Modules that count together, checked and ready for the engine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use regorus::Engine;
 
 use super::advice;
 use super::asked::Packages;
 use super::called::Called;
-use super::edit::Edited;
 use super::fault::Fault;
-use super::heads;
+use super::loaded_module::LoadedModule;
 use super::module::{self, Module, ModuleId, Syntax, Text};
-use super::opa::text::for_opa;
-use super::reads::Reads;
-use super::review;
+use super::paths::Paths;
+use super::review::{self, Denies};
 use super::whole;
 
-/// Modules without a fault.
+/// Modules without a fault. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {
-    modules: Vec<Loaded>,
-}
-
-/// A module, and what engines read of it.
-#[derive(Clone, Debug)]
-struct Loaded {
-    module: Module,
-    edited: Edited,
-    /// What the embedded engine reads of that.
-    guarded: Edited,
-}
-
-impl Loaded {
-    fn of(module: Module) -> Result<Self, Vec<Fault>> {
-        let edited = review::edit(&module)?;
-        // That its text cannot be read is told by who checks it.
-        let guarded = match read(&module, &edited) {
-            Ok(read) => heads::guarded(&read),
-            Err(_) => Edited::unchanged(edited.text()),
-        };
-        Ok(Self { module, edited, guarded })
-    }
-}
-
-/// `module`, as it is `edited`.
-fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
-    if *edited.text() == module.text {
-        return Ok(module.clone());
-    }
-    let read = Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })?;
-    Ok(Module { asked_for: module.asked_for, ..read })
+    modules: Arc<Vec<Arc<LoadedModule>>>,
+    /// Where in `modules` each is.
+    by_id: Arc<HashMap<ModuleId, usize>>,
+    /// What packages refer to, once that was needed.
+    referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
 
 impl Bundle {
@@ -59,50 +33,76 @@ impl Bundle {
     ///
     /// What does not parse, and what cannot be edited.
     pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
-        Self::read_for(texts, &Packages::default())
+        Self::read_for(texts, &Packages::default(), &Self::default())
     }
 
-    /// The same where these `packages` are asked.
+    /// The same where these `packages` are queried. Modules of `known` that have not changed are not read again.
     ///
     /// # Errors
     ///
     /// As [`Self::read`].
-    pub fn read_for(texts: &[Text], packages: &Packages) -> Result<Self, Vec<Fault>> {
-        let (modules, faults) = parsed(texts, packages);
-        Self::of(modules, faults)
+    pub fn read_for(texts: &[Text], packages: &Packages, known: &Self) -> Result<Self, Vec<Fault>> {
+        let (mut modules, mut faults) = (Vec::new(), Vec::new());
+        for text in texts {
+            let asked_for = |package: &str| packages.asked_for(package);
+            match known.shared(&text.id).filter(|module| module.is_of(text, asked_for)) {
+                Some(module) => modules.push(module.clone()),
+                None => match Module::parse(text) {
+                    Ok(module) => load(&module.asked(packages), &mut modules, &mut faults, drop),
+                    Err(fault) => faults.push(fault),
+                },
+            }
+        }
+        if faults.is_empty() { Ok(Self::new(modules)) } else { Err(faults) }
     }
 
-    /// The bundle of those of `modules` that are no part of the engine.
+    /// The bundle of those of `modules` that are no part of the engine; each goes once it is read, and `edited` gets it as it is edited.
     ///
     /// # Errors
     ///
     /// `faults`, and what is wrong with others.
-    pub(super) fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
+    pub(super) fn of(
+        modules: impl IntoIterator<Item = Module>,
+        mut faults: Vec<Fault>,
+        mut edited: impl FnMut(Result<Module, Fault>),
+    ) -> Result<Self, Vec<Fault>> {
         let mut loaded = Vec::new();
-        for module in modules.into_iter().filter(|module| !review::is_built_in(module)) {
-            match Loaded::of(module) {
-                Ok(module) => loaded.push(module),
-                Err(found) => faults.extend(found),
-            }
+        for module in modules {
+            load(&module, &mut loaded, &mut faults, &mut edited);
         }
-        if faults.is_empty() { Ok(Self { modules: loaded }) } else { Err(faults) }
+        if faults.is_empty() { Ok(Self::new(loaded)) } else { Err(faults) }
     }
 
-    /// The modules, as they were written.
-    pub fn modules(&self) -> impl Iterator<Item = &Module> {
-        self.modules.iter().map(|loaded| &loaded.module)
+    fn new(modules: Vec<Arc<LoadedModule>>) -> Self {
+        let by_id = modules.iter().enumerate().map(|(index, module)| (module.id.clone(), index)).collect();
+        Self { modules: Arc::new(modules), by_id: Arc::new(by_id), referred: Arc::default() }
+    }
+
+    /// The modules, in the order in which they were given.
+    pub fn modules(&self) -> impl Iterator<Item = &LoadedModule> {
+        self.modules.iter().map(AsRef::as_ref)
     }
 
     /// The module `id`.
     #[must_use]
-    pub fn module(&self, id: &ModuleId) -> Option<&Module> {
-        self.modules().find(|module| module.id == *id)
+    pub fn module(&self, id: &ModuleId) -> Option<&LoadedModule> {
+        self.shared(id).map(AsRef::as_ref)
+    }
+
+    fn shared(&self, id: &ModuleId) -> Option<&Arc<LoadedModule>> {
+        self.modules.get(*self.by_id.get(id)?)
     }
 
     /// The kinds of the hub that they name, by their plurals.
     #[must_use]
     pub fn reads(&self) -> BTreeSet<String> {
-        self.modules().flat_map(|module| Reads::of(module).kinds.into_keys()).collect()
+        self.modules().flat_map(|module| module.reads.kinds.keys().cloned()).collect()
+    }
+
+    /// The kinds that they deny.
+    #[must_use]
+    pub fn denies(&self) -> Denies {
+        Denies::of_all(self.modules().map(LoadedModule::denies))
     }
 
     /// What they most likely do not mean.
@@ -114,11 +114,9 @@ impl Bundle {
     /// The rules without arguments whose names begin with `prefix`: `test_…`, `sample_…`.
     #[must_use]
     pub fn called(&self, prefix: &str) -> Vec<Called> {
-        let of_module = |module: &Module| {
-            let rules = module.tree.policy.iter();
-            rules.filter_map(|rule| Called::of(module, rule, prefix)).collect::<Vec<_>>()
-        };
-        let mut rules: Vec<Called> = self.modules().flat_map(of_module).collect();
+        let called = self.modules().flat_map(|module| &module.called);
+        let mut rules: Vec<Called> =
+            called.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
         rules.sort_by(|one, other| one.place.cmp(&other.place));
         // A rule that is written twice is one.
         let mut asked = BTreeSet::new();
@@ -129,68 +127,82 @@ impl Bundle {
     /// Their packages, each once, without `data`.
     #[must_use]
     pub fn packages(&self) -> BTreeSet<String> {
-        self.modules().map(Module::package).collect()
+        self.modules().map(LoadedModule::package).collect()
     }
 
-    /// The packages that refer to `package`, by others or by themselves.
+    /// Whether `package` is `other`, or refers to it, be it through other modules.
     #[must_use]
-    pub fn reaching(&self, package: &str) -> BTreeSet<String> {
-        let refers: Vec<_> =
-            self.modules().map(|module| (&module.package, advice::referred(module))).collect();
-        let mut reached = BTreeSet::from([path(package)]);
-        loop {
-            let to_one = |paths: &BTreeSet<Vec<String>>| {
-                paths.iter().any(|to| reached.iter().any(|one| advice::meet(one, to)))
-            };
-            let more: Vec<Vec<String>> = refers
-                .iter()
-                .filter(|(package, paths)| !reached.contains(*package) && to_one(paths))
-                .map(|(package, _)| (*package).clone())
-                .collect();
-            if more.is_empty() {
-                return reached.iter().map(|path| path[1..].join(".")).collect();
-            }
-            reached.extend(more);
+    pub fn refers(&self, package: &str, other: &str) -> bool {
+        package == other || {
+            let mut known = self.referred.lock();
+            let referred =
+                known.entry(package.to_owned()).or_insert_with(|| Arc::new(self.referred(package)));
+            referred.meet(&path(other))
         }
+    }
+
+    /// The places in `data` that the modules of `package` refer to, also through other modules.
+    fn referred(&self, package: &str) -> Paths {
+        let own = path(package);
+        let first = self.modules().filter(|module| module.package == own);
+        let (mut packages, mut left) = (self.by_package(), Vec::new());
+        let mut referred = Paths::default();
+        left.extend(first.flat_map(|module| module.refers.iter().cloned()));
+        while let Some(path) = left.pop() {
+            for module in packages.take(&path) {
+                left.extend(module.refers.iter().cloned());
+            }
+            referred.extend([path]);
+        }
+        referred
     }
 
     /// What `package` comes to.
     #[must_use]
     pub fn reached(&self, package: &str) -> Reached {
-        let (mut reached, mut left) = (Reached::default(), self.modules().collect::<Vec<_>>());
-        let mut paths = BTreeSet::from([path(package)]);
-        loop {
-            let is_reached = |module: &&Module| paths.iter().any(|path| advice::meet(path, &module.package));
-            let (next, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_reached);
-            if next.is_empty() {
-                return reached;
-            }
-            for module in next {
+        let (mut reached, mut packages) = (Reached::default(), self.by_package());
+        let mut left = vec![path(package)];
+        while let Some(path) = left.pop() {
+            for module in packages.take(&path) {
                 reached.modules.insert(module.id.clone());
-                let Reads { kinds, any } = Reads::of(module);
-                reached.kinds.extend(kinds.into_keys());
-                reached.any |= !any.is_empty();
-                paths.extend(advice::referred(module));
+                reached.kinds.extend(module.reads.kinds.keys().cloned());
+                reached.any |= !module.reads.any.is_empty();
+                left.extend(module.refers.iter().cloned());
             }
-            left = others;
+        }
+        reached
+    }
+
+    /// The modules whose package meets one of `paths`.
+    pub(super) fn meeting<'b>(&'b self, paths: &Paths) -> impl Iterator<Item = &'b LoadedModule> {
+        self.modules().filter(|module| paths.meet(&module.package))
+    }
+
+    /// The module of `package`, where that has one alone, else the name of the package.
+    pub(super) fn name_of(&self, package: &str) -> ModuleId {
+        let mut modules = self.modules().filter(|module| module.package() == package);
+        match (modules.next(), modules.next()) {
+            (Some(module), None) => module.id.clone(),
+            _ => ModuleId::new(&format!("package {package}")),
         }
     }
 
-    /// The modules as they are read, and those that cannot be.
-    pub(super) fn edited(&self) -> (Vec<Module>, Vec<Fault>) {
-        let (mut modules, mut faults) = (Vec::new(), Vec::new());
-        for Loaded { module, edited, .. } in &self.modules {
-            match read(module, edited) {
-                Ok(module) => modules.push(module),
-                Err(fault) => faults.push(fault),
-            }
+    /// The bundle of the modules `ids` of this one.
+    pub(super) fn of_some(&self, ids: &HashSet<ModuleId>) -> Self {
+        Self::new(self.modules.iter().filter(|module| ids.contains(&module.id)).cloned().collect())
+    }
+
+    fn by_package(&self) -> ByPackage<'_> {
+        let mut modules: HashMap<&[String], Vec<&LoadedModule>> = HashMap::new();
+        for module in self.modules() {
+            modules.entry(&module.package).or_default().push(module);
         }
-        (modules, faults)
+        ByPackage { paths: modules.keys().map(|package| package.to_vec()).collect(), modules }
     }
 
     /// `fault` of what the embedded engine reads, where it was written.
     pub(super) fn original(&self, mut fault: Fault) -> Fault {
-        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
+        if let Some(loaded) = self.module(&fault.module) {
             fault.place = fault.place.map(|place| loaded.guarded.original(place));
         }
         self.original_of_edited(fault)
@@ -198,7 +210,7 @@ impl Bundle {
 
     /// `fault` of what `matches` has become, where it was written.
     pub(super) fn original_of_edited(&self, mut fault: Fault) -> Fault {
-        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
+        if let Some(loaded) = self.module(&fault.module) {
             fault.place = fault.place.map(|place| loaded.edited.original(place));
         }
         fault
@@ -207,18 +219,16 @@ impl Bundle {
     /// Its texts as OPA reads them.
     #[must_use]
     pub fn for_opa(&self) -> Vec<Text> {
-        let text = |loaded: &Loaded| {
-            let text = for_opa(&loaded.module, loaded.edited.text()).text().clone();
-            Text { id: loaded.module.id.clone(), text }
-        };
-        self.modules.iter().map(text).collect()
+        let text =
+            |module: &LoadedModule| Text { id: module.id.clone(), text: module.for_opa().text().clone() };
+        self.modules().map(text).collect()
     }
 
     /// `fault` of what OPA reads, where it was written.
     #[must_use]
     pub fn original_of_opa(&self, mut fault: Fault) -> Fault {
-        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
-            let edited = for_opa(&loaded.module, loaded.edited.text());
+        if let Some(loaded) = self.module(&fault.module) {
+            let edited = loaded.for_opa();
             fault.place = fault.place.map(|place| edited.original(place));
         }
         self.original_of_edited(fault)
@@ -231,10 +241,10 @@ impl Bundle {
             let added = engine.add_policy(name, text);
             added.map_err(|error| Fault::of_engine(&self.some_module(), &error))?;
         }
-        for Loaded { module, guarded, .. } in &self.modules {
+        for module in self.modules() {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine
-                .add_policy(module.id.as_str().to_owned(), guarded.text().as_ref().to_owned())
+                .add_policy(module.id.as_str().to_owned(), module.guarded.text().as_ref().to_owned())
                 .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
         }
         // Queries are written in one.
@@ -244,7 +254,7 @@ impl Bundle {
 
     /// The module that is named where the engine names none: the first.
     pub(super) fn some_module(&self) -> ModuleId {
-        self.modules.first().map_or_else(|| ModuleId::new("bundle"), |loaded| loaded.module.id.clone())
+        self.modules.first().map_or_else(|| ModuleId::new("bundle"), |module| module.id.clone())
     }
 }
 
@@ -253,16 +263,55 @@ fn path(package: &str) -> Vec<String> {
     ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
-/// The modules that `texts` are where these `packages` are asked, and what keeps others from being one.
-pub(super) fn parsed(texts: &[Text], packages: &Packages) -> (Vec<Module>, Vec<Fault>) {
+/// The modules that `texts` are where these `packages` are queried, and why others are none. `before` gets the number of each text before
+/// it is read.
+pub(super) fn parsed(
+    texts: &[Text],
+    packages: &Packages,
+    mut before: impl FnMut(usize),
+) -> (Vec<Module>, Vec<Fault>) {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
-    for text in texts {
+    for (number, text) in texts.iter().enumerate() {
+        before(number);
         match Module::parse(text) {
             Ok(module) => modules.push(module.asked(packages)),
             Err(fault) => faults.push(fault),
         }
     }
     (modules, faults)
+}
+
+/// The modules of a bundle by their packages, of which some were taken.
+struct ByPackage<'m> {
+    paths: Paths,
+    modules: HashMap<&'m [String], Vec<&'m LoadedModule>>,
+}
+
+impl<'m> ByPackage<'m> {
+    /// The modules whose package meets `path`.
+    fn take(&mut self, path: &[String]) -> Vec<&'m LoadedModule> {
+        let packages = self.paths.take(path);
+        packages.iter().filter_map(|package| self.modules.remove(package.as_slice())).flatten().collect()
+    }
+}
+
+/// Adds `module`, where it is no part of the engine, to `loaded`, or what is wrong with it to `faults`.
+fn load(
+    module: &Module,
+    loaded: &mut Vec<Arc<LoadedModule>>,
+    faults: &mut Vec<Fault>,
+    mut edited: impl FnMut(Result<Module, Fault>),
+) {
+    if review::is_built_in(module) {
+        return;
+    }
+    match LoadedModule::of(module) {
+        Ok((module, read)) => {
+            loaded.push(Arc::new(module));
+            edited(read);
+        }
+        Err(found) => faults.extend(found),
+    }
 }
 
 /// What a package comes to.

@@ -22,8 +22,14 @@ pub struct Called {
 }
 
 impl Called {
+    /// The tests and samples of `module`.
+    pub(super) fn all(module: &Module) -> Vec<Self> {
+        let rules = module.tree.policy.iter();
+        rules.flat_map(|rule| [TEST, SAMPLE].map(|prefix| Self::of(module, rule, prefix))).flatten().collect()
+    }
+
     /// The rule, where it has no arguments and its name begins with `prefix`.
-    pub(super) fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
+    fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
         let reference = tree::reference(rule);
         let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;
         let query = tree::arity(rule).is_none().then(|| format!("{}.{name}", query(&module.package())))?;

@@ -1,5 +1,7 @@
 //! What is wrong with modules that count together.
 
+use std::collections::BTreeSet;
+
 use regorus::Value;
 
 use super::asked::query;
@@ -9,10 +11,11 @@ use super::embedded::Embedded;
 use super::evaluated_by::EvaluatedBy;
 use super::fault::{Fault, Faults};
 use super::module::Module;
-use super::secrets::{SecretReads, names};
+use super::secrets::SecretReads;
 
 /// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
-/// packages once, of an empty review.
+/// packages once, of an empty review. Also returns where they read the contents of Secrets, which have the names `secrets`: that is found
+/// in their syntax trees, which the bundle does not keep.
 ///
 /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
 ///
@@ -20,21 +23,25 @@ use super::secrets::{SecretReads, names};
 ///
 /// All that is wrong.
 pub(super) fn checked(
-    modules: Vec<Module>,
+    modules: impl IntoIterator<Item = Module>,
     unread: Vec<Fault>,
     evaluator: EvaluatedBy,
-) -> Result<Bundle, Faults> {
-    let bundle = Bundle::of(modules, unread).map_err(Faults::new)?;
-    let (modules, mut faults) = bundle.edited();
-    faults.extend(check(&modules, evaluator));
+    secrets: &BTreeSet<String>,
+) -> Result<(Bundle, SecretReads), Faults> {
+    let (mut edited, mut faults) = (Vec::new(), Vec::new());
+    let bundle = Bundle::of(modules, unread, |read| match read {
+        Ok(module) => edited.push(module),
+        Err(fault) => faults.push(fault),
+    });
+    let bundle = bundle.map_err(Faults::new)?;
+    faults.extend(check(&edited, evaluator));
     if !faults.is_empty() {
         return Err(Faults::new(faults.into_iter().map(|fault| bundle.original_of_edited(fault)).collect()));
     }
-    // The result depends on --replicate, which is unknown here. This run applies the limits of the check to the analysis, which
-    // later runs without limits.
-    drop(SecretReads::of_modules(&modules, &names(&Default::default())));
+    let reads = SecretReads::of(&bundle, &edited, secrets);
+    drop(edited);
     let faults = if evaluator == EvaluatedBy::Embedded { tried(&bundle) } else { Vec::new() };
-    if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
+    if faults.is_empty() { Ok((bundle, reads)) } else { Err(Faults::new(faults)) }
 }
 
 /// What evaluating each package once finds.
@@ -43,7 +50,21 @@ fn tried(bundle: &Bundle) -> Vec<Fault> {
         Ok(engine) => engine,
         Err(fault) => return vec![fault],
     };
-    let input: Value = serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into();
-    let queries = bundle.packages().into_iter().map(|package| query(&package));
-    queries.filter_map(|query| engine.evaluate(&query, &input).err()).map(|failure| failure.fault).collect()
+    let (input, packages) = (empty_review(), bundle.packages());
+    let queries: Vec<String> = packages.iter().map(|package| query(package)).collect();
+    // Each query costs time by the number of modules, so all are one unless one fails.
+    let all: String = queries.iter().map(|query| format!("[true | {query}],\n")).collect();
+    if engine.evaluate(&format!("count([\n{all}])"), &input).is_ok() {
+        return Vec::new();
+    }
+    queries
+        .iter()
+        .filter_map(|query| engine.evaluate(query, &input).err())
+        .map(|failure| failure.fault)
+        .collect()
+}
+
+/// The input of a review of nothing.
+pub(super) fn empty_review() -> Value {
+    serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into()
 }

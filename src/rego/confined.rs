@@ -1,7 +1,12 @@
-//! The check of a bundle in a process of its own, with limits: what dies there is refused, and this process lives on.
+//! The check of a bundle in a process of its own, with limits: modules that end that process are rejected, and this process lives on.
+//!
+//! The process writes which module it reads before it reads it. So where it ends, the parent knows at which module, and has the modules
+//! after that one read by themselves, to find all that end a check. Where none does, their sum is too large: see
+//! [`settle`](super::settle).
+
+mod serving;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -9,18 +14,18 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::asked::{ADMISSION, PLACEMENT, Packages};
-use super::bundle;
-use super::checking;
 use super::evaluated_by::EvaluatedBy;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
+use super::secrets::{self, SecretReads};
+
+pub use serving::{checked, serve};
 
 /// The arguments of `policy-sync` that make it check what standard input brings.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
@@ -28,14 +33,10 @@ pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
 const FOR_OPA: &str = "--for-opa";
 /// The arguments that say which packages are asked.
 const QUERIES: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
-/// How much processor time a check may take, in seconds.
-const PROCESSOR: u64 = 2;
-/// How much memory it may take, in bytes of address space.
-const MEMORY: u64 = 512 << 20;
-/// How deep it may recurse, in bytes: half of what any thread has that parses later what was checked.
-const STACK: usize = 1 << 20;
 /// How long it may take on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How many modules of one object may end a check before its others are rejected unread.
+const ENDS: usize = 4;
 
 /// Why a check could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +58,10 @@ pub struct Checker {
     program: PathBuf,
     evaluator: EvaluatedBy,
     packages: Packages,
-    /// One at a time: what two would take together is more than a pod is given.
-    turn: Arc<Semaphore>,
+    /// The names of Secrets.
+    secrets: BTreeSet<String>,
+    /// By lane, one at a time: what more would take together is more than a pod is given.
+    turns: Arc<[Semaphore; 2]>,
 }
 
 /// What a check finds.
@@ -68,6 +71,12 @@ pub struct Checked {
     pub faults: Faults,
     /// The package of each module that parses.
     pub packages: BTreeMap<ModuleId, String>,
+    /// The modules that do not parse.
+    #[serde(default)]
+    pub unread: BTreeSet<ModuleId>,
+    /// Where they read the contents of Secrets; known where nothing is wrong.
+    #[serde(default)]
+    pub secrets: SecretReads,
     /// The modules that end the check, each by itself.
     #[serde(skip)]
     pub deadly: BTreeSet<ModuleId>,
@@ -77,12 +86,43 @@ pub struct Checked {
 }
 
 /// Checks texts, one bundle, somewhere.
-pub type Check = Arc<dyn Fn(Vec<Text>) -> BoxFuture<'static, Result<Checked, CheckError>> + Send + Sync>;
+pub type Check =
+    Arc<dyn Fn(Vec<Text>, Lane) -> BoxFuture<'static, Result<Checked, CheckError>> + Send + Sync>;
+
+/// Who needs a check. Checks of one lane run one after the other, and do not wait for those of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// The bundle that is to be in force.
+    Load,
+    /// A carrier that is about to be written.
+    Write,
+}
+
+/// What the process is to check.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    texts: Vec<Text>,
+    extent: Extent,
+    /// The names of Secrets.
+    secrets: BTreeSet<String>,
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+enum Extent {
+    /// All together, as one bundle.
+    Bundle,
+    /// Each by itself: whether it can be read.
+    Each,
+    /// Each by itself: whether it can be read and evaluated.
+    EachEvaluated,
+}
 
 /// How a check ended.
 enum End {
     Checked(Checked),
-    Died(String),
+    /// How, and in which of the texts, where that is known.
+    Died(String, Option<usize>),
 }
 
 impl Checker {
@@ -103,7 +143,9 @@ impl Checker {
     #[must_use]
     pub fn running(program: PathBuf) -> Self {
         let (evaluator, packages) = Default::default();
-        Self { program, evaluator, packages, turn: Arc::new(Semaphore::new(1)) }
+        let turns = Arc::new([Semaphore::new(1), Semaphore::new(1)]);
+        let secrets = secrets::names(&BTreeMap::new());
+        Self { program, evaluator, packages, secrets, turns }
     }
 
     /// The same where these packages are asked.
@@ -112,56 +154,82 @@ impl Checker {
         Self { packages, ..self }
     }
 
+    /// The same where Secrets have these [names](secrets::names).
+    #[must_use]
+    pub fn with_secrets(self, secrets: BTreeSet<String>) -> Self {
+        Self { secrets, ..self }
+    }
+
     /// The same for what `evaluator` is to evaluate.
     #[must_use]
     pub fn evaluated(self, evaluator: EvaluatedBy) -> Self {
         Self { evaluator, ..self }
     }
 
-    /// Checks `texts`, one bundle. Where that ends the process, each is checked by itself to find which does it.
+    /// Checks `texts`, one bundle. Where that ends the process, finds out which of them do so by themselves.
     ///
     /// # Errors
     ///
     /// Where the check cannot be made.
-    pub async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        let died = match self.run(texts).await? {
+    pub async fn check(&self, texts: &[Text], lane: Lane) -> Result<Checked, CheckError> {
+        let (how, at) = match self.run(texts, Extent::Bundle, lane).await? {
             End::Checked(checked) => return Ok(checked),
-            End::Died(how) => how,
+            End::Died(how, at) => (how, at),
         };
-        let (mut faults, mut checked) = (Vec::new(), Checked::default());
-        for text in texts.iter().filter(|_| texts.len() > 1) {
-            match self.run(std::slice::from_ref(text)).await? {
-                End::Died(how) => {
-                    faults.push(Fault::new(&text.id, None, how));
-                    checked.deadly.insert(text.id.clone());
-                }
-                End::Checked(alone) => checked.packages.extend(alone.packages),
-            }
-        }
-        if let [text] = texts {
-            checked.deadly.insert(text.id.clone());
-            faults.push(Fault::new(&text.id, None, &died));
-        }
+        let found = self.deadly(texts, at, lane).await?;
+        let fault = |(id, how): (&ModuleId, &String)| Fault::new(id, None, how);
+        let mut faults: Vec<Fault> = found.iter().map(fault).collect();
+        let mut checked = Checked { deadly: found.into_keys().collect(), ..Checked::default() };
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
-            faults.push(Fault::new(&module, None, &died));
-            checked.died = Some(died);
+            faults.push(Fault::new(&module, None, &how));
+            checked.died = Some(how);
         }
         Ok(Checked { faults: Faults::new(faults), ..checked })
+    }
+
+    /// Which of `texts` end a check by themselves, and how, where all together ended in that one, or in none. Each costs a process, and
+    /// those between them nothing but their reading.
+    async fn deadly(
+        &self,
+        texts: &[Text],
+        at: Option<usize>,
+        lane: Lane,
+    ) -> Result<BTreeMap<ModuleId, String>, CheckError> {
+        let extent = if at.is_some() { Extent::Each } else { Extent::EachEvaluated };
+        let (mut found, mut by_carrier) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
+        let mut left: Vec<Text> = texts[at.unwrap_or_default()..].to_vec();
+        while !left.is_empty() {
+            let End::Died(how, Some(at)) = self.run(&left, extent, lane).await? else { break };
+            let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
+            found.insert(died.id.clone(), how);
+            left.drain(..=at);
+            let ends = by_carrier.entry(died.id.carrier()).or_default();
+            *ends += 1;
+            if *ends == ENDS {
+                let carrier = died.id.carrier();
+                let unread = left.iter().filter(|text| text.id.carrier() == carrier);
+                let why = format!("not checked: {ENDS} other modules of {carrier} end the check");
+                found.extend(unread.map(|text| (text.id.clone(), why.clone())));
+                left.retain(|text| text.id.carrier() != carrier);
+            }
+        }
+        Ok(found)
     }
 
     /// The same for whoever is not to know where.
     #[must_use]
     pub fn into_check(self) -> Check {
-        Arc::new(move |texts| {
+        Arc::new(move |texts, lane| {
             let checker = self.clone();
-            async move { checker.check(&texts).await }.boxed()
+            async move { checker.check(&texts, lane).await }.boxed()
         })
     }
 
-    async fn run(&self, texts: &[Text]) -> Result<End, CheckError> {
-        let request = serde_json::to_vec(texts).map_err(CheckError::Answer)?;
-        let _turn = self.turn.acquire().await;
+    async fn run(&self, texts: &[Text], extent: Extent, lane: Lane) -> Result<End, CheckError> {
+        let request = Request { texts: texts.to_vec(), extent, secrets: self.secrets.clone() };
+        let request = serde_json::to_vec(&request).map_err(CheckError::Answer)?;
+        let _turn = self.turns[lane as usize].acquire().await;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
             .args((self.evaluator == EvaluatedBy::Opa).then_some(FOR_OPA))
@@ -181,58 +249,37 @@ impl Checker {
             return Err(CheckError::Died(format!("no answer in {} s", PATIENCE.as_secs())));
         };
         let output = output.map_err(CheckError::Process)?;
-        match died(output.status)? {
-            Some(how) => Ok(End::Died(how)),
-            None => serde_json::from_slice(&output.stdout).map(End::Checked).map_err(CheckError::Answer),
+        let (at, answer) = serving::progress(&output.stdout);
+        let at = at.filter(|at| *at < texts.len());
+        match died(output.status, texts, at)? {
+            Some(how) => Ok(End::Died(how, at)),
+            None => serde_json::from_slice(answer).map(End::Checked).map_err(CheckError::Answer),
         }
     }
 }
 
-/// How a process ended that what it checks has ended: by its limits of time and memory, or by its stack.
-fn died(status: ExitStatus) -> Result<Option<String>, CheckError> {
+/// How a process ended that was ended by what it checks, at which of `texts`: by its limits of time and memory, or by its stack.
+fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<String>, CheckError> {
     use std::os::unix::process::ExitStatusExt;
     const SIGABRT: i32 = 6;
     const SIGBUS: i32 = 7;
     const SIGSEGV: i32 = 11;
     const SIGXCPU: i32 = 24;
     match (status.signal(), status.code()) {
-        (Some(SIGXCPU), _) => Ok(Some(format!("the check took more than {PROCESSOR} s"))),
+        (Some(SIGXCPU), _) => Ok(Some(took_more_than(serving::processor(texts)))),
         (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
             Ok(Some(format!("the check ended by signal {signal}")))
         }
         // The kernel, short of memory, or somebody: no word about the text.
         (Some(signal), _) => Err(CheckError::Died(format!("by signal {signal}"))),
         (None, Some(0)) => Ok(None),
+        (None, Some(serving::SLOW)) => {
+            Ok(Some(took_more_than(at.map_or(serving::READING, |at| serving::reading(&texts[at])))))
+        }
         (None, code) => Ok(Some(format!("the check ended with exit code {}", code.unwrap_or_default()))),
     }
 }
 
-/// The process that checks: reads what to check from standard input, and returns what it finds as JSON.
-///
-/// # Errors
-///
-/// Where limits cannot be set, or standard input has something else.
-pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<String> {
-    let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
-    // Beyond the second of them it is killed with a signal that says nothing of why.
-    setrlimit(Resource::Cpu, Rlimit { current: Some(PROCESSOR), maximum: Some(2 * PROCESSOR) })?;
-    setrlimit(Resource::As, limit(MEMORY))?;
-    // No dump of memory for each text that ends it.
-    setrlimit(Resource::Core, limit(0))?;
-    let mut request = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut request)?;
-    let texts: Vec<Text> = serde_json::from_slice(&request)?;
-    let thread = std::thread::Builder::new().stack_size(STACK);
-    let checking = thread.spawn(move || checked(&texts, evaluator, &packages))?;
-    let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
-    Ok(serde_json::to_string(&checked)?)
-}
-
-/// Checks `texts`, one bundle, in this process. It may take minutes and all memory, and may end it.
-#[must_use]
-pub fn checked(texts: &[Text], evaluator: EvaluatedBy, packages: &Packages) -> Checked {
-    let (modules, unread) = bundle::parsed(texts, packages);
-    let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
-    let faults = checking::checked(modules, unread, evaluator).err().unwrap_or_default();
-    Checked { faults, packages, ..Checked::default() }
+fn took_more_than(limit: Duration) -> String {
+    format!("the check took more than {} s", limit.as_millis() as f64 / 1_000.0)
 }

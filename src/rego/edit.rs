@@ -28,6 +28,9 @@ pub struct Edited {
 
 impl Edited {
     pub(super) fn new(original: &Arc<str>, mut edits: Vec<Edit>) -> Self {
+        if edits.is_empty() {
+            return Self { original: original.clone(), text: original.clone(), edits };
+        }
         // Those at one place in the order in which they were made.
         edits.sort_by_key(|edit| edit.start);
         let (mut text, mut from) = (String::with_capacity(original.len()), 0);

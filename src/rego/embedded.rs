@@ -1,5 +1,6 @@
 //! The engine that is part of this process.
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +9,16 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
+use super::culprits::package_of;
 use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
 use super::fault::Fault;
 use super::memory::{self, OverLimit};
+use super::module::ModuleId;
 
 /// How long an evaluation may take.
-const LIMIT: Duration = Duration::from_secs(1);
+pub(super) const LIMIT: Duration = Duration::from_secs(1);
 /// After how many steps of one the clock is looked at.
 const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
@@ -52,6 +55,16 @@ impl Embedded {
     ///
     /// Where a module does not fit the others, or `data` is no object.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
+        let embedded = Self::without_data(bundle)?;
+        embedded.prepared(data).map_err(|error| embedded.quoting(&error))
+    }
+
+    /// An engine for `bundle`, without data, from which others are made. It is not prepared: that takes as much memory as its modules.
+    ///
+    /// # Errors
+    ///
+    /// Where a module cannot be read.
+    pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine)
             .map_err(|error| bundle.original(Fault::of_engine(&bundle.some_module(), &error)))?;
@@ -59,8 +72,7 @@ impl Embedded {
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        let embedded = Self { engine, bundle: Arc::new(bundle.clone()) };
-        embedded.prepared(data).map_err(|error| embedded.quoting(&error))
+        Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
     }
 
     /// The same modules with other data.
@@ -79,6 +91,20 @@ impl Embedded {
         // Prepares it, once for all clones.
         engine.eval_query("true".to_owned(), false)?;
         Ok(Self { engine, ..self.clone() })
+    }
+
+    /// The same data with these modules alone.
+    ///
+    /// # Errors
+    ///
+    /// Where these do not fit each other.
+    pub(super) fn of_some(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
+        Self::new(&self.bundle.of_some(modules), self.engine.get_data())
+    }
+
+    /// Its modules.
+    pub(super) fn bundle(&self) -> &Bundle {
+        &self.bundle
     }
 
     /// Adds `more` data, from a file.
@@ -128,7 +154,7 @@ impl Embedded {
             Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
         });
         match evaluated {
-            Ok(evaluated) => evaluated.map_err(|error| Self::failure(query, &error, describe(self, &error))),
+            Ok(evaluated) => evaluated.map_err(|error| self.failure(query, &error, describe(self, &error))),
             Err((over, evaluated)) => Err(self.over_limit(query, over, evaluated.err().as_ref())),
         }
     }
@@ -153,10 +179,10 @@ impl Embedded {
         }
     }
 
-    fn failure(query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
+    fn failure(&self, query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
         let too_long = is_too_long(error);
         if too_long {
-            fault = Self::unplaced(&fault, query, &format!("{} s", LIMIT.as_secs()));
+            fault = self.unplaced(query, &format!("{} s", LIMIT.as_secs()));
         }
         Failure { too_long, too_large: false, fault }
     }
@@ -167,15 +193,19 @@ impl Embedded {
             error.map_or_else(|| Fault::new(&self.bundle.some_module(), None, ""), |error| self.fault(error));
         let fault = match fault.place {
             Some(place) => Fault::new(&fault.module, place, over.to_string()),
-            None => Self::unplaced(&fault, query, &over.limit()),
+            None => self.unplaced(query, &over.limit()),
         };
         Failure { too_long: false, too_large: true, fault }
     }
 
     /// That `query` took too much, without the names of what was asked about.
-    fn unplaced(fault: &Fault, query: &str, limit: &str) -> Fault {
+    fn unplaced(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
-        Fault::new(&fault.module, None, format!("{query} took more than {limit}"))
+        // The engine does not say which module it was.
+        let package = package_of(&self.bundle, query);
+        let module =
+            package.map_or_else(|| self.bundle.some_module(), |package| self.bundle.name_of(&package));
+        Fault::new(&module, None, format!("{query} took more than {limit}"))
     }
 }
 

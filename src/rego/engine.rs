@@ -6,6 +6,7 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::bundle::Bundle;
+use super::culprits::TimedOut;
 use super::embedded::Embedded;
 use super::engine_error::EngineError;
 use super::evaluated_by::EvaluatedBy;
@@ -49,7 +50,7 @@ impl Evaluator {
     /// Where a module does not fit the others.
     pub fn engine(&self, bundle: &Bundle) -> Result<Engine, Fault> {
         let by = match self {
-            Self::Embedded => By::Embedded(Box::new(Embedded::new(bundle, Value::new_object())?)),
+            Self::Embedded => By::Embedded(Box::new(Embedded::without_data(bundle)?)),
             Self::Opa(opa) => By::Opa(InOpa::new(opa.clone(), bundle)),
             Self::External(external) => By::External(external.clone(), external.options().always),
         };
@@ -133,6 +134,14 @@ impl Engine {
             By::Embedded(embedded) => Ok(embedded.ask(query, input)?),
             By::Opa(in_opa) => in_opa.ask(query, input, &self.bundle),
             By::External(external, _) => external.ask(input),
+        }
+    }
+
+    /// A query of this process that ran out of time.
+    pub(super) fn timed_out(&self, query: &str, input: &Value) -> Option<TimedOut> {
+        match &self.by {
+            By::Embedded(embedded) => Some(TimedOut::new((**embedded).clone(), query, input)),
+            By::Opa(_) | By::External(..) => None,
         }
     }
 

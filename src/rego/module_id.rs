@@ -16,6 +16,15 @@ impl ModuleId {
         Self(id.into())
     }
 
+    /// The object that carries it: `<namespace>/<name>` of a ConfigMap, the whole id of a RegoPolicy, the folder of a file.
+    #[must_use]
+    pub fn carrier(&self) -> &str {
+        match self.0.rsplit_once('/') {
+            Some((carrier, _)) if carrier.contains('/') => carrier,
+            _ => &self.0,
+        }
+    }
+
     /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -117,6 +117,17 @@ impl Denies {
         }
         denies
     }
+
+    /// All that any of `several` denies.
+    #[must_use]
+    pub fn of_all<'d>(several: impl Iterator<Item = &'d Self>) -> Self {
+        let mut denies = Self::default();
+        for one in several {
+            denies.kinds.extend(one.kinds.iter().cloned());
+            denies.any |= one.any;
+        }
+        denies
+    }
 }
 
 /// The text that the engine reads for `module`.

@@ -9,6 +9,9 @@
 //! What is in force fits by itself. So where something does not, a change is to blame: the one whose own text is at fault, or
 //! the first, by age, with which something else begins to be. A change that goes leaves all others be.
 
+mod alive;
+
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
@@ -20,6 +23,7 @@ use super::confined::{CheckError, Checked};
 use super::enforcement;
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
+use super::secrets::SecretReads;
 use crate::api::rego_policy::Enforcement;
 
 /// What is in force of a module.
@@ -49,7 +53,7 @@ impl Candidate {
         &self.text.id
     }
 
-    fn is_change(&self) -> bool {
+    pub(super) fn is_change(&self) -> bool {
         let same = |good: &InForce| good.text == self.text.text && Ok(good.enforcement) == self.enforcement;
         !self.in_force.as_ref().is_some_and(same)
     }
@@ -100,6 +104,8 @@ pub struct Settled {
     pub packages: BTreeMap<ModuleId, String>,
     /// All that is in force.
     pub bundle: Bundle,
+    /// Where that reads the contents of Secrets.
+    pub secrets: SecretReads,
     /// The kinds that all of them read that have passed the check, by their plurals: whether or not they count.
     pub reads: BTreeSet<String>,
 }
@@ -118,8 +124,13 @@ pub trait Judge: Sync {
         Packages::default()
     }
 
-    /// What else is wrong with modules of a bundle that has passed the check.
-    fn faults(&self, bundle: &Bundle) -> Vec<Fault>;
+    /// What was read before: modules of it that have not changed are not read again.
+    fn known(&self) -> Bundle {
+        Bundle::default()
+    }
+
+    /// What else is wrong with modules of a bundle that has passed the check, which found these reads of `secrets`.
+    fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault>;
 
     /// What modules of it wait for.
     fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>>;
@@ -131,17 +142,18 @@ pub trait Judge: Sync {
 ///
 /// Where that cannot be found out.
 pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Settled, CheckError> {
-    let mut settling = Settling { candidates, judge, settled: Settled::default(), base: BTreeSet::new() };
-    settling.base =
-        candidates.iter().filter(|candidate| candidate.in_force.is_some()).map(Candidate::id).collect();
+    let base = candidates.iter().filter(|candidate| candidate.in_force.is_some()).map(Candidate::id);
+    let base = base.collect();
+    let mut settling =
+        Settling { candidates, judge, settled: Settled::default(), base, known: judge.known() };
     let mut changes = Vec::new();
     for change in candidates.iter().filter(|candidate| candidate.is_change()) {
         if settling.may_be_tried(change).await? {
             changes.push(change);
         }
     }
-    let mut bundle = settling.until_fit(&mut changes, None).await?;
-    let awaited = judge.awaited(&bundle);
+    let mut fit = settling.until_fit(&mut changes, None).await?;
+    let awaited = judge.awaited(&fit.0);
     let waits = changes.iter().filter_map(|change| Some((change.id(), awaited.get(change.id())?)));
     let waits: BTreeMap<_, _> = waits.map(|(id, kinds)| (id.clone(), kinds.clone())).collect();
     if !waits.is_empty() {
@@ -152,10 +164,13 @@ pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Sett
         let why = |kinds: &[Awaited]| kinds.iter().find_map(|awaited| awaited.why.clone());
         let waited =
             waits.iter().map(|(id, kinds)| Awaited { what: id.to_string(), why: why(kinds) }).collect();
-        bundle = settling.until_fit(&mut changes, Some(waited)).await?;
+        fit = settling.until_fit(&mut changes, Some(waited)).await?;
     }
-    Ok(settling.settle(&changes, bundle))
+    Ok(settling.settle(&changes, fit))
 }
+
+/// The faults that were found with the first changes, by how many these are.
+type Probes = BTreeMap<usize, Vec<Fault>>;
 
 struct Settling<'c, J> {
     candidates: &'c [Candidate],
@@ -163,6 +178,8 @@ struct Settling<'c, J> {
     settled: Settled,
     /// The modules whose last good text can count.
     base: BTreeSet<&'c ModuleId>,
+    /// The largest bundle that was read.
+    known: Bundle,
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
@@ -197,33 +214,35 @@ impl<'c, J: Judge> Settling<'c, J> {
         self.candidates.iter().filter_map(text).collect()
     }
 
-    /// Takes what is to blame out of `changes` until all that is left fits; what is `waited` for is no fault of theirs.
+    /// Takes what is to blame out of `changes` until all that is left fits, and returns that, and where it reads Secrets; what is `waited` for is no fault of theirs.
     async fn until_fit(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
         waited: Option<Vec<Awaited>>,
-    ) -> Result<Bundle, CheckError> {
+    ) -> Result<(Bundle, SecretReads), CheckError> {
         loop {
             let texts = self.texts(changes);
             let (checked, bundle) = self.judged(&texts, changes).await?;
             self.settled.packages.extend(checked.packages.clone());
             if checked.faults.is_empty() {
-                return Ok(bundle.unwrap_or_default());
+                return Ok((bundle.unwrap_or_default(), checked.secrets));
             }
-            let is_change = |id: &ModuleId| changes.iter().any(|change| change.id() == id);
             if let Some(how) = &checked.died {
                 // All together, or what is in force: a text that was in order is so still.
-                let Some(newest) = changes.pop() else { return Err(CheckError::Died(how.clone())) };
-                let fault = Fault::new(newest.id(), None, format!("{how}, with all others"));
-                self.refuse(newest.id(), Faults::of(fault), false);
+                if changes.is_empty() {
+                    return Err(CheckError::Died(how.clone()));
+                }
+                self.until_alive(changes, how).await?;
                 continue;
             }
-            if let Some(id) = checked.deadly.iter().find(|id| !is_change(id)) {
+            let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
+            if let Some(id) = checked.deadly.iter().find(|id| !changed.contains(id)) {
                 return Err(CheckError::Died(format!("{id} was in order before")));
             }
             let before = (changes.len(), self.base.len());
-            for (id, faults) in self.blamed(&checked, changes).await? {
-                changes.retain(|change| *change.id() != id);
+            let blamed = self.blamed(&checked, changes).await?;
+            changes.retain(|change| !blamed.contains_key(change.id()));
+            for (id, faults) in blamed {
                 match &waited {
                     // It did fit, with what waits.
                     Some(waited) => {
@@ -258,10 +277,13 @@ impl<'c, J: Judge> Settling<'c, J> {
         if !checked.faults.is_empty() {
             return Ok((checked, None));
         }
-        match Bundle::read_for(texts, &self.judge.packages()) {
+        match Bundle::read_for(texts, &self.judge.packages(), &self.known) {
             Ok(bundle) => {
                 self.settled.reads.extend(bundle.reads());
-                let mut faults = self.judge.faults(&bundle);
+                if bundle.modules().count() >= self.known.modules().count() {
+                    self.known = bundle.clone();
+                }
+                let mut faults = self.judge.faults(&bundle, &checked.secrets);
                 let enforcements = changes
                     .iter()
                     .filter_map(|change| Some((change.id().clone(), *change.enforcement.as_ref().ok()?)));
@@ -286,14 +308,14 @@ impl<'c, J: Judge> Settling<'c, J> {
         for fault in &checked.faults.told {
             by_module.entry(&fault.module).or_default().push(fault.clone());
         }
-        let mut blamed = BTreeMap::new();
+        let (mut blamed, mut probes) = (BTreeMap::new(), Probes::new());
         for (id, found) in by_module {
             let own = changes.iter().position(|change| change.id() == id);
             let until = own.map_or(0, |position| position + 1);
             let (mut low, mut high) = (until, changes.len());
-            // What ends a check by itself is not tried once more.
-            let is_own = until == high || checked.deadly.contains(id);
-            if is_own || self.has(&found, &changes[..until]).await? {
+            // What ends a check by itself, or does not parse, is not tried once more.
+            let is_own = until == high || checked.deadly.contains(id) || checked.unread.contains(id);
+            if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
                     // Something that it needs is gone.
                     self.base.remove(id);
@@ -304,7 +326,11 @@ impl<'c, J: Judge> Settling<'c, J> {
             // With the first `low` changes it is not there, with the first `high` it is.
             while high - low > 1 {
                 let middle = low.midpoint(high);
-                if self.has(&found, &changes[..middle]).await? { high = middle } else { low = middle }
+                if self.has(&found, changes, middle, &mut probes).await? {
+                    high = middle;
+                } else {
+                    low = middle;
+                }
             }
             let culprit = changes[high - 1].id();
             let text = format!("does not go with what was there before: {}", found[0]);
@@ -313,16 +339,30 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(blamed)
     }
 
-    /// Whether any of `faults` is there with these changes alone.
-    async fn has(&mut self, faults: &[Fault], changes: &[&Candidate]) -> Result<bool, CheckError> {
-        let (checked, _) = self.judged(&self.texts(changes), changes).await?;
-        Ok(checked.faults.told.iter().any(|fault| faults.contains(fault)))
+    /// Whether any of `faults` is there with the first `count` of `changes` alone. What was found with as many is in `probes`.
+    async fn has(
+        &mut self,
+        faults: &[Fault],
+        changes: &[&Candidate],
+        count: usize,
+        probes: &mut Probes,
+    ) -> Result<bool, CheckError> {
+        let found = match probes.entry(count) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let changes = &changes[..count];
+                let (checked, _) = self.judged(&self.texts(changes), changes).await?;
+                unknown.insert(checked.faults.told)
+            }
+        };
+        Ok(found.iter().any(|fault| faults.contains(fault)))
     }
 
-    fn settle(mut self, changes: &[&Candidate], bundle: Bundle) -> Settled {
+    fn settle(mut self, changes: &[&Candidate], (bundle, secrets): (Bundle, SecretReads)) -> Settled {
+        let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
         for candidate in self.candidates {
             let id = candidate.id();
-            let changed = changes.iter().any(|change| change.id() == id);
+            let changed = changed.contains(id);
             let good = candidate.in_force.clone().filter(|_| self.base.contains(id));
             let in_force = match (&candidate.enforcement, changed) {
                 (Ok(enforcement), true) => {
@@ -333,7 +373,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             self.settled.in_force.extend(in_force.map(|in_force| (id.clone(), in_force)));
             self.settled.outcomes.entry(id.clone()).or_insert(Outcome::Loaded);
         }
-        Settled { bundle, ..self.settled }
+        Settled { bundle, secrets, ..self.settled }
     }
 }
 

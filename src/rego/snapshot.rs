@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use regorus::Value;
+use tokio::sync::mpsc;
 
 use super::asked::{PLACEMENT, Packages};
+use super::culprits::TimedOut;
 use super::engine::Engine;
 use super::engine_error::{EngineError, Failure};
 use super::incomplete::Incomplete;
@@ -24,6 +26,8 @@ pub struct Snapshot {
     incomplete: Arc<Incomplete>,
     /// Why nothing can be asked yet.
     starting: Option<String>,
+    /// Where queries go that ran out of time.
+    timed_out: Option<mpsc::Sender<TimedOut>>,
 }
 
 /// What those who review objects have to know beside the policies.
@@ -97,7 +101,13 @@ impl Snapshot {
     #[must_use]
     pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
         let (packages, gates, incomplete) = (Packages::default(), Arc::default(), Arc::default());
-        Self { engine, denials, packages, gates, incomplete, starting: None }
+        Self { engine, denials, packages, gates, incomplete, starting: None, timed_out: None }
+    }
+
+    /// The same, which sends queries that run out of time there.
+    #[must_use]
+    pub fn timing_out(self, timed_out: mpsc::Sender<TimedOut>) -> Self {
+        Self { timed_out: Some(timed_out), ..self }
     }
 
     /// The same where other packages are asked than by default.
@@ -247,6 +257,14 @@ impl Snapshot {
         if let Some(why) = &self.starting {
             return Err(Unanswered::Starting(why.clone()));
         }
-        Ok(self.engine.ask(query, input)?)
+        let answer = self.engine.ask(query, input);
+        if let (Err(EngineError::Failed(Failure { too_long: true, .. })), Some(timed_out)) =
+            (&answer, &self.timed_out)
+            && let Some(query) = self.engine.timed_out(query, input)
+        {
+            // One at a time: where one waits already, that is enough.
+            let _ = timed_out.try_send(query);
+        }
+        Ok(answer?)
     }
 }

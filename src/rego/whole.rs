@@ -9,23 +9,19 @@ use std::fmt::Write;
 
 use regorus::Value;
 
-use super::module::Module;
-use super::tree;
+use super::loaded_module::LoadedModule;
 
 /// The rule of our own. Nobody calls one so.
 const RULE: &str = "policysync_whole";
 
 /// The rules that each module of a package has, by the path of the package.
-type Packages<'m> = BTreeMap<&'m [String], Vec<BTreeSet<String>>>;
+type Packages<'m> = BTreeMap<&'m [String], Vec<&'m BTreeSet<String>>>;
 
 /// The modules that come before `modules`, each with its name.
-pub(super) fn first<'m>(modules: impl Iterator<Item = &'m Module>) -> Vec<(String, String)> {
+pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<(String, String)> {
     let mut packages = Packages::new();
     for module in modules {
-        // Functions have no value.
-        let rules = module.tree.policy.iter().filter(|rule| tree::arity(rule).is_none());
-        let names = rules.filter_map(|rule| tree::constants(tree::reference(rule)).into_iter().next());
-        packages.entry(module.path()).or_default().push(names.collect());
+        packages.entry(module.path()).or_default().push(&module.rules);
     }
     packages.keys().filter_map(|package| module(&packages, package)).collect()
 }
@@ -37,7 +33,7 @@ fn module(packages: &Packages<'_>, package: &[String]) -> Option<(String, String
     let (mut modules, mut named) = (0, String::new());
     for (path, rules) in below {
         modules += rules.len();
-        for rule in rules.iter().flatten().collect::<BTreeSet<_>>() {
+        for rule in rules.iter().copied().flatten().collect::<BTreeSet<_>>() {
             // Writing to a String cannot fail.
             let _ = writeln!(named, "\t\t[true | data.{}[{}]],", place(path), Value::from(rule.as_str()));
         }

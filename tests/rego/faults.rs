@@ -279,7 +279,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         bytes: 128 << 20,
     };
     // A process does not know of paused time.
-    let check: confined::Check = Arc::new(|texts| {
+    let check: confined::Check = Arc::new(|texts, _| {
         async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
     });
     let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;

@@ -13,6 +13,7 @@ mod fairness;
 mod faults;
 mod filling;
 mod gates;
+mod many;
 mod memory;
 mod opa;
 mod registration;

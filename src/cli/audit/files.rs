@@ -25,7 +25,6 @@ use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{DEFAULT_ALIAS, document};
-use crate::rego::review::Denies;
 use crate::rego::secrets::Contents;
 use crate::rego::snapshot::{Gates, Snapshot};
 
@@ -42,8 +41,8 @@ pub(super) async fn find(
     let files = files::read(policies)?.asking(packages);
     let objects: Vec<Object> =
         manifests::read(filenames)?.iter().map(Object::of).collect::<Result<_, _>>()?;
-    let Some(bundle) = files.bundle().await? else { return Ok(None) };
-    let secrets = match files::secrets_read(&bundle, replicate) {
+    let Some((bundle, secrets)) = files.bundle().await? else { return Ok(None) };
+    let secrets = match files::secrets_read(&bundle, secrets, replicate) {
         Ok(reads) => reads.map_or(Contents::Readable, |reads| reads.withheld()),
         Err(faults) => {
             say(files::lines(&faults).trim_end());
@@ -112,7 +111,7 @@ fn snapshot(
     objects: &[Object],
     secrets: Contents,
 ) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
-    let denies = Denies::of(bundle.modules());
+    let denies = bundle.denies();
     let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for name in bundle.reads().union(&denies.kinds) {

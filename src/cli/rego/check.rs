@@ -48,14 +48,14 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         return Ok(Answer::Fine);
     }
     let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
-    let bundle = match files.checked().await? {
-        Ok(bundle) => bundle,
+    let (bundle, secrets) = match files.checked().await? {
+        Ok(checked) => checked,
         Err(faults) => {
             print(&files::lines(&faults))?;
             return Ok(Answer::No);
         }
     };
-    let secrets = match files::secrets_read(&bundle, &arguments.replicate) {
+    let secrets = match files::secrets_read(&bundle, secrets, &arguments.replicate) {
         Ok(secrets) => secrets,
         Err(faults) => {
             print(&files::lines(&faults))?;

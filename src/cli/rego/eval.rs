@@ -51,7 +51,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let document = |file: &Option<PathBuf>| file.as_deref().map(document).transpose();
     let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
     let files = files::read(&arguments.files)?.asking(arguments.queries.packages()?);
-    let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
+    let Some((bundle, _)) = files.bundle().await? else { return Ok(Answer::No) };
     let mut engine = Embedded::new(&bundle, files.data.into())?;
     if let Some(data) = data {
         engine.add(data).map_err(|fault| anyhow::anyhow!("--data: {}", fault.text))?;

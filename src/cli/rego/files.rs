@@ -13,9 +13,10 @@ use crate::cli::{documents, manifests};
 use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::carrier::Carried;
-use crate::rego::confined::Checker;
+use crate::rego::confined::{Checker, Lane};
 use crate::rego::enforcement;
 use crate::rego::fault::{Fault, Faults};
+use crate::rego::limit;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::secrets::{self, SecretReads};
 
@@ -103,50 +104,66 @@ impl Files {
         lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
     }
 
-    /// The bundle, or what is wrong with all of this, found in a process of its own.
+    /// The bundle, and where it reads the contents of Secrets, or what is wrong with all of this, found in a process of its own.
     ///
     /// # Errors
     ///
     /// Where that cannot be done.
-    pub(super) async fn checked(&self) -> anyhow::Result<Result<Bundle, Faults>> {
-        let mut faults =
-            Checker::this_program()?.asking(self.packages.clone()).check(&self.texts).await?.faults;
+    pub(super) async fn checked(&self) -> anyhow::Result<Result<(Bundle, SecretReads), Faults>> {
+        if let Some(fault) = limit::fault(&self.texts) {
+            return Ok(Err(Faults::of(fault)));
+        }
+        let checker = Checker::this_program()?.asking(self.packages.clone());
+        let (mut left, mut faults) = (self.texts.clone(), Faults::default());
+        let secrets = loop {
+            let found = checker.check(&left, Lane::Load).await?;
+            if faults.is_empty() || !found.deadly.is_empty() {
+                faults.told.extend(found.faults.told);
+                faults.more += found.faults.more;
+            }
+            if found.deadly.is_empty() {
+                break found.secrets;
+            }
+            // Others may end the check as well. What else is wrong may be so for want of these.
+            left.retain(|text| !found.deadly.contains(&text.id));
+        };
+        faults.told.sort();
         faults.told.splice(..0, self.faults.iter().cloned());
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let bundle = Bundle::read_for(&self.texts, &self.packages).and_then(|bundle| {
+        let bundle = Bundle::read_for(&self.texts, &self.packages, &Bundle::default()).and_then(|bundle| {
             let found = enforcement::faults(&bundle, &self.enforcements);
-            if found.is_empty() { Ok(bundle) } else { Err(found) }
+            if found.is_empty() { Ok((bundle, secrets)) } else { Err(found) }
         });
         Ok(bundle.map_err(|told| Faults { told, more: 0 }))
     }
 
-    /// The bundle; where something is wrong with it, that is said, and there is none.
+    /// The bundle, and where it reads the contents of Secrets; where something is wrong with it, that is said, and there is none.
     ///
     /// # Errors
     ///
     /// As [`Self::checked`].
-    pub(in crate::cli) async fn bundle(&self) -> anyhow::Result<Option<Bundle>> {
+    pub(in crate::cli) async fn bundle(&self) -> anyhow::Result<Option<(Bundle, SecretReads)>> {
         let checked = self.checked().await?;
         Ok(checked.map_err(|faults| say(lines(&faults).trim_end())).ok())
     }
 }
 
-/// Reads of the contents of Secrets in `bundle`; `None` if `replicate` has Secrets.
+/// `reads` of the contents of Secrets in `bundle`; `None` if `replicate` has Secrets.
 ///
 /// # Errors
 ///
 /// The faults for which a controller with this `--replicate` rejects the modules.
 pub(in crate::cli) fn secrets_read(
     bundle: &Bundle,
+    reads: SecretReads,
     replicate: &[String],
 ) -> Result<Option<SecretReads>, Faults> {
     let names = secrets::names(&BTreeMap::new());
     if replicate.iter().any(|plural| names.contains(plural)) {
         return Ok(None);
     }
-    let reads = SecretReads::of(bundle, &names);
     let faults = Faults::new(secrets::replicated(bundle, &names).into_iter().chain(reads.faults()).collect());
     if faults.is_empty() { Ok(Some(reads)) } else { Err(faults) }
 }

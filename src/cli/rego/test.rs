@@ -36,7 +36,7 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
-    let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
+    let Some((bundle, _)) = files.bundle().await? else { return Ok(Answer::No) };
     let admission = files.packages().of(ADMISSION).to_owned();
     let engine = Embedded::new(&bundle, files.data.into())?;
     let (tests, samples) = (bundle.called(TEST), bundle.called(SAMPLE));

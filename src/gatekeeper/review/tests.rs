@@ -232,8 +232,8 @@ fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Una
         .map(|(number, text)| Text { id: ModuleId::new(&format!("p/{number}.rego")), text: (*text).into() })
         .collect();
     let bundle = Bundle::read(&texts).unwrap();
-    let secrets =
-        contents.unwrap_or_else(|| SecretReads::of(&bundle, &secrets_named(&BTreeMap::new())).withheld());
+    let secrets = contents
+        .unwrap_or_else(|| SecretReads::of_texts(&texts, &secrets_named(&BTreeMap::new())).withheld());
     let engine = Evaluator::Embedded.engine(&bundle).unwrap();
     let snapshot = Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { secrets, ..Gates::default() });
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": PLANTED},

@@ -3,9 +3,10 @@ use crate::rego::module::{ModuleId, Text};
 
 fn told(texts: &[&str]) -> Vec<String> {
     let parse = |(number, text): (usize, &&str)| {
-        Module::parse(&Text { id: ModuleId::new(&format!("{}", number + 1)), text: (*text).into() }).unwrap()
+        let text = Text { id: ModuleId::new(&format!("{}", number + 1)), text: (*text).into() };
+        LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0
     };
-    let modules: Vec<Module> = texts.iter().enumerate().map(parse).collect();
+    let modules: Vec<LoadedModule> = texts.iter().enumerate().map(parse).collect();
     advice(&modules.iter().collect::<Vec<_>>()).iter().map(ToString::to_string).collect()
 }
 

@@ -12,8 +12,9 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 }
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
-    let (modules, unread) = parsed(&texts(written), &Default::default());
-    checking::checked(modules, unread, EvaluatedBy::Embedded)
+    let (modules, unread) = parsed(&texts(written), &Default::default(), |_| ());
+    let (bundle, _) = checking::checked(modules, unread, EvaluatedBy::Embedded, &Default::default())?;
+    Ok(bundle)
 }
 
 fn faults(written: &[&str]) -> Vec<String> {
@@ -97,7 +98,10 @@ fn who_refers_to_a_package_is_reached_through_others() {
     let user = "package user\ndenied { data.lib.is_bad(1) }";
     let asked = "package admission\nimport data.user\ndeny[\"no\"] { user.denied }";
     let bundle = checked(&[OLDER, user, asked, "package io.other\np { input.x }"]).unwrap();
-    let reaching = |package| bundle.reaching(package).into_iter().collect::<Vec<_>>().join(" ");
+    let reaching = |package| {
+        let all = ["admission", "io.other", "lib", "missing", "user"].into_iter();
+        all.filter(|other| bundle.refers(other, package)).collect::<Vec<_>>().join(" ")
+    };
     assert_eq!(reaching("lib"), "admission lib user");
     assert_eq!(reaching("io.other"), "io.other");
     assert_eq!(reaching("missing"), "missing");

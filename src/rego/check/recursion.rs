@@ -1,5 +1,6 @@
 //! Rules and functions that come back to themselves.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{Expr, Rule};
@@ -70,23 +71,70 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Circles of rules that refer to each other: each rule that comes back to itself is in one, or refers into one.
+/// Circles of rules that refer to each other: each rule that comes back to itself is in one, or refers into one. Takes time by the number
+/// of references, beside that of the walks to circles.
 fn circles(references: &References) -> Vec<Vec<usize>> {
-    let mut left: BTreeSet<usize> = (0..references.len()).collect();
-    let mut circles = Vec::new();
+    let mut left = Left::of(references);
+    let (mut circles, mut next) = (Vec::new(), 0);
     loop {
-        // Whoever refers to nothing that is left does not come back.
-        while let Some(last) = left.iter().copied().find(|rule| references[*rule].is_disjoint(&left)) {
-            left.remove(&last);
-        }
-        let Some(mut rule) = left.first().copied() else { return circles };
-        let mut walked = Vec::new();
-        while !walked.contains(&rule) {
+        left.prune();
+        let Some(first) = (next..references.len()).find(|rule| left.has(*rule)) else { return circles };
+        next = first;
+        let (mut rule, mut walked, mut places) = (first, Vec::new(), BTreeMap::new());
+        while let Entry::Vacant(place) = places.entry(rule) {
+            place.insert(walked.len());
             walked.push(rule);
-            rule = references[rule].intersection(&left).copied().next().unwrap_or(rule);
+            rule = references[rule].iter().copied().find(|rule| left.has(*rule)).unwrap_or(rule);
         }
-        let circle = walked.split_off(walked.iter().position(|walked| *walked == rule).unwrap_or_default());
-        left.retain(|rule| !circle.contains(rule));
+        let circle = walked.split_off(places.get(&rule).copied().unwrap_or_default());
+        circle.iter().for_each(|rule| left.remove(*rule));
         circles.push(circle);
+    }
+}
+
+/// The rules that may still come back to themselves.
+struct Left {
+    /// To how many of them each of them refers; `None` of one that is out.
+    counts: Vec<Option<usize>>,
+    /// Which refer to each.
+    referring: Vec<Vec<usize>>,
+    /// Those that refer to none.
+    ended: Vec<usize>,
+}
+
+impl Left {
+    fn of(references: &References) -> Self {
+        let mut referring = vec![Vec::new(); references.len()];
+        for (rule, to) in references.iter().enumerate() {
+            to.iter().for_each(|to| referring[*to].push(rule));
+        }
+        let ended = (0..references.len()).filter(|rule| references[*rule].is_empty()).collect();
+        let counts = references.iter().map(|to| Some(to.len())).collect();
+        Self { counts, referring, ended }
+    }
+
+    fn has(&self, rule: usize) -> bool {
+        self.counts[rule].is_some()
+    }
+
+    fn remove(&mut self, rule: usize) {
+        if self.counts[rule].take().is_none() {
+            return;
+        }
+        for from in &self.referring[rule] {
+            if let Some(count) = &mut self.counts[*from] {
+                *count -= 1;
+                if *count == 0 {
+                    self.ended.push(*from);
+                }
+            }
+        }
+    }
+
+    /// Takes out whoever refers to none that is left: it does not come back.
+    fn prune(&mut self) {
+        while let Some(rule) = self.ended.pop() {
+            self.remove(rule);
+        }
     }
 }

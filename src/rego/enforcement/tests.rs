@@ -3,7 +3,8 @@ use crate::rego::module::Text;
 
 fn said(enforcement: Enforcement, text: &str) -> Option<String> {
     let text = Text { id: ModuleId::new("m"), text: text.into() };
-    fault(&Module::parse(&text).unwrap(), enforcement).map(|fault| fault.to_string())
+    fault(&LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0, enforcement)
+        .map(|fault| fault.to_string())
 }
 
 const OBJECTS: &str = "package admission\ndeny[{\"id\": \"a\"}] { true }\ndeny[{\"id\": \"b\"}] { true }";

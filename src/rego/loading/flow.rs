@@ -18,6 +18,7 @@ use super::loader::Loader;
 use super::pushing::Pusher;
 use super::settings::Settings;
 use super::shared::{Kept, Shared};
+use super::slow::name_slow;
 use super::triggers;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
@@ -101,11 +102,18 @@ impl Loading {
             let pushing = async move { stop.run_until_cancelled(pusher.run()).await };
             tokio::spawn(tasks.clone().watch("opa", pushing));
         }
+        let events = Events::start(client.clone(), tasks, metrics.clone(), "Load");
+        if let Some(timed_out) = shared.timed_out.1.lock().take() {
+            let naming = name_slow(shared.clone(), timed_out, events.clone());
+            let stop = stop.clone();
+            let naming = async move { stop.run_until_cancelled(naming).await };
+            tokio::spawn(tasks.clone().watch("slow modules", naming));
+        }
         let loader = Loader {
             shared,
-            requests: Requests::new(client.clone(), leadership.clone()),
+            requests: Requests::new(client, leadership.clone()),
             leadership: leadership.clone(),
-            events: Events::start(client, tasks, metrics.clone(), "Load"),
+            events,
             queue: queue.clone(),
             written: Expectations::default(),
             repeats: Repeats::default(),

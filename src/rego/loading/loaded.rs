@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use regorus::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::following::{Basis, Moved, MovedBy};
 use super::in_use::InUse;
@@ -18,6 +18,7 @@ use super::plan;
 use super::plan::reading;
 use super::settings::Settings;
 use super::shared::{Found, Kept, Shared, Unfit, Unregistered};
+use super::slow;
 use super::verdict::{Verdict, Verdicts};
 use super::view::KindState;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
@@ -72,6 +73,8 @@ impl Loaded {
         };
         let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes)));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
+        let (timed_out, receiver) = mpsc::channel(1);
+        let timed_out = (timed_out, Mutex::new(Some(receiver)));
         let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
         Ok(Self(Arc::new(Shared {
             mirror,
@@ -79,6 +82,7 @@ impl Loaded {
             clock,
             found,
             check,
+            timed_out,
             snapshot,
             in_use,
             registered,
@@ -279,6 +283,7 @@ impl Loaded {
     /// Has `metrics` say it.
     pub fn measure(&self, metrics: &RegoMetrics) {
         let guard = self.0.mirror.read();
-        metrics.measure(guard.view(self.0.clock.now()), &self.0.settings, &self.0.verdicts());
+        let slow = slow::count(&self.0.registered.borrow().slow, &self.0.verdicts());
+        metrics.measure(guard.view(self.0.clock.now()), &self.0.settings, &self.0.verdicts(), slow);
     }
 }

@@ -26,7 +26,6 @@ use crate::rego::asked::PLACEMENT;
 use crate::rego::confined::CheckError;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::review::Denies;
 use crate::rego::secrets::{Contents, SecretReads};
 use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
@@ -174,11 +173,10 @@ impl Loader {
     }
 
     fn judge(&self, settled: Settled, candidates: Vec<Candidate>, before: &Verdicts) -> Verdicts {
-        let Settled { mut outcomes, mut in_force, mut packages, bundle, reads } = settled;
+        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads } = settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
-        let names = self.shared.settings.withheld_secrets();
-        let secrets = names.map(|names| SecretReads::of(&bundle, &names));
+        let secrets = self.shared.settings.withholds_secrets().then_some(secrets);
         let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
         let all = bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle));
         for fault in all.chain(secrets.iter().flat_map(SecretReads::advice)) {
@@ -217,7 +215,7 @@ impl Loader {
         }
         Verdicts {
             modules,
-            denies: Denies::of(bundle.modules()),
+            denies: bundle.denies(),
             secrets: secrets.map_or(Contents::Readable, |secrets| secrets.withheld()),
             placing,
             bundle,

@@ -31,6 +31,7 @@ pub struct RegoMetrics {
     left_out: IntGaugeVec,
     evaluation: HistogramVec,
     errors: IntCounterVec,
+    slow: IntGauge,
 }
 
 impl RegoMetrics {
@@ -61,6 +62,10 @@ impl RegoMetrics {
         Ok(Self {
             evaluation,
             errors,
+            slow: made.gauge(
+                "policy_sync_rego_slow_modules",
+                "Modules of Rego in force that were found to take too long.",
+            )?,
             modules: made.gauges(
                 "policy_sync_rego_modules",
                 "Modules of Rego, by whether they are in force, wait for kinds to be listed, are refused, or are keys that are \
@@ -93,7 +98,8 @@ impl RegoMetrics {
         }
     }
 
-    pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts) {
+    pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts, slow: usize) {
+        self.slow.set(gauge_value(slow));
         let ignored = view.carriers(settings).map(|(_, carrier)| carrier.ignored).sum();
         let state = |outcome: &Outcome| match outcome {
             Outcome::Loaded => STATES[0],

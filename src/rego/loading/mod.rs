@@ -27,6 +27,7 @@ mod settings;
 mod shared;
 mod shares;
 mod sharing;
+mod slow;
 mod status_request;
 mod triggers;
 mod upkeep;

@@ -29,10 +29,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The names of Secrets in policies, unless `--replicate` has one of them.
+    /// Whether `--replicate` has no name of Secrets.
     #[must_use]
-    pub fn withheld_secrets(&self) -> Option<BTreeSet<String>> {
-        let names = secrets::names(&self.aliases);
-        names.is_disjoint(&self.replicate).then_some(names)
+    pub fn withholds_secrets(&self) -> bool {
+        secrets::names(&self.aliases).is_disjoint(&self.replicate)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use regorus::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::following::{self, Basis, Follower, Moved, MovedBy, Seen};
 use super::gating;
@@ -15,6 +15,7 @@ use super::plan;
 use super::plan::reading;
 use super::settings::Settings;
 use super::shares::Part;
+use super::slow::Slow;
 use super::verdict::Verdicts;
 use super::view::View;
 use crate::announce::announce;
@@ -24,10 +25,12 @@ use crate::clock::Clock;
 use crate::hub::{Changes, Mirror};
 use crate::rego::asked::{ADMISSION, PLACEMENT, Packages};
 use crate::rego::bundle::Bundle;
-use crate::rego::confined::{Check, CheckError, Checked};
+use crate::rego::confined::{Check, CheckError, Checked, Lane};
+use crate::rego::culprits::TimedOut;
 use crate::rego::engine::Engine;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
+use crate::rego::secrets::SecretReads;
 use crate::rego::settle::{Awaited, Judge, Outcome};
 use crate::rego::snapshot::Snapshot;
 
@@ -55,6 +58,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) found: Mutex<Found>,
     pub(super) check: Check,
+    /// Queries that ran out of time. The receiver is taken once all of this starts.
+    pub(super) timed_out: (mpsc::Sender<TimedOut>, Mutex<Option<mpsc::Receiver<TimedOut>>>),
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(super) in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
@@ -96,6 +101,8 @@ pub(super) struct Registered {
     pub since: Moment,
     /// Modules that want to mend an object otherwise than older ones do, and how.
     pub conflicts: BTreeMap<ModuleId, String>,
+    /// Modules whose evaluation takes too long.
+    pub slow: BTreeMap<ModuleId, Slow>,
 }
 
 /// What this process has found out.
@@ -248,7 +255,8 @@ impl Shared {
         let gates = gating::gates(view, &self.settings, &verdicts);
         let incomplete = plan::left_out::incomplete(view, &self.settings, &verdicts, &gates, &left_out);
         found.left_out = left_out;
-        let snapshot = Snapshot::new(engine, denials).without(incomplete);
+        let snapshot =
+            Snapshot::new(engine, denials).without(incomplete).timing_out(self.timed_out.0.clone());
         let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gates);
         let snapshot = match starting {
             None => snapshot,
@@ -322,17 +330,21 @@ impl Shared {
 
 impl Judge for Shared {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        (self.check)(texts.to_vec()).await
+        (self.check)(texts.to_vec(), Lane::Load).await
+    }
+
+    fn known(&self) -> Bundle {
+        self.found.lock().verdicts.bundle.clone()
     }
 
     fn packages(&self) -> Packages {
         self.settings.packages.clone()
     }
 
-    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
+    fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault> {
         let (guard, found) = (self.mirror.read(), self.found.lock());
         let view = guard.view(self.clock.now());
-        let mut faults = reading::faults(view, &self.settings, &found.too_large, bundle);
+        let mut faults = reading::faults(view, &self.settings, &found.too_large, (bundle, secrets));
         faults.extend(found.unfit.of(bundle));
         faults
     }

@@ -8,8 +8,9 @@ use super::loaded::Loaded;
 use super::rows::Carrier;
 use crate::api::object::HubObject;
 use crate::hub::Pruned;
-use crate::rego::confined::CheckError;
+use crate::rego::confined::{CheckError, Lane};
 use crate::rego::fault::{Fault, Faults};
+use crate::rego::limit::Size;
 use crate::rego::module::Text;
 
 /// What is found in a carrier as it is written.
@@ -44,13 +45,20 @@ impl Loaded {
             faults.extend(own.first().map(|text| Fault::new(&text.id, None, fault)));
         }
         let mut written = Written { warnings: carrier.ignored.clone(), ..Written::default() };
+        let of_others = self.others(&key);
+        let size = |texts: &[Text]| Size::of(texts.iter().map(|text| &*text.text));
+        let texts_before = before.and_then(carried).map(|before| before.texts).unwrap_or_default();
+        if let Some(why) = size(&carrier.texts).refused(size(&texts_before), size(&of_others)) {
+            let first = carrier.texts.first().map(|text| Fault::new(&text.id, None, why));
+            return Ok(Written { faults: Faults::new(first.into_iter().collect()), ..written });
+        }
         if !own.is_empty() {
             // Alone first: what ends a check need not be found among all others.
-            let alone = (shared.check)(own.clone()).await?;
+            let alone = (shared.check)(own.clone(), Lane::Write).await?;
             let mut all = own.clone();
-            all.extend(self.others(&key));
+            all.extend(of_others);
             let beside = match (alone.deadly.is_empty(), all.len() > own.len()) {
-                (true, true) => (shared.check)(all).await?,
+                (true, true) => (shared.check)(all, Lane::Write).await?,
                 _ => alone.clone(),
             };
             for fault in beside.faults.told {
@@ -72,3 +80,6 @@ impl Loaded {
         in_force.map(|(id, in_force)| Text { id: id.clone(), text: in_force.text.clone() }).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

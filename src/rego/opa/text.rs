@@ -9,14 +9,17 @@ use crate::rego::tree;
 /// What tells OPA that a module is of the newer syntax.
 const NEWER: [&str; 2] = ["rego", "v1"];
 
-/// `text`, which the embedded engine reads for `module`, as OPA reads it.
-pub(in crate::rego) fn for_opa(module: &Module, text: &Arc<str>) -> Edited {
+/// Where the package of `module` begins, in bytes, where OPA has to be told that it is of the newer syntax. Nothing of its text is edited
+/// before that.
+pub(in crate::rego) fn untold(module: &Module) -> Option<usize> {
     let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
-    if module.syntax == Syntax::V0 || says_it {
-        return Edited::unchanged(text);
-    }
-    // OPA wants it on a line of its own, and nothing of the text is edited before its rules.
-    let package = tree::start(&module.tree.package.refr).start as usize;
+    (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
+}
+
+/// `text`, which the embedded engine reads, as OPA reads it, where it is `untold` of the package there that it is of the newer syntax.
+pub(in crate::rego) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
+    let Some(package) = untold else { return Edited::unchanged(text) };
+    // OPA wants it on a line of its own.
     match text[package..].find('\n') {
         Some(newline) => Edited::inserting(text, package + newline + 1, "import rego.v1\n"),
         None => Edited::inserting(text, text.len(), "\nimport rego.v1\n"),
@@ -31,7 +34,7 @@ mod tests {
 
     fn edited(text: &str) -> Edited {
         let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: text.into() }).unwrap();
-        for_opa(&module, &text.into())
+        for_opa(untold(&module), &text.into())
     }
 
     #[test]

@@ -15,10 +15,12 @@ mod truth;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::bundle::Bundle;
 use super::fault::{Fault, Place};
+use super::loaded_module::LoadedModule;
 use super::module::{Module, ModuleId};
-use super::reads::Reads;
 use flow::Flow;
 
 /// The fault of a rule that applies to Secrets alone.
@@ -30,7 +32,7 @@ const POSSIBLE: &str = "may read the contents of a Secret under review: without 
 const SECRETS: &str = "secrets";
 
 /// Places where modules read the contents of a Secret under review.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretReads {
     /// In rules that apply to Secrets alone.
     certain: BTreeSet<(ModuleId, Place)>,
@@ -61,12 +63,11 @@ pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
 }
 
 impl SecretReads {
-    /// Analyses the modules of `bundle`, in which Secrets have these `names`.
+    /// Analyses `edited`, the modules of `bundle` as engines read them, in which Secrets have these `names`. It needs their syntax trees,
+    /// so the [check](super::confined) does this, within its limits.
     #[must_use]
-    pub fn of(bundle: &Bundle, names: &BTreeSet<String>) -> Self {
-        // The check reports modules that cannot be parsed.
-        let (modules, _) = bundle.edited();
-        let Self { certain, possible } = Self::of_modules(&modules, names);
+    pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
+        let [certain, possible] = Flow::new(edited, names).reads();
         let original = |(module, place): (ModuleId, Place)| {
             let fault = bundle.original_of_edited(Fault::new(&module, place, ""));
             (module, fault.place.unwrap_or(place))
@@ -77,11 +78,13 @@ impl SecretReads {
         }
     }
 
-    /// The same for the modules that engines read, with the places in these.
-    #[must_use]
-    pub(super) fn of_modules(modules: &[Module], names: &BTreeSet<String>) -> Self {
-        let [certain, possible] = Flow::new(modules, names).reads();
-        Self { certain, possible }
+    /// The same for `texts` that the default packages have.
+    #[cfg(test)]
+    pub(crate) fn of_texts(texts: &[super::module::Text], names: &BTreeSet<String>) -> Self {
+        let (modules, faults) = super::bundle::parsed(texts, &Default::default(), drop);
+        let mut edited = Vec::new();
+        let bundle = Bundle::of(modules, faults, |module| edited.push(module.unwrap())).unwrap();
+        Self::of(&bundle, &edited, names)
     }
 
     /// Faults of rules that apply to Secrets alone.
@@ -114,9 +117,9 @@ impl SecretReads {
 /// Faults of modules of `bundle` that read Secrets in `data.kubernetes`, where Secrets have these `names`.
 #[must_use]
 pub fn replicated(bundle: &Bundle, names: &BTreeSet<String>) -> Vec<Fault> {
-    let of = |module: &Module| {
-        let kinds = Reads::of(module).kinds.into_iter().filter(|(kind, _)| names.contains(kind));
-        kinds.map(|(kind, place)| Fault::new(module.id(), place, withheld(&kind))).collect::<Vec<_>>()
+    let of = |module: &LoadedModule| {
+        let kinds = module.reads().kinds.iter().filter(|(kind, _)| names.contains(*kind));
+        kinds.map(|(kind, place)| Fault::new(module.id(), *place, withheld(kind))).collect::<Vec<_>>()
     };
     bundle.modules().flat_map(of).collect()
 }

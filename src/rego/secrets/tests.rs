@@ -7,8 +7,7 @@ fn reads(modules: &[&str]) -> SecretReads {
         text: (*text).into(),
     };
     let texts: Vec<Text> = modules.iter().enumerate().map(text).collect();
-    let bundle = Bundle::read(&texts).unwrap();
-    SecretReads::of(&bundle, &names(&BTreeMap::new()))
+    SecretReads::of_texts(&texts, &names(&BTreeMap::new()))
 }
 
 /// The result for a rule `deny` with this body, and these other rules.
@@ -211,7 +210,7 @@ fn example_policies_are_clean() {
         }
     }
     assert!(texts.len() > 10);
-    let found = SecretReads::of(&Bundle::read(&texts).unwrap(), &names(&BTreeMap::new()));
+    let found = SecretReads::of_texts(&texts, &names(&BTreeMap::new()));
     assert_eq!(found, SecretReads::default());
 }
 
@@ -221,7 +220,7 @@ fn aliases_are_names_of_secrets() {
     let names = names(&aliases);
     let of = |text: &str| {
         let text = Text { id: ModuleId::new("m"), text: text.into() };
-        said(&SecretReads::of(&Bundle::read(&[text]).unwrap(), &names))
+        said(&SecretReads::of_texts(&[text], &names))
     };
     let named =
         "package admission\ndeny[\"no\"] { input.reviewed[0] == \"passwords\"; input.reviewed[3].data }";

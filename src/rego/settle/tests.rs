@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::rego::confined;
-use crate::rego::module::Module;
+use crate::rego::loaded_module::LoadedModule;
 
 /// Checks in this process, and knows what else is wrong and what is waited for, by a word in the text.
 #[derive(Default)]
@@ -16,7 +16,7 @@ impl Judge for InProcess {
         Ok(confined::checked(texts, Default::default(), &Default::default()))
     }
 
-    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
+    fn faults(&self, bundle: &Bundle, _: &SecretReads) -> Vec<Fault> {
         let secret = bundle.modules().filter(|module| module.text.contains("secrets"));
         secret.map(|module| Fault::new(module.id(), None, "secrets may not be listed")).collect()
     }
@@ -49,7 +49,7 @@ fn settled(written: &[Written<'_>]) -> Settled {
 /// What becomes of each text, and what is in force of its module.
 fn fates(written: &[Written<'_>]) -> Vec<(String, Option<String>)> {
     let settled = settled(written);
-    let in_force: BTreeSet<&ModuleId> = settled.bundle.modules().map(Module::id).collect();
+    let in_force: BTreeSet<&ModuleId> = settled.bundle.modules().map(LoadedModule::id).collect();
     assert_eq!(in_force, settled.in_force.keys().collect(), "the bundle is what is in force");
     let fate = |(id, _, _): &Written<'_>| {
         let id = ModuleId::new(id);
@@ -192,7 +192,7 @@ impl Judge for Dying {
         Ok(checked)
     }
 
-    fn faults(&self, _: &Bundle) -> Vec<Fault> {
+    fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
         Vec::new()
     }
 
@@ -216,6 +216,53 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     let settled = of(&[("new", OTHER, None), ("lib", LIB, None)], false).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
     assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
+}
+
+/// A check that dies of more than so many modules, and of one beside another.
+struct Full {
+    room: usize,
+    pair: [&'static str; 2],
+    checks: AtomicUsize,
+}
+
+impl Judge for Full {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        let has = |id: &str| texts.iter().any(|text| text.id.as_str() == id);
+        if texts.len() <= self.room && !self.pair.into_iter().all(has) {
+            return Ok(confined::checked(texts, Default::default(), &Default::default()));
+        }
+        let how = "the check ended by signal 6";
+        let faults = Faults::of(Fault::new(&texts[0].id, None, how));
+        Ok(Checked { faults, died: Some(how.to_owned()), ..Checked::default() })
+    }
+
+    fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn awaited(&self, _: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        BTreeMap::new()
+    }
+}
+
+#[test]
+fn modules_that_are_too_many_together_are_found_by_halving() {
+    let of = |room: usize, pair: [&'static str; 2]| {
+        let ids: Vec<String> = (0..200).map(|number| format!("{number:03}")).collect();
+        let candidates: Vec<Candidate> =
+            ids.iter().map(|id| candidate(&(id.as_str(), OTHER, None))).collect();
+        let judge = Full { room, pair, checks: AtomicUsize::new(0) };
+        let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+        let refused = settled.outcomes.iter().filter(|(_, outcome)| **outcome != Outcome::Loaded);
+        let refused: Vec<String> = refused.map(|(id, _)| id.to_string()).collect();
+        let checks = judge.checks.into_inner();
+        // Once with all, once without those that are out, and halves of 200 between.
+        assert!(checks <= 2 + 8 + 1, "{checks}");
+        refused
+    };
+    assert_eq!(of(120, ["", ""]), (120..200).map(|number| format!("{number:03}")).collect::<Vec<_>>());
+    assert_eq!(of(200, ["020", "150"]), ["150"], "newer ones count all the same");
 }
 
 /// Each takes seconds.

@@ -43,8 +43,7 @@ pub(super) fn waits(awaited: &[Awaited]) -> String {
 /// What is asked to which a module of `package` may matter: all where it is not known.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return ASKED.to_vec() };
-    let reached = verdicts.bundle.reaching(package);
-    let is_affected = |asked: &str| asked == package || reached.contains(asked);
+    let is_affected = |asked: &str| verdicts.bundle.refers(asked, package);
     ASKED.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
 }
 

@@ -95,8 +95,8 @@ pub(in crate::rego::loading) fn incomplete(
     for what in ASKED {
         let reached = verdicts.bundle.reached(verdicts.packages.of(what));
         for module in reached.modules.iter().filter_map(|id| verdicts.bundle.module(id)) {
-            let Reads { kinds, any } = Reads::of(module);
-            let mut plurals: BTreeSet<String> = kinds.into_keys().collect();
+            let Reads { kinds, any } = module.reads();
+            let mut plurals: BTreeSet<String> = kinds.keys().cloned().collect();
             if !any.is_empty() {
                 plurals.extend(read(settings, verdicts));
             }

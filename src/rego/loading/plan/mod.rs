@@ -20,23 +20,30 @@ use crate::hub::Wanted;
 use crate::hub::served::Served;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Faults;
-use crate::rego::module::ModuleId;
+use crate::rego::limit;
+use crate::rego::module::{ModuleId, Text};
 use crate::rego::reads::Reads;
 use crate::rego::settle::{Awaited, Candidate, Outcome};
 
 /// The texts that are there, the oldest first, each with what is in force of its module.
 #[must_use]
 pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
+    let (mut candidates, mut judged) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    for id in verdicts.modules.keys() {
+        *judged.entry(id.carrier()).or_default() += 1;
+    }
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
+        let is_judged =
+            |text: &Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
+        let known = carried.texts.first().and_then(|text| judged.get(text.id.carrier()));
+        // Some that end a check keep others of their object from being read: once it changes, all are tried again.
+        let is_same = known == Some(&carried.texts.len()) && carried.texts.iter().all(is_judged);
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
             let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), false));
             let deadly = || match &verdict?.outcome {
-                Outcome::Refused { faults, deadly: true } if verdict?.text == text.text => {
-                    Some((faults.clone(), true))
-                }
+                Outcome::Refused { faults, deadly: true } if is_same => Some((faults.clone(), true)),
                 _ => None,
             };
             let candidate = Candidate {
@@ -51,7 +58,9 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
     candidates.sort_by(|(one, first), (other, second)| {
         one.cmp(other).then_with(|| first.text.id.cmp(&second.text.id))
     });
-    candidates.into_iter().map(|(_, candidate)| candidate).collect()
+    let mut candidates = candidates.into_iter().map(|(_, candidate)| candidate).collect::<Vec<_>>();
+    limit::refuse(&mut candidates);
+    candidates
 }
 
 /// The plurals that have to be looked up, where these kinds are `kept`.
@@ -129,12 +138,12 @@ pub(super) fn awaited(
         KindState::Listed(_) | KindState::Nowhere | KindState::Forbidden(_) => None,
     };
     let modules = bundle.modules().map(|module| {
-        let Reads { kinds, any } = Reads::of(module);
-        let mut plurals: BTreeSet<String> = kinds.into_keys().collect();
+        let Reads { kinds, any } = module.reads();
+        let mut plurals: BTreeSet<&String> = kinds.keys().collect();
         if !any.is_empty() {
-            plurals.extend(settings.replicate.iter().cloned());
+            plurals.extend(&settings.replicate);
         }
-        (module.id().clone(), plurals.iter().filter_map(of).collect::<Vec<_>>())
+        (module.id().clone(), plurals.into_iter().filter_map(of).collect::<Vec<_>>())
     });
     modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
 }

@@ -8,19 +8,19 @@ use crate::api::names::GroupResource;
 use crate::api::text::grouped;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Fault;
+use crate::rego::loaded_module::LoadedModule;
 use crate::rego::loading::settings::Settings;
 use crate::rego::loading::view::{KindState, View};
-use crate::rego::module::Module;
-use crate::rego::reads::Reads;
 use crate::rego::secrets::{SecretReads, withheld};
 
-/// Where `bundle` reads kinds that may not be listed, are withheld, or have too many objects, and where it has rules in place of data.
+/// Where `bundle`, which has these reads of `secrets`, reads kinds that may not be listed, are withheld, or have too many objects, and where
+/// it has rules in place of data.
 #[must_use]
 pub(in crate::rego::loading) fn faults(
     view: View<'_>,
     settings: &Settings,
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
-    bundle: &Bundle,
+    (bundle, secrets): (&Bundle, &SecretReads),
 ) -> Vec<Fault> {
     let mut faults = where_read(bundle, |plural| match view.kind(plural) {
         _ if is_withheld(view, settings, plural) => Some(withheld(plural)),
@@ -32,14 +32,14 @@ pub(in crate::rego::loading) fn faults(
         KindState::Listed(_) | KindState::Nowhere => None,
     });
     faults.extend(bundle.modules().filter_map(|module| taken(view, settings, module)));
-    if let Some(names) = settings.withheld_secrets() {
-        faults.extend(SecretReads::of(bundle, &names).faults());
+    if settings.withholds_secrets() {
+        faults.extend(secrets.faults());
     }
     faults
 }
 
 /// What is where `module`'s rules would be, if anything.
-fn taken(view: View<'_>, settings: &Settings, module: &Module) -> Option<Fault> {
+fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {
             Some(module.fault_of_package("data of ConfigMaps is there"))
@@ -79,9 +79,9 @@ pub(in crate::rego::loading) fn advice(view: View<'_>, settings: &Settings, bund
 
 /// What the kinds are that `module` reads by other names than the hub has.
 #[must_use]
-pub(in crate::rego::loading) fn notes(settings: &Settings, module: &Module) -> BTreeSet<String> {
-    let plurals = Reads::of(module).kinds.into_keys();
-    plurals.filter_map(|plural| Some(format!("{plural} are {}", settings.aliases.get(&plural)?))).collect()
+pub(in crate::rego::loading) fn notes(settings: &Settings, module: &LoadedModule) -> BTreeSet<String> {
+    let plurals = module.reads().kinds.keys();
+    plurals.filter_map(|plural| Some(format!("{plural} are {}", settings.aliases.get(plural)?))).collect()
 }
 
 /// Whether so many objects are nearly too many.
@@ -94,8 +94,8 @@ pub(in crate::rego::loading) fn is_near(objects: usize, limit: usize) -> bool {
 fn where_read(bundle: &Bundle, said: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for module in bundle.modules() {
-        for (plural, place) in Reads::of(module).kinds {
-            faults.extend(said(&plural).map(|text| Fault::new(module.id(), place, text)));
+        for (plural, place) in &module.reads().kinds {
+            faults.extend(said(plural).map(|text| Fault::new(module.id(), *place, text)));
         }
     }
     faults

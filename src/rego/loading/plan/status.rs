@@ -72,6 +72,9 @@ pub(in crate::rego::loading) fn fare(
         };
         let verdict = verdicts.modules.get(&text.id).filter(is_judged)?;
         fare.add(verdict);
+        if let Some(slow) = registered.slow.get(&text.id).filter(|slow| slow.counts(&text.id, verdicts)) {
+            fare.warnings.push(Fault::new(&text.id, None, &slow.why));
+        }
         if let Some(conflict) = registered.conflicts.get(&text.id) {
             fare.conflicts.push(Fault::new(&text.id, None, conflict));
         }

@@ -5,6 +5,7 @@ use crate::hub::{Change, Failure, FailureKind};
 use crate::rego::loading::kinds::documents;
 use crate::rego::loading::tests::{Hub, NOW, object, settings};
 use crate::rego::module::{ModuleId, Text};
+use crate::rego::secrets::names;
 
 fn bundle(kind: &str) -> Bundle {
     let text = format!("package admission\ndeny[\"no\"] {{ data.kubernetes[\"{kind}\"][_][_].bad }}");
@@ -14,7 +15,8 @@ fn bundle(kind: &str) -> Bundle {
 fn faults_of(hub: &Hub, kind: &str, settings: &Settings, too_large: &[(&str, usize)]) -> Vec<String> {
     let too_large = too_large.iter().map(|(kind, count)| (GroupResource::new("", kind), (*count, NOW)));
     let guard = hub.0.read();
-    let faults = faults(guard.view(NOW), settings, &too_large.collect(), &bundle(kind));
+    let faults =
+        faults(guard.view(NOW), settings, &too_large.collect(), (&bundle(kind), &SecretReads::default()));
     faults.iter().map(ToString::to_string).collect()
 }
 
@@ -44,7 +46,8 @@ fn where_data_is_there_is_no_rule() {
     let faults_of = |hub: &Hub, package: &str| {
         let text = Text { id: ModuleId::new("a"), text: format!("package {package}\np := 1").into() };
         let (bundle, guard) = (Bundle::read(&[text]).unwrap(), hub.0.read());
-        let faults = faults(guard.view(NOW), &settings(), &BTreeMap::new(), &bundle);
+        let faults =
+            faults(guard.view(NOW), &settings(), &BTreeMap::new(), (&bundle, &SecretReads::default()));
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let hub = Hub::new();
@@ -93,9 +96,10 @@ fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told()
 fn reads_of_contents_are_rejected_unless_secrets_are_replicated() {
     let of = |settings: &Settings, text: &str| {
         let text = Text { id: ModuleId::new("a"), text: text.into() };
+        let secrets = SecretReads::of_texts(std::slice::from_ref(&text), &names(&settings.aliases));
         let (bundle, hub) = (Bundle::read(&[text]).unwrap(), Hub::new());
         let guard = hub.0.read();
-        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), &bundle);
+        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), (&bundle, &secrets));
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let tells = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\

@@ -9,6 +9,7 @@ use crate::api::rego_policy::Enforcement;
 use crate::hub::served::Served;
 use crate::rego::fault::Place;
 use crate::rego::loading::kinds::REGO_POLICIES;
+use crate::rego::loading::slow::Slow;
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, policy};
 use crate::rego::settle::{Awaited, InForce};
 
@@ -60,6 +61,25 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
     let told = desired_status(guard.view(NOW), &verdicts, registered, &key);
     told.and_then(|(told, _)| told.annotation)
         .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_module_that_takes_too_long_is_named_while_that_text_is_in_force() {
+    let id = ModuleId::new("policies/a/a.rego");
+    let says = |text: &str, took: Option<Duration>| {
+        let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), took))]);
+        let registered = Registered { slow, ..Registered::default() };
+        says_with(&[("a.rego", verdict("text", Outcome::Loaded, true))], &registered)
+    };
+    let location = json!({"file": "a.rego"});
+    let message = "takes more than 1 s by itself, which all modules of its package may take together";
+    let warnings = json!([{"message": message, "location": location}]);
+    assert_eq!(says("…", None), json!({"status": "ok", "warnings": warnings}));
+    let message =
+        "takes 700 ms of the 1 s that all modules of its package may take together, more than any other";
+    let warnings = json!([{"message": message, "location": location}]);
+    assert_eq!(says("…", Some(Duration::from_millis(700))), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(says("another", None), json!({"status": "ok"}));
 }
 
 #[test]

@@ -1,0 +1,224 @@
+//! The process that checks: its limits, and what it does within them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use regorus::Value;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Checked, Extent, Request};
+use crate::rego::asked::{Packages, query};
+use crate::rego::bundle::{self, Bundle};
+use crate::rego::checking;
+use crate::rego::embedded::Embedded;
+use crate::rego::evaluated_by::EvaluatedBy;
+use crate::rego::module::{Module, Text};
+use crate::rego::secrets;
+
+/// The processor time that reading one module of no length may take; further bytes add to it. It is [`RATE`] for a large one.
+pub(super) const READING: Duration = Duration::from_millis(500);
+/// Bytes of a module for each further second.
+const RATE: u32 = 256 << 10;
+/// The processor time that evaluating one module may take, beside reading it.
+const EVALUATING: Duration = Duration::from_secs(2);
+/// The processor time for a bundle of no length, in seconds.
+const PROCESSOR: u64 = 2;
+/// Bytes of a bundle for each further second, which is five times what takes them.
+const BUNDLE_RATE: usize = 64 << 10;
+/// The most processor time for a bundle, in seconds.
+const PROCESSOR_LIMIT: u64 = 60;
+/// The memory of the process, in bytes of its data segment: heap and stacks of threads. Its program and its libraries are not part of that.
+const MEMORY: u64 = 512 << 20;
+/// How deep it may recurse, in bytes: half of what any thread has that parses later what was checked.
+const STACK: usize = 1 << 20;
+/// How often the time of the module that is read is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The exit code where one module takes too long.
+pub(super) const SLOW: i32 = 75;
+/// What precedes the number of the module that is read next.
+const AT: &str = "at ";
+/// What is written once all modules are read.
+const READ: &str = "read";
+
+/// The processor time that reading `text` may take.
+pub(super) fn reading(text: &Text) -> Duration {
+    READING + Duration::from_secs(1) * u32::try_from(text.text.len()).unwrap_or(u32::MAX) / RATE
+}
+
+/// The processor time that checking `texts` may take.
+pub(super) fn processor(texts: &[Text]) -> Duration {
+    let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
+    let more = u64::try_from(bytes / BUNDLE_RATE).unwrap_or(u64::MAX);
+    Duration::from_secs(PROCESSOR.saturating_add(more).min(PROCESSOR_LIMIT))
+}
+
+/// Which module was being read when `written` ended, and what follows the progress.
+pub(super) fn progress(written: &[u8]) -> (Option<usize>, &[u8]) {
+    let (mut at, mut left) = (None, written);
+    while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
+        let Ok(line) = std::str::from_utf8(&left[..end]) else { break };
+        match line.strip_prefix(AT).map(str::parse) {
+            Some(Ok(number)) => at = Some(number),
+            None if line == READ => at = None,
+            _ => break,
+        }
+        left = &left[end + 1..];
+    }
+    (at, left)
+}
+
+/// Serves one check: reads from standard input what to check, writes progress to standard output, and returns as JSON what it finds.
+///
+/// # Errors
+///
+/// Where limits cannot be set, or standard input has something else.
+pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<String> {
+    let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
+    // Where two of them are over, the process is killed by a signal that says nothing of why.
+    let processor_of = |seconds: u64| Rlimit { current: Some(seconds), maximum: Some(2 * PROCESSOR_LIMIT) };
+    setrlimit(Resource::Cpu, processor_of(PROCESSOR))?;
+    setrlimit(Resource::Data, limit(MEMORY))?;
+    // No dump of memory for each text that ends it.
+    setrlimit(Resource::Core, limit(0))?;
+    // Where the machine is short of memory, this process goes first. Where that cannot be said, others may.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let mut request = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut request)?;
+    let Request { texts, extent, secrets } = serde_json::from_slice(&request)?;
+    drop(request);
+    setrlimit(Resource::Cpu, processor_of(processor(&texts).as_secs()))?;
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    let checking = thread.spawn(move || match extent {
+        Extent::Bundle => bundle_checked(&texts, evaluator, &packages, &secrets, Progress::start()),
+        Extent::Each | Extent::EachEvaluated => each(&texts, extent, evaluator, &packages),
+    })?;
+    let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
+    Ok(serde_json::to_string(&checked)?)
+}
+
+/// Checks `texts`, one bundle, in which Secrets have no aliases, in this process. It may take minutes and all memory, and may end it.
+#[must_use]
+pub fn checked(texts: &[Text], evaluator: EvaluatedBy, packages: &Packages) -> Checked {
+    bundle_checked(texts, evaluator, packages, &secrets::names(&BTreeMap::new()), Progress::default())
+}
+
+fn bundle_checked(
+    texts: &[Text],
+    evaluator: EvaluatedBy,
+    packages: &Packages,
+    secrets: &BTreeSet<String>,
+    mut progress: Progress,
+) -> Checked {
+    let (modules, unread) =
+        bundle::parsed(texts, packages, |number| progress.at(number, reading(&texts[number])));
+    progress.read();
+    let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
+    let unread_ids = unread.iter().map(|fault| fault.module.clone()).collect();
+    let checked = Checked { packages, unread: unread_ids, ..Checked::default() };
+    match checking::checked(modules, unread, evaluator, secrets) {
+        Ok((_, secrets)) => Checked { secrets, ..checked },
+        Err(faults) => Checked { faults, ..checked },
+    }
+}
+
+/// Reads each of `texts`, and evaluates it where that is to be found out. What is wrong with them is no matter here.
+fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packages) -> Checked {
+    let mut progress = Progress::start();
+    let is_evaluated = extent == Extent::EachEvaluated && evaluator == EvaluatedBy::Embedded;
+    for (number, text) in texts.iter().enumerate() {
+        let more = if is_evaluated { EVALUATING } else { Duration::ZERO };
+        progress.at(number, reading(text) + more);
+        let Ok(module) = Module::parse(text) else { continue };
+        let bundle = Bundle::of([module.asked(packages)], Vec::new(), drop);
+        if let Ok(bundle) = bundle.as_ref()
+            && is_evaluated
+            && let Ok(engine) = Embedded::new(bundle, Value::new_object())
+        {
+            for package in bundle.packages() {
+                // Whether that fails is found out beside the others.
+                let _ = engine.ask(&query(&package), &checking::empty_review());
+            }
+        }
+    }
+    Checked::default()
+}
+
+/// Writes which module is read, and ends the process where that takes too long.
+#[derive(Default)]
+struct Progress {
+    /// When reading has to end, in processor time of this process; `None` where nobody looks.
+    until: Option<std::sync::Arc<parking_lot::Mutex<Option<Duration>>>>,
+}
+
+impl Progress {
+    fn start() -> Self {
+        let until = std::sync::Arc::new(parking_lot::Mutex::new(None::<Duration>));
+        let looking = until.clone();
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(LOOK_EVERY);
+                if looking.lock().is_some_and(|until| until < used()) {
+                    std::process::exit(SLOW);
+                }
+            }
+        });
+        Self { until: Some(until) }
+    }
+
+    fn at(&mut self, number: usize, limit: Duration) {
+        if let Some(until) = &self.until {
+            write(&format!("{AT}{number}\n"));
+            *until.lock() = Some(used() + limit);
+        }
+    }
+
+    fn read(&mut self) {
+        if let Some(until) = &self.until {
+            *until.lock() = None;
+            write(&format!("{READ}\n"));
+        }
+    }
+}
+
+/// The processor time that this process has used.
+fn used() -> Duration {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())
+}
+
+fn write(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whoever would read it is gone: then nobody needs an answer either.
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rego::module::ModuleId;
+
+    fn text(bytes: usize) -> Text {
+        Text { id: ModuleId::new("a"), text: "a".repeat(bytes).into() }
+    }
+
+    #[test]
+    fn processor_time_grows_with_the_bundle_up_to_a_limit() {
+        assert_eq!(processor(&[]), Duration::from_secs(2));
+        assert_eq!(processor(&vec![text(400); 2_000]), Duration::from_secs(14));
+        assert_eq!(processor(&vec![text(1 << 20); 40]), Duration::from_secs(60));
+        assert_eq!(reading(&text(400)), Duration::from_micros(501_525) + Duration::from_nanos(878));
+        assert_eq!(reading(&text(1 << 20)), Duration::from_millis(4_500));
+    }
+
+    #[test]
+    fn progress_names_the_module_that_is_read() {
+        let of = |written: &'static str| progress(written.as_bytes());
+        assert_eq!(of(""), (None, "".as_bytes()));
+        assert_eq!(of("at 0\nat 1\n"), (Some(1), "".as_bytes()));
+        assert_eq!(of("at 0\nat 1\nread\n"), (None, "".as_bytes()));
+        assert_eq!(of("at 0\nread\n{\"a\":1}\n"), (None, "{\"a\":1}\n".as_bytes()));
+        assert_eq!(of("at 0\nat 1"), (Some(0), "at 1".as_bytes()));
+    }
+}

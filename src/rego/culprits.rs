@@ -1,0 +1,229 @@
+//! Which modules of a package are to blame where a query of it runs out of time.
+//!
+//! The engine does not say where it was. So each module of the package is evaluated by itself, with those that it refers to, of the same
+//! input and with the same data.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use regorus::Value;
+use regorus::unstable::Expr;
+
+use super::bundle::Bundle;
+use super::embedded::{Embedded, LIMIT};
+use super::module::{Module, ModuleId, Text};
+use super::names::Names;
+use super::tree;
+
+/// How long all evaluations for one answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many modules are named.
+const NAMED: usize = 8;
+
+/// A module that takes long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// The module.
+    pub module: ModuleId,
+    /// How long it took; `None` where that was more than an evaluation may take.
+    pub took: Option<Duration>,
+}
+
+/// A query that ran out of time.
+#[derive(Clone, Debug)]
+pub struct TimedOut {
+    engine: Embedded,
+    query: String,
+    input: Value,
+}
+
+impl TimedOut {
+    pub(super) fn new(engine: Embedded, query: &str, input: &Value) -> Self {
+        Self { engine, query: query.to_owned(), input: input.clone() }
+    }
+
+    /// The modules that run out of time by themselves; where there is none, the one that takes longest, if that is half of the time. It may
+    /// take a minute.
+    #[must_use]
+    pub fn culprits(&self) -> Vec<Culprit> {
+        let (bundle, began) = (self.engine.bundle(), Instant::now());
+        let Some(package) = package_of(bundle, &self.query) else { return Vec::new() };
+        let needed = Needed::of(bundle, &package);
+        let (mut found, mut longest) = (Vec::new(), None::<Culprit>);
+        for module in &needed.modules {
+            if found.len() == NAMED || began.elapsed() > PATIENCE {
+                break;
+            }
+            let Ok(engine) = self.engine.of_some(&needed.by(module)) else { continue };
+            let began = Instant::now();
+            let failed = engine.ask(&self.query, &self.input).err();
+            let took = began.elapsed();
+            if failed.is_some_and(|failure| failure.too_long) {
+                found.push(Culprit { module: module.clone(), took: None });
+            } else if longest.as_ref().is_none_or(|longest| longest.took < Some(took)) {
+                longest = Some(Culprit { module: module.clone(), took: Some(took) });
+            }
+        }
+        if found.is_empty() {
+            found.extend(longest.filter(|longest| longest.took > Some(LIMIT / 2)));
+        }
+        found
+    }
+}
+
+/// The package that `query` is of: `admission` for `data.admission.deny with …`.
+pub(super) fn package_of(bundle: &Bundle, query: &str) -> Option<String> {
+    let is_of = |package: &String| {
+        let dotted = format!("data.{package}");
+        let quoted = super::asked::query(package);
+        [dotted, quoted].iter().any(|path| {
+            query.strip_prefix(path.as_str()).is_some_and(|rest| {
+                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '"')
+            })
+        })
+    };
+    bundle.packages().into_iter().filter(is_of).max_by_key(String::len)
+}
+
+/// What each module of a package needs to be evaluated by itself.
+struct Needed<'b> {
+    bundle: &'b Bundle,
+    /// The modules of the package.
+    modules: Vec<ModuleId>,
+    /// The names in the package that each of them uses.
+    uses: HashMap<ModuleId, HashSet<String>>,
+    /// The modules of the package that define each name.
+    defining: HashMap<String, Vec<ModuleId>>,
+}
+
+impl<'b> Needed<'b> {
+    fn of(bundle: &'b Bundle, package: &str) -> Self {
+        let of_package = bundle.modules().filter(|module| module.package() == package);
+        let mut needed = Self {
+            bundle,
+            modules: of_package.map(|module| module.id().clone()).collect(),
+            uses: HashMap::new(),
+            defining: HashMap::new(),
+        };
+        for id in &needed.modules {
+            let Some(module) = bundle.module(id) else { continue };
+            // It was read before.
+            let text = Text { id: id.clone(), text: module.text().clone() };
+            let Ok(module) = Module::parse(&text) else { continue };
+            for rule in &module.tree.policy {
+                if let Some(name) = tree::constants(tree::reference(rule)).into_iter().next() {
+                    needed.defining.entry(name).or_default().push(id.clone());
+                }
+            }
+            needed.uses.insert(id.clone(), uses(&module));
+        }
+        needed
+    }
+
+    /// The modules that `module` needs, with itself, in the order of the bundle.
+    fn by(&self, module: &ModuleId) -> HashSet<ModuleId> {
+        let (mut all, mut left) = (HashSet::new(), vec![module.clone()]);
+        while let Some(id) = left.pop() {
+            let Some(module) = self.bundle.module(&id) else { continue };
+            if !all.insert(id.clone()) {
+                continue;
+            }
+            let used = self.uses.get(&id).into_iter().flatten();
+            left.extend(used.filter_map(|name| self.defining.get(name)).flatten().cloned());
+            if !module.refers.is_empty() {
+                left.extend(self.bundle.meeting(&module.refers).map(|module| module.id().clone()));
+            }
+        }
+        all
+    }
+}
+
+/// The names of rules of its own package that `module` uses and does not define itself; names of variables are among them.
+fn uses(module: &Module) -> HashSet<String> {
+    let names = Names::of(module);
+    let mut used = HashSet::new();
+    tree::each(&module.tree, &mut |expr| {
+        let reference = match expr {
+            Expr::Call { fcn, .. } => fcn,
+            Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => expr,
+            _ => return,
+        };
+        if let Some(path) = names.path_of_rule(reference)
+            && let Some(name) = path.constants.strip_prefix(module.package.as_slice()).and_then(<[_]>::first)
+        {
+            used.insert(name.clone());
+        }
+    });
+    for rule in &module.tree.policy {
+        // The head of a rule is no use of it.
+        if let Some(name) = tree::constants(tree::reference(rule)).first() {
+            used.remove(name);
+        }
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes longer than an evaluation may, by itself.
+    const LOOP: &str =
+        "count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0";
+
+    fn culprits(modules: &[(&str, &str)], query: &str) -> Vec<String> {
+        let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
+        let bundle = Bundle::read(&modules.iter().map(text).collect::<Vec<_>>()).unwrap();
+        let engine = Embedded::new(&bundle, json!({"labels": {"a": 1}}).into()).unwrap();
+        let input: Value = json!({"name": "a"}).into();
+        let failure = engine.ask(query, &input).unwrap_err();
+        assert!(failure.too_long, "{failure}");
+        let found = TimedOut::new(engine, query, &input).culprits();
+        assert!(found.iter().all(|culprit| culprit.took.is_none()), "{found:?}");
+        found.into_iter().map(|culprit| culprit.module.to_string()).collect()
+    }
+
+    #[test]
+    fn the_module_that_loops_is_named_and_not_the_first_of_its_package() {
+        let quick = "package admission\ndeny contains \"a\" if input.name == \"b\"";
+        let slow = format!("package admission\ndeny contains \"s\" if {{ {LOOP} }}");
+        let modules = [("a/any.rego", quick), ("b/slow.rego", &slow), ("c/other.rego", quick)];
+        assert_eq!(culprits(&modules, "data.admission.deny"), ["b/slow.rego"]);
+        assert_eq!(culprits(&modules, "data.admission.deny with data.x as 1"), ["b/slow.rego"]);
+        assert_eq!(culprits(&modules, "data[\"admission\"]"), ["b/slow.rego"]);
+    }
+
+    #[test]
+    fn a_module_is_evaluated_with_what_it_refers_to() {
+        let helper = format!("package admission\nis_slow if {{ data.labels.a == 1; {LOOP} }}");
+        let library = format!("package lib\nis_slow(_) if {{ {LOOP} }}");
+        let one = "package admission\ndeny contains \"s\" if is_slow";
+        let other = "package admission\nimport data.lib\ndeny contains \"l\" if lib.is_slow(input)";
+        let quick = "package admission\ndeny contains \"q\" if input.name == \"b\"";
+        let modules = [("helper", helper.as_str()), ("quick", quick), ("user", one)];
+        assert_eq!(culprits(&modules, "data.admission.deny"), ["user"]);
+        let modules = [("lib", library.as_str()), ("quick", quick), ("user", other)];
+        assert_eq!(culprits(&modules, "data.admission.deny"), ["user"]);
+    }
+
+    #[test]
+    fn a_query_is_of_the_longest_package_that_it_begins_with() {
+        let text = |id: &str, package: &str| Text {
+            id: ModuleId::new(id),
+            text: format!("package {package}\np := 1").into(),
+        };
+        let bundle = Bundle::read(&[text("a", "a"), text("b", "a.b"), text("c", "c[\"d-e\"]")]).unwrap();
+        for (query, expected) in [
+            ("data.a.deny", Some("a")),
+            ("data.a.b.deny with input as {}", Some("a.b")),
+            ("data.ab.deny", None),
+            ("data[\"a\"]", Some("a")),
+            ("data[\"c\"][\"d-e\"]", Some("c.d-e")),
+            ("true", None),
+        ] {
+            assert_eq!(package_of(&bundle, query).as_deref(), expected, "{query}");
+        }
+    }
+}

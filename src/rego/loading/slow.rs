@@ -1,0 +1,112 @@
+//! Names the modules to blame for queries that run out of time: in the status of their carrier, and in an Event about it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::key::CarrierKey;
+use super::shared::Shared;
+use super::verdict::Verdicts;
+use crate::aside::aside;
+use crate::reconcile::Events;
+use crate::rego::culprits::{Culprit, TimedOut};
+use crate::rego::embedded::LIMIT;
+use crate::rego::module::ModuleId;
+
+/// The reason of an Event.
+const SLOW: &str = "PolicySlow";
+/// How long after one search the next may begin.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How much longer that is than the search took: it may have no more than a fifth of a processor.
+const SHARE: u32 = 4;
+
+/// A module that takes too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slow {
+    /// The text that does; another one of the same module may not.
+    text: Arc<str>,
+    /// In words.
+    pub(super) why: String,
+}
+
+impl Slow {
+    pub(super) fn new(text: Arc<str>, took: Option<Duration>) -> Self {
+        Self { text, why: words(took) }
+    }
+
+    /// Whether it is of what is in force of its module.
+    pub(super) fn counts(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
+        let in_force = verdicts.modules.get(module).and_then(|verdict| verdict.in_force.as_ref());
+        in_force.is_some_and(|in_force| in_force.text == self.text)
+    }
+}
+
+/// Finds the modules to blame for what comes in, for ever. A query that runs out of time while it searches may be left out: others of its
+/// modules follow.
+pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver<TimedOut>, events: Events) {
+    while let Some(query) = timed_out.recv().await {
+        let began = Instant::now();
+        match aside("slow-modules", move || query.culprits()).await {
+            Ok(culprits) => {
+                for (carrier, uid, note) in shared.slow(culprits) {
+                    events.warn(carrier.reference(&uid), SLOW, note);
+                }
+            }
+            Err(error) => warn!(%error, "cannot find the modules that take too long"),
+        }
+        sleep(PAUSE.max(began.elapsed() * SHARE)).await;
+    }
+}
+
+impl Shared {
+    /// Notes that these modules take too long, and returns what is new: the carrier, its uid, and what to say of it.
+    fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, String)> {
+        let (verdicts, mut new) = (self.verdicts(), Vec::new());
+        self.registered.send_if_modified(|known| {
+            let before = known.slow.len();
+            known.slow.retain(|module, slow| slow.counts(module, &verdicts));
+            for Culprit { module, took } in culprits {
+                let in_force = verdicts.modules.get(&module).and_then(|verdict| verdict.in_force.as_ref());
+                if let Some(in_force) = in_force
+                    && !known.slow.contains_key(&module)
+                {
+                    let slow = Slow::new(in_force.text.clone(), took);
+                    info!(%module, why = slow.why, "a module takes too long");
+                    new.push((module.clone(), slow.why.clone()));
+                    known.slow.insert(module, slow);
+                }
+            }
+            !new.is_empty() || known.slow.len() != before
+        });
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        let told = new.into_iter().filter_map(|(module, why)| {
+            let key = CarrierKey::of(&module)?;
+            let uid = view.carrier(&key)?.uid.clone();
+            Some((key, uid, format!("{module}: {why}")))
+        });
+        told.collect()
+    }
+}
+
+/// How many modules take too long.
+pub(super) fn count(slow: &BTreeMap<ModuleId, Slow>, verdicts: &Verdicts) -> usize {
+    slow.iter().filter(|(module, slow)| slow.counts(module, verdicts)).count()
+}
+
+fn words(took: Option<Duration>) -> String {
+    let limit = LIMIT.as_secs();
+    match took {
+        None => {
+            format!("takes more than {limit} s by itself, which all modules of its package may take together")
+        }
+        Some(took) => format!(
+            "takes {} ms of the {limit} s that all modules of its package may take together, more than any other",
+            took.as_millis()
+        ),
+    }
+}

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use futures::FutureExt;
+use serde_json::Value;
+
+use super::*;
+use crate::api::names::ControllerName;
+use crate::api::object::WithText;
+use crate::api::rego_policy::Enforcement;
+use crate::clock::Clock;
+use crate::rego::confined::{Check, Checked};
+use crate::rego::limit::MODULES;
+use crate::rego::loading::tests::{NOW, policy, settings};
+use crate::rego::loading::verdict::{Verdict, Verdicts};
+use crate::rego::module::ModuleId;
+use crate::rego::settle::{InForce, Outcome};
+
+fn in_force() -> Verdict {
+    let text: Arc<str> = "package a".into();
+    Verdict {
+        text: text.clone(),
+        outcome: Outcome::Loaded,
+        since: NOW,
+        package: None,
+        enforcement: Some(Enforcement::Deny),
+        in_force: Some(InForce { text, enforcement: Enforcement::Deny }),
+        is_new: false,
+        advice: Vec::new(),
+        notes: Default::default(),
+    }
+}
+
+fn object(object: &Value) -> HubObject {
+    serde_json::from_str::<WithText>(&object.to_string()).unwrap().into()
+}
+
+#[tokio::test]
+async fn a_carrier_for_which_there_is_no_room_is_rejected_with_what_fits() {
+    let check: Check = Arc::new(|_, _| async { Ok(Checked::default()) }.boxed());
+    let loaded = Loaded::new(ControllerName::new("c"), settings(), Clock::start(), check).unwrap();
+    let id = |number: usize| ModuleId::new(&format!("policies/old/{number}.rego"));
+    let modules = (0..MODULES - 1).map(|number| (id(number), in_force())).collect();
+    loaded.0.found.lock().verdicts = Arc::new(Verdicts { modules, ..Verdicts::default() });
+    let written = |name: &str, keys: &[(&str, &str)]| object(&policy(name, "2026-01-01T00:00:00Z", keys));
+    let (one, two) = ([("a.rego", "package a")], [("a.rego", "package a"), ("b.rego", "package b")]);
+    assert_eq!(loaded.check(&written("new", &one), None).await.unwrap(), Written::default());
+    let faults = loaded.check(&written("new", &two), None).await.unwrap().faults.to_string();
+    assert!(faults.contains("this object has 2 modules of 18 bytes, and 1 module of"), "{faults}");
+    // What is there already takes no more room.
+    assert_eq!(loaded.check(&written("old", &two), None).await.unwrap(), Written::default());
+}
