@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use super::key::CarrierKey;
 use super::shared::Shared;
 use super::verdict::Verdicts;
+use crate::api::text::with_causes;
 use crate::aside::aside;
 use crate::reconcile::Events;
 use crate::rego::culprits::{Culprit, TimedOut};
@@ -56,7 +57,10 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver
                     events.warn(carrier.reference(&uid), SLOW, note);
                 }
             }
-            Err(error) => warn!(%error, "cannot find the modules that take too long"),
+            Err(error) => {
+                let error = with_causes(&error);
+                warn!(error, "cannot find the modules that take too long");
+            }
         }
         sleep(PAUSE.max(began.elapsed() * SHARE)).await;
     }
