@@ -10,6 +10,7 @@ use super::advice;
 use super::asked::Packages;
 use super::called::Called;
 use super::fault::Fault;
+use super::joined::{Joined, Joint};
 use super::loaded_module::LoadedModule;
 use super::module::{self, Module, ModuleId, Syntax, Text};
 use super::paths::Paths;
@@ -22,6 +23,8 @@ pub struct Bundle {
     modules: Arc<Vec<Arc<LoadedModule>>>,
     /// Where in `modules` each is.
     by_id: Arc<HashMap<ModuleId, usize>>,
+    /// The texts that the embedded engine reads.
+    joined: Arc<Joined>,
     /// What packages refer to, once that was needed.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
@@ -75,7 +78,8 @@ impl Bundle {
 
     fn new(modules: Vec<Arc<LoadedModule>>) -> Self {
         let by_id = modules.iter().enumerate().map(|(index, module)| (module.id.clone(), index)).collect();
-        Self { modules: Arc::new(modules), by_id: Arc::new(by_id), referred: Arc::default() }
+        let joined = Arc::new(Joined::of(&modules));
+        Self { modules: Arc::new(modules), by_id: Arc::new(by_id), joined, referred: Arc::default() }
     }
 
     /// The modules, in the order in which they were given.
@@ -237,19 +241,40 @@ impl Bundle {
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
         let mut engine = module::engine_for(Syntax::V1);
-        for (name, text) in whole::first(self.modules()) {
-            let added = engine.add_policy(name, text);
-            added.map_err(|error| Fault::of_engine(&self.some_module(), &error))?;
+        for whole in whole::first(self.modules()) {
+            let (module, package) = (self.name_of(&whole.package), whole.package);
+            let too_many = || format!("package {package}: the names of its rules take more than 1 MiB");
+            engine.add_policy(whole.name, whole.text).map_err(|_| Fault::new(&module, None, too_many()))?;
         }
-        for module in self.modules() {
-            engine.set_rego_v0(module.syntax == Syntax::V0);
-            engine
-                .add_policy(module.id.as_str().to_owned(), module.guarded.text().as_ref().to_owned())
-                .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
+        for Joint { name, text, syntax } in self.joined.texts(&self.modules) {
+            engine.set_rego_v0(syntax == Syntax::V0);
+            engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
         }
         // Queries are written in one.
         engine.set_rego_v0(false);
         Ok(engine)
+    }
+
+    /// The engine's `error`, at its place in the guarded text of a module.
+    pub(super) fn fault_of_engine(&self, error: &anyhow::Error) -> Fault {
+        self.joined.located(&self.modules, Fault::of_engine(&self.some_module(), error))
+    }
+
+    /// A line that the engine prints, with the places of modules.
+    pub(super) fn printed(&self, line: &str) -> String {
+        self.joined.relocated(&self.modules, line)
+    }
+
+    /// The same modules, which the engine reads one by one.
+    #[cfg(test)]
+    pub(super) fn unjoined(&self) -> Self {
+        Self { joined: Arc::new(Joined::none(&self.modules)), ..self.clone() }
+    }
+
+    /// How many texts of modules the engine reads.
+    #[cfg(test)]
+    pub(super) fn texts_of_engine(&self) -> usize {
+        self.joined.texts(&self.modules).count()
     }
 
     /// The module that is named where the engine names none: the first.

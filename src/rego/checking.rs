@@ -13,6 +13,9 @@ use super::fault::{Fault, Faults};
 use super::module::Module;
 use super::secrets::SecretReads;
 
+/// How many packages are evaluated by one query: each query takes time by the number of all modules, and has a limit.
+const QUERIES: usize = 100;
+
 /// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
 /// packages once, of an empty review. Also returns where they read the contents of Secrets, which have the names `secrets`: that is found
 /// in their syntax trees, which the bundle does not keep.
@@ -52,16 +55,15 @@ fn tried(bundle: &Bundle) -> Vec<Fault> {
     };
     let (input, packages) = (empty_review(), bundle.packages());
     let queries: Vec<String> = packages.iter().map(|package| query(package)).collect();
-    // Each query costs time by the number of modules, so all are one unless one fails.
-    let all: String = queries.iter().map(|query| format!("[true | {query}],\n")).collect();
-    if engine.evaluate(&format!("count([\n{all}])"), &input).is_ok() {
-        return Vec::new();
+    let mut faults = Vec::new();
+    for queries in queries.chunks(QUERIES) {
+        let all: String = queries.iter().map(|query| format!("[true | {query}],\n")).collect();
+        if engine.evaluate(&format!("count([\n{all}])"), &input).is_err() {
+            let failures = queries.iter().filter_map(|query| engine.evaluate(query, &input).err());
+            faults.extend(failures.map(|failure| failure.fault));
+        }
     }
-    queries
-        .iter()
-        .filter_map(|query| engine.evaluate(query, &input).err())
-        .map(|failure| failure.fault)
-        .collect()
+    faults
 }
 
 /// The input of a review of nothing.

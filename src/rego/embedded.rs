@@ -66,8 +66,7 @@ impl Embedded {
     /// Where a module cannot be read.
     pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
-        extensions::add_to(&mut engine)
-            .map_err(|error| bundle.original(Fault::of_engine(&bundle.some_module(), &error)))?;
+        extensions::add_to(&mut engine).map_err(|error| bundle.original(bundle.fault_of_engine(&error)))?;
         // Builtins that fail are undefined, as in OPA.
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
@@ -151,7 +150,8 @@ impl Embedded {
                 let expressions = result.expressions.iter().map(|expression| &expression.value);
                 expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
             }
-            Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
+            let prints = engine.take_prints().unwrap_or_default();
+            Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
         });
         match evaluated {
             Ok(evaluated) => evaluated.map_err(|error| self.failure(query, &error, describe(self, &error))),
@@ -161,12 +161,12 @@ impl Embedded {
 
     /// The engine's message, at its place in the module's text.
     fn quoting(&self, error: &anyhow::Error) -> Fault {
-        self.bundle.original(Fault::of_engine(&self.bundle.some_module(), error))
+        self.bundle.original(self.bundle.fault_of_engine(error))
     }
 
     /// The kind of `error`, at its place in the module's text.
     fn fault(&self, error: &anyhow::Error) -> Fault {
-        let Fault { module, place, text } = Fault::of_engine(&self.bundle.some_module(), error);
+        let Fault { module, place, text } = self.bundle.fault_of_engine(error);
         let kind = match error.downcast_ref::<LimitError>() {
             Some(LimitError::TimeLimitExceeded { .. }) => EvaluationError::Time,
             Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,

@@ -10,7 +10,7 @@ use crate::api::text::grouped;
 /// The most modules of a bundle.
 pub const MODULES: usize = 4_000;
 /// The most bytes of text of all its modules.
-pub const BYTES: usize = 4 << 20;
+pub const BYTES: usize = 2 << 20;
 
 /// The size of modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,8 +161,8 @@ mod tests {
         let half = MODULES / 2;
         let (a, b, c) = (carrier("a", half, 10, 0), carrier("b", half, 10, 0), carrier("c", 1, 10, 0));
         assert_eq!(refused(&[a.clone(), b.clone()]), []);
-        let expected = "all policies together may be 4,000 modules of 4,194,304 bytes, and would be 4,001 modules of 40,010 bytes: \
-                        this object has 1 module of 10 bytes, and 0 modules of 4,154,304 bytes fit";
+        let expected = "all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes: \
+                        this object has 1 module of 10 bytes, and 0 modules of 2,057,152 bytes fit";
         assert_eq!(
             refused(&[a.clone(), b.clone(), c.clone()]),
             [("policies/c".to_owned(), expected.to_owned())]
@@ -174,7 +174,7 @@ mod tests {
         let large = carrier("large", MODULES + 1, 10, 0);
         assert_eq!(names(&[large, a.clone(), b.clone()]), ["policies/large"]);
         // Bytes count as well.
-        let (d, e) = (carrier("d", 3, 1 << 20, 0), carrier("e", 2, 1 << 20, 0));
+        let (d, e) = (carrier("d", 1, 1 << 20, 0), carrier("e", 2, 1 << 20, 0));
         assert_eq!(names(&[d, e, a]), ["policies/e"]);
     }
 

@@ -31,6 +31,8 @@ pub struct LoadedModule {
     pub(super) edited: Edited,
     /// That text as the embedded engine reads it.
     pub(super) guarded: Edited,
+    /// Its package and imports in the guarded text.
+    pub(super) header: Header,
     /// Where its package begins, in bytes, where OPA needs `import rego.v1` after it.
     untold: Option<usize>,
     /// Where its package is declared.
@@ -53,6 +55,24 @@ pub struct LoadedModule {
     pub(super) called: Vec<Called>,
 }
 
+/// What precedes the rules of a module.
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    /// Where it ends and the first rule begins, in bytes; 0 without a rule.
+    pub(super) end: usize,
+    /// The imports, as they are written.
+    pub(super) imports: Box<str>,
+}
+
+impl Header {
+    fn of(module: &Module) -> Self {
+        let imports: Vec<&str> =
+            module.tree.imports.iter().map(|import| module.slice(&import.span)).collect();
+        let first = module.tree.policy.first();
+        Self { end: first.map_or(0, |rule| rule.span().start as usize), imports: imports.join("\n").into() }
+    }
+}
+
 impl LoadedModule {
     /// What `module` says, and the module as it is edited, or why that does not parse.
     ///
@@ -66,6 +86,7 @@ impl LoadedModule {
             Ok(read) => heads::guarded(read),
             Err(_) => Edited::unchanged(edited.text()),
         };
+        let header = read.as_ref().map(Header::of).unwrap_or_default();
         let rules = module.tree.policy.iter().filter(|rule| tree::arity(rule).is_none());
         let rules = rules.filter_map(|rule| tree::constants(tree::reference(rule)).into_iter().next());
         let refers = advice::referred(module).into_iter();
@@ -88,6 +109,7 @@ impl LoadedModule {
             called: Called::all(module),
             edited,
             guarded,
+            header,
         };
         Ok((loaded, read))
     }

@@ -33,6 +33,7 @@ pub mod external;
 pub mod fault;
 mod heads;
 pub mod incomplete;
+mod joined;
 pub mod limit;
 pub mod loaded_module;
 pub mod loading;

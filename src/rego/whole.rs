@@ -17,8 +17,15 @@ const RULE: &str = "policysync_whole";
 /// The rules that each module of a package has, by the path of the package.
 type Packages<'m> = BTreeMap<&'m [String], Vec<&'m BTreeSet<String>>>;
 
-/// The modules that come before `modules`, each with its name.
-pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<(String, String)> {
+/// A module that comes before those of its package.
+pub(super) struct Whole {
+    pub(super) package: String,
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// The modules that come before `modules`.
+pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<Whole> {
     let mut packages = Packages::new();
     for module in modules {
         packages.entry(module.path()).or_default().push(&module.rules);
@@ -28,7 +35,7 @@ pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<
 
 /// A module of `package` that names the rules of all that are in it and below it, where these are several. Each is on a line of its own:
 /// lines have a limit.
-fn module(packages: &Packages<'_>, package: &[String]) -> Option<(String, String)> {
+fn module(packages: &Packages<'_>, package: &[String]) -> Option<Whole> {
     let below = packages.range(package..).take_while(|(path, _)| path.starts_with(package));
     let (mut modules, mut named) = (0, String::new());
     for (path, rules) in below {
@@ -39,7 +46,8 @@ fn module(packages: &Packages<'_>, package: &[String]) -> Option<(String, String
         }
     }
     let text = || format!("package {}\n\n{RULE} if {{\n\tcount([\n{named}\t]) < 0\n}}\n", place(package));
-    (modules > 1).then(|| (format!("{RULE}/{}", package.join(".")), text()))
+    let package = package.join(".");
+    (modules > 1).then(|| Whole { name: format!("{RULE}/{package}"), package, text: text() })
 }
 
 /// `path` as it is written after `package`, or `data.`.

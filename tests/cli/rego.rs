@@ -469,6 +469,6 @@ fn more_modules_than_a_bundle_may_have_are_refused_with_both_numbers() {
     }
     let ran = run(&["rego", "check", folder.path().to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let expected = "4000.rego: all policies together may be 4,000 modules of 4,194,304 bytes, and would be 4,001 modules of 40,010 bytes";
+    let expected = "4000.rego: all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
 }

@@ -107,16 +107,7 @@ async fn of_two_that_conflict_the_older_stays_and_the_newer_counts_once_it_can()
     world
         .write("older", json!({"f.rego": "package shared\nf(x) = x { true }\nuser = f(1) { true }"}))
         .await?;
-    // The API keeps whole seconds.
-    let created = world.config_maps().get("older").await?.metadata.creation_timestamp;
-    wait::until("a later second", LIMIT, || async {
-        world.write("clock", json!({})).await?;
-        let now = world.config_maps().get("clock").await?.metadata.creation_timestamp;
-        world.delete("clock").await?;
-        ensure!(now > created, "it is not there");
-        Ok(())
-    })
-    .await?;
+    world.until_newer_than("older").await?;
     world.write("an-newer", json!({"f.rego": "package shared\nf = 1 { true }"})).await?;
     let _controller = world.controller(&[]).await?;
     world.until_ok("older").await?;

@@ -144,6 +144,19 @@ impl World {
         self.until_status(name, |status| status["status"] == "error").await
     }
 
+    /// Waits until a ConfigMap that is written now has a later creation time than `name`: the API server keeps whole seconds.
+    pub(crate) async fn until_newer_than(&self, name: &str) -> Result<()> {
+        let created = self.config_maps().get(name).await?.metadata.creation_timestamp;
+        wait::until("a later second", LIMIT, || async {
+            self.write("clock", json!({})).await?;
+            let now = self.config_maps().get("clock").await?.metadata.creation_timestamp;
+            self.delete("clock").await?;
+            ensure!(now > created, "it is the same second");
+            Ok(())
+        })
+        .await
+    }
+
     /// The Events with this reason about `name`, each as its note.
     pub(crate) async fn events(&self, reason: &str, name: &str) -> Result<Vec<String>> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);

@@ -27,10 +27,12 @@ const EVALUATING: Duration = Duration::from_secs(2);
 const PROCESSOR: u64 = 2;
 /// Bytes of a bundle for each further second, which is five times what takes them.
 const BUNDLE_RATE: usize = 64 << 10;
+/// Modules of a bundle for each further second.
+const MODULES_RATE: usize = 250;
 /// The most processor time for a bundle, in seconds.
 const PROCESSOR_LIMIT: u64 = 60;
 /// The memory of the process, in bytes of its data segment: heap and stacks of threads. Its program and its libraries are not part of that.
-const MEMORY: u64 = 512 << 20;
+const MEMORY: u64 = 384 << 20;
 /// How deep it may recurse, in bytes: half of what any thread has that parses later what was checked.
 const STACK: usize = 1 << 20;
 /// How often the time of the module that is read is looked at.
@@ -50,7 +52,7 @@ pub(super) fn reading(text: &Text) -> Duration {
 /// The processor time that checking `texts` may take.
 pub(super) fn processor(texts: &[Text]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
-    let more = u64::try_from(bytes / BUNDLE_RATE).unwrap_or(u64::MAX);
+    let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
     Duration::from_secs(PROCESSOR.saturating_add(more).min(PROCESSOR_LIMIT))
 }
 

@@ -1,0 +1,170 @@
+//! Modules of one package that the embedded engine reads as one text.
+//!
+//! The engine keeps the names of all rules of a package for each text of that package. Its memory, and the time that it takes to
+//! prepare, would grow with the square of the number of modules. So many modules with the same syntax, package and imports become one
+//! text. Each keeps its lines and columns; only its first line differs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fault::{Fault, Place};
+use super::loaded_module::LoadedModule;
+use super::module::{ModuleId, Syntax};
+
+/// The minimum number of modules that are joined. Fewer cost little.
+const JOINED: usize = 16;
+/// The maximum size of a joined text, in bytes and lines: half of the engine's limits for a text.
+const BYTES: usize = 512 << 10;
+const LINES: usize = 10_000;
+/// How joined texts are called. No module of a hub has such a name.
+const NAME: &str = "policysync_joined/";
+
+/// The texts that the engine reads.
+#[derive(Debug, Default)]
+pub(super) struct Joined(Vec<Members>);
+
+/// The modules of a text, by their indexes in the bundle, each with the number of lines before it.
+type Members = Vec<(usize, u32)>;
+
+/// A text that the engine reads.
+pub(super) struct Joint {
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) syntax: Syntax,
+}
+
+impl Joined {
+    pub(super) fn of(modules: &[Arc<LoadedModule>]) -> Self {
+        Self::at_least(JOINED, modules)
+    }
+
+    /// All one by one.
+    #[cfg(test)]
+    pub(super) fn none(modules: &[Arc<LoadedModule>]) -> Self {
+        Self::at_least(usize::MAX, modules)
+    }
+
+    fn at_least(least: usize, modules: &[Arc<LoadedModule>]) -> Self {
+        let mut alike: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut texts = Vec::new();
+        for (index, module) in modules.iter().enumerate() {
+            if module.header.end > 0 {
+                let key = (module.syntax == Syntax::V0, &module.package, &module.header.imports);
+                alike.entry(key).or_default().push(index);
+            } else {
+                texts.push(vec![(index, 0)]);
+            }
+        }
+        for alike in alike.into_values() {
+            if alike.len() < least {
+                texts.extend(alike.into_iter().map(|index| vec![(index, 0)]));
+            } else {
+                join(modules, &alike, &mut texts);
+            }
+        }
+        // In the order of their first modules, as without joining.
+        texts.sort_unstable_by_key(|members| members[0].0);
+        Self(texts)
+    }
+
+    /// The texts of `modules`, which these were made of.
+    pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = Joint> {
+        self.0.iter().enumerate().map(|(number, members)| {
+            let first = &modules[members[0].0];
+            if members.len() == 1 {
+                let text = first.guarded.text().as_ref().to_owned();
+                return Joint { name: first.id.as_str().to_owned(), text, syntax: first.syntax };
+            }
+            let mut text = String::new();
+            for (nth, (index, _)) in members.iter().enumerate() {
+                if nth > 0 {
+                    text.push_str(seam(first.syntax));
+                }
+                append(&modules[*index], nth == 0, &mut text);
+            }
+            Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax }
+        })
+    }
+
+    /// `fault` of a joined text, at its place in the guarded text of its module.
+    pub(super) fn located(&self, modules: &[Arc<LoadedModule>], fault: Fault) -> Fault {
+        let Fault { module, place, text } = fault;
+        let text = self.relocated(modules, &text);
+        let found = place.and_then(|place| {
+            let number = module.as_str().strip_prefix(NAME)?.parse().ok()?;
+            self.find(modules, number, place.line).map(|(id, line)| (id, Place { line, ..place }))
+        });
+        match found {
+            Some((module, place)) => Fault { module, place: Some(place), text },
+            None => Fault { module, place, text },
+        }
+    }
+
+    /// `text` of the engine with the ids and lines of modules in place of those of joined texts.
+    pub(super) fn relocated(&self, modules: &[Arc<LoadedModule>], text: &str) -> String {
+        let mut parts = text.split(NAME);
+        let mut relocated = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let found = part.split_once(':').and_then(|(number, rest)| {
+                let digits = rest.find(|next: char| !next.is_ascii_digit()).unwrap_or(rest.len());
+                let (line, rest) = rest.split_at(digits);
+                let (id, line) = self.find(modules, number.parse().ok()?, line.parse().ok()?)?;
+                Some(format!("{id}:{line}{rest}"))
+            });
+            relocated.push_str(&found.unwrap_or_else(|| format!("{NAME}{part}")));
+        }
+        relocated
+    }
+
+    /// The module at `line` of text `number`, and the line in that module.
+    fn find(&self, modules: &[Arc<LoadedModule>], number: usize, line: u32) -> Option<(ModuleId, u32)> {
+        let members = self.0.get(number)?;
+        let after = members.partition_point(|(_, before)| *before < line);
+        let (index, before) = members.get(after.checked_sub(1)?)?;
+        Some((modules[*index].id.clone(), line - before))
+    }
+}
+
+/// Adds the texts that the modules `alike` become.
+fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>) {
+    let (mut members, mut bytes, mut lines) = (Members::new(), 0, 0);
+    for &index in alike {
+        let text = modules[index].guarded.text();
+        let (more, more_lines) = (text.len(), text.lines().count() + 1);
+        if !members.is_empty() && (bytes + more > BYTES || lines + more_lines > LINES) {
+            texts.push(std::mem::take(&mut members));
+            (bytes, lines) = (0, 0);
+        }
+        members.push((index, u32::try_from(lines).unwrap_or(u32::MAX)));
+        bytes += more + seam(Syntax::V1).len();
+        lines += more_lines;
+    }
+    texts.push(members);
+}
+
+/// Appends the text of `module` to `text`, without its package and imports unless it is the first. It ends with a line's end.
+fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
+    let guarded = module.guarded.text();
+    let (header, rules) = guarded.split_at(module.header.end);
+    if is_first {
+        text.push_str(header);
+    } else {
+        let is_kept = |next: char| matches!(next, '\n' | '\r' | '\t');
+        text.extend(header.chars().map(|next| if is_kept(next) { next } else { ' ' }));
+    }
+    text.push_str(rules);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+/// A line between two modules: a function that nothing calls, so that no rule goes on in the text of the next module.
+fn seam(syntax: Syntax) -> &'static str {
+    match syntax {
+        Syntax::V0 => "policysync_seam(_) = true { true }\n",
+        Syntax::V1 => "policysync_seam(_) := true if { true }\n",
+    }
+}
+
+#[cfg(test)]
+mod tests;
