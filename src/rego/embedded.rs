@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
@@ -143,20 +145,26 @@ impl Embedded {
         describe: fn(&Self, &anyhow::Error) -> Fault,
     ) -> Result<Evaluated, Failure> {
         let evaluated = memory::limited(|| {
-            let mut engine = self.engine.clone();
-            engine.set_input(input.clone());
-            let results = engine.eval_query(query.to_owned(), false)?;
-            for result in &results.result {
-                let expressions = result.expressions.iter().map(|expression| &expression.value);
-                expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
-            }
-            let prints = engine.take_prints().unwrap_or_default();
-            Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
+            // The engine panics where it formats a number that JSON lacks.
+            let evaluated = catch_unwind(AssertUnwindSafe(|| self.run(query, input)));
+            evaluated.unwrap_or_else(|_| Err(anyhow!("the engine panicked")))
         });
         match evaluated {
             Ok(evaluated) => evaluated.map_err(|error| self.failure(query, &error, describe(self, &error))),
             Err((over, evaluated)) => Err(self.over_limit(query, over, evaluated.err().as_ref())),
         }
+    }
+
+    fn run(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
+        let mut engine = self.engine.clone();
+        engine.set_input(input.clone());
+        let results = engine.eval_query(query.to_owned(), false)?;
+        for result in &results.result {
+            let expressions = result.expressions.iter().map(|expression| &expression.value);
+            expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
+        }
+        let prints = engine.take_prints().unwrap_or_default();
+        Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
     }
 
     /// The engine's message, at its place in the module's text.

@@ -79,3 +79,10 @@ fn an_evaluation_that_takes_little_memory_at_a_time_may_take_much_in_all() {
     let input = json!({"label": "x".repeat(63), "all": vec!["0123456789abcdef"; 12]});
     assert_eq!(engine(&text).ask("data.a.n", &input.into()).unwrap(), Some(Value::from(12)));
 }
+
+#[test]
+fn number_that_json_lacks_fails_the_evaluation() {
+    let text = "package a\np := {1} | bits.lsh(1, 5000)\n";
+    let failure = engine(text).ask("data.a.p", &json!({}).into()).unwrap_err();
+    assert!(!failure.too_large && !failure.too_long, "{failure:?}");
+}

@@ -1,10 +1,14 @@
 //! Contents of Secrets are in no response, Event, report or log.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject};
+use policy_sync::rego::confined::{Checker, Lane};
+use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync::rego::secrets::names;
 use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::rights::{audit_reader, token};
 use policy_sync_testenv::{crds, fixtures, wait};
@@ -146,4 +150,20 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
     })
     .await?;
     is_clean("the log", &hub.controller()?.log()?, "")
+}
+
+#[tokio::test]
+async fn aliases_of_secrets_reach_the_process_that_checks() -> Result<()> {
+    let reads = "package admission\ndeny[\"no\"] { input.reviewed[0] == \"passwords\"; input.reviewed[3].data }\n";
+    let text = Text { id: ModuleId::new("policies/a/a.rego"), text: reads.into() };
+    let aliases = BTreeMap::from([("passwords".to_owned(), "secrets".to_owned())]);
+    let faults = async |names: BTreeSet<String>| {
+        let checker = Checker::running(PathBuf::from(BINARY)).with_secrets(names);
+        let checked = checker.check(std::slice::from_ref(&text), Lane::Load).await?;
+        ensure!(checked.faults.is_empty(), "{}", checked.faults);
+        anyhow::Ok(checked.secrets.faults().len())
+    };
+    ensure!(faults(names(&aliases)).await? == 1, "the read of passwords is not found");
+    ensure!(faults(names(&BTreeMap::new())).await? == 0, "passwords are Secrets without an alias");
+    Ok(())
 }

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn processor_time_grows_with_the_bundle_up_to_a_limit() {
         assert_eq!(processor(&[]), Duration::from_secs(2));
-        assert_eq!(processor(&vec![text(400); 2_000]), Duration::from_secs(14));
+        assert_eq!(processor(&vec![text(400); 2_000]), Duration::from_secs(22));
         assert_eq!(processor(&vec![text(1 << 20); 40]), Duration::from_secs(60));
         assert_eq!(reading(&text(400)), Duration::from_micros(501_525) + Duration::from_nanos(878));
         assert_eq!(reading(&text(1 << 20)), Duration::from_millis(4_500));
