@@ -154,7 +154,8 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
 
 #[tokio::test]
 async fn aliases_of_secrets_reach_the_process_that_checks() -> Result<()> {
-    let reads = "package admission\ndeny[\"no\"] { input.reviewed[0] == \"passwords\"; input.reviewed[3].data }\n";
+    let reads =
+        "package admission\ndeny[\"no\"] { input.reviewed[0] == \"passwords\"; input.reviewed[3].data }\n";
     let text = Text { id: ModuleId::new("policies/a/a.rego"), text: reads.into() };
     let aliases = BTreeMap::from([("passwords".to_owned(), "secrets".to_owned())]);
     let faults = async |names: BTreeSet<String>| {
