@@ -262,7 +262,7 @@ impl Snapshot {
             (&answer, &self.timed_out)
             && let Some(query) = self.engine.timed_out(query, input)
         {
-            // One at a time: where one waits already, that is enough.
+            // If the channel is full, a search is due already.
             let _ = timed_out.try_send(query);
         }
         Ok(answer?)

@@ -77,7 +77,7 @@ impl Pusher {
                     tokio::select! {
                         changed = snapshots.changed() => {
                             if changed.is_err() {
-                                // Nothing more can come: the process ends.
+                                // The sender is gone because the process ends.
                                 return;
                             }
                         }
@@ -89,7 +89,7 @@ impl Pusher {
         }
     }
 
-    /// Checks whether OPA still has what this process pushed; `in_doubt` after an unexpected response.
+    /// Checks whether OPA still has the modules and data that this process pushed. `in_doubt` is true after an unexpected response.
     async fn look(&mut self, in_doubt: bool) {
         let Some(there) = self.there.clone() else { return };
         if !self.opa.is_marked(&there).await.unwrap_or(false) {
@@ -97,7 +97,7 @@ impl Pusher {
             return;
         }
         let began = Instant::now();
-        // Doubts bring it forward, but comparisons stay apart.
+        // A doubt only advances the next comparison; the minimum interval stays.
         let forward = if in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;

@@ -92,8 +92,8 @@ pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String>
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// What should be watched; of the kinds that modules read, or that are `kept`, all but those that have too many objects, and those
-/// that stop for a moment to be listed anew.
+/// The kinds to watch: those that modules read or that are `kept`. Excludes kinds with too many objects, and kinds whose watch stops before
+/// they are listed again.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
