@@ -1,4 +1,4 @@
-//! What is wrong with modules that count together.
+//! Checks modules that are loaded together.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn tried(bundle: &Bundle) -> Vec<Fault> {
     faults
 }
 
-/// The input of a review of nothing.
+/// The input of an empty review.
 pub(super) fn empty_review() -> Value {
     serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into()
 }

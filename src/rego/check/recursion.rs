@@ -71,8 +71,8 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Circles of rules that refer to each other: each rule that comes back to itself is in one, or refers into one. Takes time by the number
-/// of references, beside that of the walks to circles.
+/// Circles of rules that refer to each other. Each recursive rule is in one of these circles, or refers into one. The time grows with the
+/// number of references, plus the time of the walks to circles.
 fn circles(references: &References) -> Vec<Vec<usize>> {
     let mut left = Left::of(references);
     let (mut circles, mut next) = (Vec::new(), 0);

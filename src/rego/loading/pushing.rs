@@ -16,9 +16,9 @@ use crate::rego::opa::{Contents, Opa, PushError, push};
 
 /// How often it is looked whether OPA still has it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often all modules, and some of the data, are compared.
+/// The interval between comparisons.
 const COMPARE_EVERY: Duration = Duration::from_secs(10);
-/// A comparison takes at most this part of the time.
+/// The inverse of the maximum share of time for comparisons.
 const SHARE: u32 = 20;
 /// How soon it is tried again where OPA cannot be reached.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -33,9 +33,9 @@ pub(super) struct Pusher {
     queue: Arc<Queue<Key>>,
     /// What OPA has, where that is known.
     there: Option<Arc<Contents>>,
-    /// When it is compared next.
+    /// The time of the next comparison.
     compare_at: Instant,
-    /// The part of the data that is compared next.
+    /// The first part of the data for the next comparison.
     next_part: usize,
     /// How often in a row it did not take it.
     failures: u32,
@@ -97,7 +97,7 @@ impl Pusher {
             return;
         }
         let began = Instant::now();
-        // A doubt only advances the next comparison; the minimum interval stays.
+        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison.
         let forward = if in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;

@@ -19,8 +19,8 @@ const CHECKED_LIMIT: usize = 64;
 /// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its place. The API server accepts such
 /// expressions, and implementations treat them as matching nothing.
 ///
-///  Expressions are parsed, not compiled, and only the first 64 distinct ones of a route. So the author of a route cannot make reading it
-///  expensive. Expressions that are too large after compilation are found during [a request](crate::topology::Request).
+/// Expressions are parsed, not compiled, and only the first 64 distinct ones of a route. So the author of a route cannot make reading it
+/// expensive. Expressions that are too large after compilation are found during [a request](crate::topology::Request).
 #[must_use]
 pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
