@@ -28,7 +28,7 @@ const EXPONENT: usize = 3;
 /// Name, number of arguments and implementation of a builtin.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
-/// An error of these functions ends the evaluation. [`Value::Undefined`] replaces errors that OPA limits to the builtin.
+/// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
 const FUNCTIONS: [Function; 19] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),

@@ -183,7 +183,8 @@ struct Settling<'c, J> {
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Whether to check `change` with the others. If not, this rejects the change, but still determines its package.
+    /// Whether to check `change` with the others. If not, this rejects the change. If only its enforcement is invalid, its text is still
+    /// checked for its package.
     async fn may_be_tried(&mut self, change: &Candidate) -> Result<bool, CheckError> {
         if let Some((faults, deadly)) = &change.refused {
             self.refuse(change.id(), faults.clone(), *deadly);

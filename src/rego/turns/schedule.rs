@@ -126,7 +126,7 @@ impl<T> Schedule<T> {
     ///
     /// # Errors
     ///
-    /// Returns `waiter` if the queue is full and the tenant of `waiter` has no claim to another's place.
+    /// Returns `waiter` if the queue is full and the tenant of `waiter` cannot displace another waiter.
     pub(super) fn push(&mut self, requester: Requester, waiter: T) -> Result<(), T> {
         if self.waiting >= WAITING && !self.makes_room(&requester.tenant) {
             return Err(waiter);
