@@ -1,38 +1,38 @@
-//! The memory that one evaluation of Rego holds, for the limit of [regorus](https://docs.rs/regorus).
+//! Measures the memory that one evaluation of Rego holds, for the memory limit of [regorus](https://docs.rs/regorus).
 //!
-//! With its feature `allocator-memory-limits` the interpreter compares the memory in use with a global limit at each statement and
-//! at each element of a loop, a comprehension or a result, and ends the evaluation with `LimitError::MemoryLimitExceeded`. It gets
-//! the number from the crate `regorus-mimalloc`, which does not fit this project:
+//! With its feature `allocator-memory-limits` the interpreter compares the memory in use with a global limit. It does so at each statement
+//! and at each element of a loop, a comprehension or a result. Above the limit it ends the evaluation with
+//! `LimitError::MemoryLimitExceeded`. It reads the number from the crate `regorus-mimalloc`, which does not fit this project:
 //!
 //! - it makes mimalloc the allocator of the process, which has jemalloc;
 //! - it counts the memory of the whole process. Here many evaluations share a process with copies of a hub's objects, and one
 //!   evaluation must not fail because of the others.
 //!
-//! This crate has the same functions (checked by the compiler) and counts what the current thread has allocated and not freed
-//! since its [`Evaluation`] began. An evaluation stays on one thread. The counters are jemalloc's; with another allocator they
-//! stand still, and nothing is limited.
+//! This crate has the same functions (checked by the compiler). It counts the bytes that the current thread has allocated and not freed
+//! since its [`Evaluation`] began. An evaluation stays on one thread. The counters are those of jemalloc. With another allocator they do
+//! not change, so there is no limit.
 
 use std::cell::Cell;
 
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
 
-/// What regorus calls where its own allocator would be declared.
+/// Regorus calls this to declare its own allocator.
 #[macro_export]
 macro_rules! assign_global {
     () => {};
 }
 
 thread_local! {
-    /// All that this thread has allocated, and all that it has freed, in bytes.
+    /// All bytes that this thread has allocated, and all that it has freed.
     static COUNTERS: Option<(ThreadLocal<u64>, ThreadLocal<u64>)> =
         allocatedp::read().ok().zip(deallocatedp::read().ok());
     static CURRENT: Cell<Option<State>> = const { Cell::new(None) };
 }
 
-/// What is known of the evaluation on this thread.
+/// The evaluation on this thread.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// What the thread held when it began.
+    /// The bytes that the thread held when the evaluation began.
     began: u64,
     limit: u64,
     was_over: bool,
@@ -45,7 +45,7 @@ fn held() -> u64 {
     })
 }
 
-/// An evaluation on this thread, until it is dropped. One within another counts from its own beginning.
+/// An evaluation on this thread, until it is dropped. A nested evaluation has its own count.
 #[derive(Debug)]
 pub struct Evaluation {
     outer: Option<State>,
@@ -58,8 +58,8 @@ impl Evaluation {
         Self { outer: CURRENT.replace(Some(State { began: held(), limit, was_over: false })) }
     }
 
-    /// Whether it was over its limit at any time, be it that the error was lost: the engine drops errors of a function of which
-    /// another rule has a value.
+    /// Whether the evaluation exceeded its limit at any time. The engine may have dropped the error: it drops errors of a function if
+    /// another definition of the function has a value.
     #[must_use]
     pub fn was_over(&self) -> bool {
         CURRENT.get().is_some_and(|state| state.was_over)
@@ -79,7 +79,7 @@ pub fn in_use() -> u64 {
     u64::try_from(grown).unwrap_or(0)
 }
 
-/// Whether the evaluation on this thread may hold so many bytes more. One that may not is over its limit from then on.
+/// Whether the evaluation on this thread may allocate this number of bytes. After one refusal, it stays over its limit.
 #[must_use]
 pub fn has_room(bytes: u64) -> bool {
     let Some(state) = CURRENT.get() else { return true };
@@ -88,14 +88,14 @@ pub fn has_room(bytes: u64) -> bool {
     !is_over
 }
 
-/// What regorus compares with the limit.
+/// The number that regorus compares with the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocated {
     /// Bytes in use.
     pub allocated: u64,
 }
 
-/// The memory in use; past any limit once an evaluation was over its own.
+/// The memory in use, or the maximum once an evaluation has exceeded its limit.
 #[must_use]
 pub fn allocation_stats_snapshot() -> (Allocated, ()) {
     (Allocated { allocated: if has_room(0) { in_use() } else { u64::MAX } }, ())
@@ -107,33 +107,33 @@ pub fn current_thread_live_bytes() -> i64 {
     in_use().cast_signed()
 }
 
-/// What regorus asks about the counters of its own allocator, which are gathered from time to time. These are always current.
+/// Functions for the counters of regorus' own allocator, which are flushed at intervals. The counters here are always current.
 pub mod limits {
-    /// Nothing has to be gathered.
+    /// Does nothing: there is nothing to flush.
     pub fn flush_thread_counters() {}
 
-    /// There is no threshold.
+    /// Does nothing: there is no threshold.
     pub fn set_thread_flush_threshold(_bytes: Option<u64>) {}
 
-    /// There is no threshold.
+    /// Returns `None`: there is no threshold.
     #[must_use]
     pub fn thread_flush_threshold() -> Option<u64> {
         None
     }
 
-    /// Whether the limit is to be checked now: at each chance, since two counters are read in a few nanoseconds.
+    /// Whether to check the limit now. Always true, because reading two counters takes a few nanoseconds.
     #[must_use]
     pub fn take_thread_flushed_since_check_flag() -> bool {
         true
     }
 
-    /// Nothing is pending.
+    /// Returns 0: nothing is pending.
     #[must_use]
     pub fn thread_allocation_pending_delta() -> i64 {
         0
     }
 
-    /// Runs `operation`, which would not be counted.
+    /// Runs `operation`. The original crate does not count its memory.
     pub fn with_unowned_memory_budget_scope<R>(operation: impl FnOnce() -> R) -> R {
         operation()
     }

@@ -1,8 +1,8 @@
-//! Updates that only release a terminating object, as a controller does that removes its finalizer. They are not reviewed, so that
-//! deletions finish while no replica answers.
+//! Updates that only release a terminating object, for example by removing a finalizer. They are not reviewed, so that deletions finish
+//! while no replica is available.
 //!
-//! The stored object alone proves that it is terminating: in a server-side apply, the API server hands a `deletionTimestamp` of the
-//! sender's own to admission.
+//! Only the stored object proves that it is terminating. In a server-side apply, the API server passes a `deletionTimestamp` that the
+//! sender wrote to admission.
 
 use serde_json::{Map, Value};
 

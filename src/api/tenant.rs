@@ -1,24 +1,24 @@
-//! Whose cost a request to the hub, or an Event on it, is.
+//! The tenant to which the cost of a request, or of an Event, is attributed.
 
 use std::sync::Arc;
 
-/// How the API server names a ServiceAccount: `system:serviceaccount:<namespace>:<name>`.
+/// The API server's prefix for names of ServiceAccounts: `system:serviceaccount:<namespace>:<name>`.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-/// The most bytes of a user's name that are kept. A longer one is replaced by its hash.
+/// The maximum length of a user name in bytes. A longer name is replaced by its hash.
 const USER: usize = 256;
 
-/// Whose cost a request is: a namespace, a user, or a cluster-scoped object. Equal tenants share one allowance.
+/// A namespace, a user, or a cluster-scoped object. Equal tenants share one allowance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 
 impl Tenant {
-    /// Whoever works in `namespace`.
+    /// The users of `namespace`.
     #[must_use]
     pub fn namespace(namespace: &str) -> Self {
         Self(format!("namespace/{namespace}").into())
     }
 
-    /// The user of this name. A ServiceAccount counts for its namespace: whoever works there may create as many as they like.
+    /// The user of this name. A ServiceAccount counts for its namespace, whose users can create any number of ServiceAccounts.
     #[must_use]
     pub fn user(name: &str) -> Self {
         if let Some((namespace, _)) = name.strip_prefix(SERVICE_ACCOUNT).and_then(|name| name.split_once(':'))
@@ -31,7 +31,7 @@ impl Tenant {
         Self(format!("user/{name}").into())
     }
 
-    /// Whoever writes the cluster-scoped object of this kind and name, such as a cluster's agent its ManagedCluster.
+    /// The writers of a cluster-scoped object, such as the agent of a ManagedCluster.
     #[must_use]
     pub fn object(kind: &str, name: &str) -> Self {
         Self(format!("object/{kind}/{name}").into())

@@ -1,4 +1,4 @@
-//! Events about what policies do not let be written: each process tells of what it has denied.
+//! Events about denied writes. Each process reports its own denials.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -8,7 +8,7 @@ use crate::reconcile::Events;
 /// The reason of an Event.
 const DENIED: &str = "AdmissionDenied";
 
-/// Tells of denials.
+/// Reports denials.
 #[derive(Clone, Debug)]
 pub(crate) struct Denied(Events);
 
@@ -17,8 +17,8 @@ impl Denied {
         Self(events)
     }
 
-    /// Tells that `request` was denied, where it was, and where it was meant: on its namespace, which is there, and of what is
-    /// cluster-scoped on the object.
+    /// Reports that `request` was denied. The Event is on its namespace, which exists, or on the object if that is cluster-scoped. Dry runs
+    /// are not reported.
     pub(crate) fn tell(&self, request: &Request, verdict: &Verdict) {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
@@ -28,7 +28,7 @@ impl Denied {
     }
 }
 
-/// What an Event is about, and the object of the request where that is another one.
+/// The object of the Event, and the object of the request if that differs.
 fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
     let object = request.reference();
     if request.namespace.is_empty() {
@@ -39,7 +39,7 @@ fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
         api_version: Some("v1".to_owned()),
         kind: Some("Namespace".to_owned()),
         name: Some(namespace.clone()),
-        // In the namespace itself, where those who work there see it.
+        // The Event is in the namespace itself, where its users can read it.
         namespace: Some(namespace.clone()),
         ..ObjectReference::default()
     };

@@ -1,4 +1,4 @@
-//! How an object that is stored stands to what policies say of it now.
+//! Compares a stored object with the current result of policies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::api::placed_by_policy::{Placed, Strings, strings};
 use crate::api::text::capped;
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
-/// The most bytes of a value in words.
+/// The maximum number of bytes of a value in a message.
 const VALUE: usize = 200;
 
-/// How an object stands to what policies say of it.
+/// The compliance of an object with policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compliance {
-    /// It is as they say.
+    /// The object complies.
     AsSaid,
-    /// They say otherwise.
+    /// Policies set other values.
     Differs(Change),
-    /// It breaks what they say, or what they answer cannot be used; in words.
+    /// Policies reject the object, or their result is invalid. Contains the message.
     Breaks(String),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Compliance {
     }
 }
 
-/// What of an object's labels and annotations is to be otherwise: `None` where one goes.
+/// Changes to the labels and annotations of an object; `None` removes a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Of its labels.
@@ -45,11 +45,11 @@ pub struct Change {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
-/// How `object`, as it is stored, stands to the policies of `snapshot`. It takes the time of one evaluation.
+/// The compliance of a stored `object` with the policies of `snapshot`. Takes one evaluation.
 ///
 /// # Errors
 ///
-/// Where they cannot be asked.
+/// When policies cannot be evaluated.
 pub fn compliance(snapshot: &Snapshot, object: &Value) -> Result<Compliance, Unanswered> {
     compliance_without(snapshot, object, &[])
 }
@@ -86,7 +86,7 @@ impl Change {
         Self { labels: of("labels"), annotations: of("annotations") }
     }
 
-    /// Whether these are as it says.
+    /// Whether these labels and annotations include the change.
     #[must_use]
     pub fn is_in(&self, labels: &Strings, annotations: &Strings) -> bool {
         let is = |change: &BTreeMap<String, Option<String>>, found: &Strings| {
@@ -99,7 +99,7 @@ impl Change {
         self.labels.is_empty() && self.annotations.is_empty()
     }
 
-    /// The body of a merge patch for the object of this uid, as it is at this version.
+    /// A merge patch that applies only to the object with this uid at this version.
     #[must_use]
     pub fn merge_patch(&self, uid: &str, version: &str) -> Value {
         let mut metadata = Map::new();
@@ -113,10 +113,10 @@ impl Change {
         json!({"metadata": metadata})
     }
 
-    /// What it comes to for who reads the object: one line each, `annotation a: "b"` or `label c: gone`.
+    /// The changes, one line each: `annotation a: "b"` or `label c: gone`.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let of = |what: &'static str, changes: &BTreeMap<String, Option<String>>| {
-            // What is kept for policies themselves says nothing to anybody else.
+            // The annotation with the original values is internal.
             let told = changes.iter().filter(|(key, _)| *key != PLACED_BY_POLICY);
             let told = told.map(|(key, value)| match value {
                 Some(value) => format!("{what} {key}: {:?}", capped(value, VALUE)),
@@ -132,7 +132,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.lines().collect();
         if lines.is_empty() {
-            // A policy says what its owner wrote, or no longer does.
+            // Only the record of the original values changes.
             return f.write_str("what is kept of its owner's wish");
         }
         f.write_str(&lines.join("; "))

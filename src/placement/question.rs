@@ -1,4 +1,4 @@
-//! What policies are asked of an object, and what they make of it.
+//! Evaluates policies for an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,21 @@ use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::placed_by_policy::{Strings, write};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
-/// What the package is asked for.
+/// The purpose of the queried package.
 pub use crate::rego::asked::PLACEMENT as PACKAGE;
 
-/// What policies make of an object.
+/// The result of policies for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// It is stored like this.
+    /// The object with the labels and annotations set by policies.
     Placed(Value),
-    /// It may not be, in their words.
+    /// Policies reject the object with this message.
     Refused(String),
-    /// What they answer cannot be used, and why.
+    /// The result is invalid, for this reason.
     Unusable(String),
 }
 
-/// A hash of the content of an object: equal as long as nobody changes more of it than its status.
+/// A hash of the content of an object. Changes of the status do not affect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentHash([u8; 16]);
 
@@ -46,13 +46,13 @@ impl ContentHash {
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
             metadata.remove("generation");
-            // No labels are as good as none.
+            // Empty labels count as missing.
             metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
         }
         Self::of(content.to_string().as_bytes())
     }
 
-    /// The same, once `object` has these labels and annotations.
+    /// The hash after `object` gets these labels and annotations.
     #[must_use]
     pub fn of_patched(object: &Value, labels: &Strings, annotations: &Strings) -> Self {
         let mut object = object.clone();
@@ -62,12 +62,12 @@ impl ContentHash {
     }
 }
 
-/// What policies of `snapshot` make of `object`, of which its developer wants `wish`; without any of them, it is as its developer
-/// wants it. It takes the time of one evaluation.
+/// Evaluates policies of `snapshot` for `object`, whose developer wrote `wish`. Without policies, the result is `wish`. Takes one
+/// evaluation.
 ///
 /// # Errors
 ///
-/// Where they cannot be asked.
+/// When policies cannot be evaluated.
 pub fn ask(snapshot: &Snapshot, object: &Value, wish: &Value) -> Result<Said, Unanswered> {
     ask_without(snapshot, object, wish, &[])
 }
@@ -120,8 +120,8 @@ fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String
     places.into_iter().map(clause).collect()
 }
 
-/// What a policy is asked of: the object, without its status, without who wrote which field, and without what `kubectl` keeps of what
-/// was applied: the same object gives the same answer, whether it is written or stands.
+/// The input for policies: the object without its status, its managed fields and the annotation of `kubectl apply`. So a stored object
+/// gives the same input as a written one.
 fn question(wish: &Value) -> Value {
     let mut input = wish.clone();
     if let Some(fields) = input.as_object_mut() {

@@ -92,7 +92,7 @@ impl Events {
         Self { waiting, rate: Arc::default(), wake, metrics }
     }
 
-    /// Warns of `object`: a word for programs, and for people a note, of which the first KiB is sent.
+    /// Emits a warning Event about `object` with a machine-readable `reason` and a `note`. The first KiB of the note is sent.
     pub(crate) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
         self.tell(object, EventType::Warning, reason, note);
     }

@@ -1,4 +1,4 @@
-//! Modules that count together, checked and ready for the engine.
+//! Bundles: checked modules that are loaded together, ready for the engine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use super::whole;
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {
     modules: Arc<Vec<Arc<LoadedModule>>>,
-    /// Where in `modules` each is.
+    /// The index of each module in `modules`.
     by_id: Arc<HashMap<ModuleId, usize>>,
     /// The texts that the embedded engine reads.
     joined: Arc<Joined>,
-    /// What packages refer to, once that was needed.
+    /// The paths that each package refers to, computed on demand.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
 
@@ -34,12 +34,12 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// What does not parse, and what cannot be edited.
+    /// Returns the faults of texts that do not parse or cannot be edited.
     pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
         Self::read_for(texts, &Packages::default(), &Self::default())
     }
 
-    /// The same where these `packages` are queried. Modules of `known` that have not changed are not read again.
+    /// Reads `texts` for queries of these `packages`. Unchanged modules of `known` are not read again.
     ///
     /// # Errors
     ///
@@ -59,11 +59,12 @@ impl Bundle {
         if faults.is_empty() { Ok(Self::new(modules)) } else { Err(faults) }
     }
 
-    /// The bundle of those of `modules` that are no part of the engine; each goes once it is read, and `edited` gets it as it is edited.
+    /// Creates a bundle of `modules`, without those that are part of the engine. Drops each syntax tree after use. `edited` receives each
+    /// module in its edited form.
     ///
     /// # Errors
     ///
-    /// `faults`, and what is wrong with others.
+    /// Returns `faults` and the faults of further modules.
     pub(super) fn of(
         modules: impl IntoIterator<Item = Module>,
         mut faults: Vec<Fault>,
@@ -97,7 +98,7 @@ impl Bundle {
         self.modules.get(*self.by_id.get(id)?)
     }
 
-    /// The kinds of the hub that they name, by their plurals.
+    /// The plurals of the kinds on the hub that the modules name.
     #[must_use]
     pub fn reads(&self) -> BTreeSet<String> {
         self.modules().flat_map(|module| module.reads.kinds.keys().cloned()).collect()
@@ -109,7 +110,7 @@ impl Bundle {
         Denies::of_all(self.modules().map(LoadedModule::denies))
     }
 
-    /// What they most likely do not mean.
+    /// Advice about probable mistakes.
     #[must_use]
     pub fn advice(&self) -> Vec<Fault> {
         advice::advice(&self.modules().collect::<Vec<_>>())
@@ -122,7 +123,7 @@ impl Bundle {
         let mut rules: Vec<Called> =
             called.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
         rules.sort_by(|one, other| one.place.cmp(&other.place));
-        // A rule that is written twice is one.
+        // A rule with several definitions counts once.
         let mut asked = BTreeSet::new();
         rules.retain(|rule| asked.insert(rule.query.clone()));
         rules
@@ -134,7 +135,7 @@ impl Bundle {
         self.modules().map(LoadedModule::package).collect()
     }
 
-    /// Whether `package` is `other`, or refers to it, be it through other modules.
+    /// Whether `package` is `other` or refers to it, directly or through other modules.
     #[must_use]
     pub fn refers(&self, package: &str, other: &str) -> bool {
         package == other || {
@@ -161,7 +162,7 @@ impl Bundle {
         referred
     }
 
-    /// What `package` comes to.
+    /// The modules and kinds that an evaluation of `package` uses.
     #[must_use]
     pub fn reached(&self, package: &str) -> Reached {
         let (mut reached, mut packages) = (Reached::default(), self.by_package());
@@ -182,7 +183,7 @@ impl Bundle {
         self.modules().filter(|module| paths.meet(&module.package))
     }
 
-    /// The module of `package`, where that has one alone, else the name of the package.
+    /// The only module of `package`; for several modules, the name of the package.
     pub(super) fn name_of(&self, package: &str) -> ModuleId {
         let mut modules = self.modules().filter(|module| module.package() == package);
         match (modules.next(), modules.next()) {
@@ -204,7 +205,7 @@ impl Bundle {
         ByPackage { paths: modules.keys().map(|package| package.to_vec()).collect(), modules }
     }
 
-    /// `fault` of what the embedded engine reads, where it was written.
+    /// Maps a `fault` in the text for the embedded engine to the original text.
     pub(super) fn original(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
             fault.place = fault.place.map(|place| loaded.guarded.original(place));
@@ -212,7 +213,7 @@ impl Bundle {
         self.original_of_edited(fault)
     }
 
-    /// `fault` of what `matches` has become, where it was written.
+    /// Maps a `fault` in the edited text to the original text.
     pub(super) fn original_of_edited(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
             fault.place = fault.place.map(|place| loaded.edited.original(place));
@@ -228,7 +229,7 @@ impl Bundle {
         self.modules().map(text).collect()
     }
 
-    /// `fault` of what OPA reads, where it was written.
+    /// Maps a `fault` in the text for OPA to the original text.
     #[must_use]
     pub fn original_of_opa(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
@@ -250,46 +251,46 @@ impl Bundle {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
         }
-        // Queries are written in one.
+        // Queries use version 1 of the syntax.
         engine.set_rego_v0(false);
         Ok(engine)
     }
 
-    /// The engine's `error`, at its place in the guarded text of a module.
+    /// Converts the engine's `error` to a fault with its place in the guarded text of a module.
     pub(super) fn fault_of_engine(&self, error: &anyhow::Error) -> Fault {
         self.joined.located(&self.modules, Fault::of_engine(&self.some_module(), error))
     }
 
-    /// A line that the engine prints, with the places of modules.
+    /// Maps the places in a line that the engine prints to the modules.
     pub(super) fn printed(&self, line: &str) -> String {
         self.joined.relocated(&self.modules, line)
     }
 
-    /// The same modules, which the engine reads one by one.
+    /// The same bundle, with each module as a separate text for the engine.
     #[cfg(test)]
     pub(super) fn unjoined(&self) -> Self {
         Self { joined: Arc::new(Joined::none(&self.modules)), ..self.clone() }
     }
 
-    /// How many texts of modules the engine reads.
+    /// The number of texts that the engine reads.
     #[cfg(test)]
     pub(super) fn texts_of_engine(&self) -> usize {
         self.joined.texts(&self.modules).count()
     }
 
-    /// The module that is named where the engine names none: the first.
+    /// The module to which faults without a module are attributed: the first.
     pub(super) fn some_module(&self) -> ModuleId {
         self.modules.first().map_or_else(|| ModuleId::new("bundle"), |module| module.id.clone())
     }
 }
 
-/// Where `package` is in `data`.
+/// The path of `package` in `data`.
 fn path(package: &str) -> Vec<String> {
     ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
-/// The modules that `texts` are where these `packages` are queried, and why others are none. `before` gets the number of each text before
-/// it is read.
+/// Parses `texts` for queries of these `packages`. Returns the modules and the faults. Calls `before` with the number of each text before
+/// parsing it.
 pub(super) fn parsed(
     texts: &[Text],
     packages: &Packages,
@@ -306,7 +307,7 @@ pub(super) fn parsed(
     (modules, faults)
 }
 
-/// The modules of a bundle by their packages, of which some were taken.
+/// Modules that were not taken yet, by package.
 struct ByPackage<'m> {
     paths: Paths,
     modules: HashMap<&'m [String], Vec<&'m LoadedModule>>,
@@ -320,7 +321,7 @@ impl<'m> ByPackage<'m> {
     }
 }
 
-/// Adds `module`, where it is no part of the engine, to `loaded`, or what is wrong with it to `faults`.
+/// Adds `module` to `loaded`, unless it is part of the engine. Adds its faults to `faults` if it cannot be loaded.
 fn load(
     module: &Module,
     loaded: &mut Vec<Arc<LoadedModule>>,
@@ -339,7 +340,7 @@ fn load(
     }
 }
 
-/// What a package comes to.
+/// The modules and kinds that an evaluation of a package uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Its modules, and those that they refer to.

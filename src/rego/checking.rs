@@ -1,4 +1,4 @@
-//! What is wrong with modules that count together.
+//! Checks modules that are loaded together.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use super::fault::{Fault, Faults};
 use super::module::Module;
 use super::secrets::SecretReads;
 
-/// How many packages are evaluated by one query: each query takes time by the number of all modules, and has a limit.
+/// The number of packages that one query evaluates. The cost of a query grows with the number of all modules, and each query has a limit.
 const QUERIES: usize = 100;
 
-/// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
-/// packages once, of an empty review. Also returns where they read the contents of Secrets, which have the names `secrets`: that is found
-/// in their syntax trees, which the bundle does not keep.
+/// Checks `modules` as one bundle; `unread` are the faults of modules that do not parse. For the embedded engine, evaluates each package
+/// once with an empty review. Also returns the reads of the contents of Secrets, which have the names `secrets` in modules. These reads are
+/// found in the syntax trees, which the bundle does not keep.
 ///
 /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
 ///
 /// # Errors
 ///
-/// All that is wrong.
+/// Returns all faults.
 pub(super) fn checked(
     modules: impl IntoIterator<Item = Module>,
     unread: Vec<Fault>,
@@ -47,7 +47,7 @@ pub(super) fn checked(
     if faults.is_empty() { Ok((bundle, reads)) } else { Err(Faults::new(faults)) }
 }
 
-/// What evaluating each package once finds.
+/// The faults that an evaluation of each package finds.
 fn tried(bundle: &Bundle) -> Vec<Fault> {
     let engine = match Embedded::new(bundle, Value::new_object()) {
         Ok(engine) => engine,
@@ -66,7 +66,7 @@ fn tried(bundle: &Bundle) -> Vec<Fault> {
     faults
 }
 
-/// The input of a review of nothing.
+/// The input of an empty review.
 pub(super) fn empty_review() -> Value {
     serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into()
 }

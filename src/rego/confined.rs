@@ -1,8 +1,8 @@
-//! The check of a bundle in a process of its own, with limits: modules that end that process are rejected, and this process lives on.
+//! Checks a bundle in a separate process with limits. Modules that end that process are rejected; the controller keeps running.
 //!
-//! The process writes which module it reads before it reads it. So where it ends, the parent knows at which module, and has the modules
-//! after that one read by themselves, to find all that end a check. Where none does, their sum is too large: see
-//! [`settle`](super::settle).
+//! The process writes the number of each module before it reads the module. So if it ends early, the parent knows the module. The parent
+//! then has each later module read separately, to find all modules that end a check. If no module ends the check alone, all together are
+//! too large: see [`settle`](super::settle).
 
 mod serving;
 
@@ -27,119 +27,119 @@ use super::secrets::{self, SecretReads};
 
 pub use serving::{checked, serve};
 
-/// The arguments of `policy-sync` that make it check what standard input brings.
+/// The arguments with which `policy-sync` checks a bundle from standard input.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
-/// What they are followed by where OPA is to evaluate what is checked.
+/// A further argument if OPA evaluates the modules.
 const FOR_OPA: &str = "--for-opa";
-/// The arguments that say which packages are asked.
+/// The arguments that name the queried packages.
 const QUERIES: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
-/// How long it may take on a machine that is busy.
+/// The limit of one check in wall-clock time, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many modules of one object may end a check before its others are rejected unread.
+/// The number of modules in one object that may end a check. After that, the remaining modules of the object are rejected unread.
 const ENDS: usize = 4;
 
-/// Why a check could not be made.
+/// The check did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// No process can be started, or it cannot be spoken with.
+    /// The process cannot start, or its pipes fail.
     #[error("cannot run the check of Rego")]
     Process(#[source] std::io::Error),
-    /// It says something else.
+    /// The request or the result is not valid JSON.
     #[error("cannot read what the check of Rego says")]
     Answer(#[source] serde_json::Error),
-    /// It was ended from outside, or what was in order before ends it.
+    /// The process was ended from outside, or by modules that passed before.
     #[error("the check of Rego ended: {0}")]
     Died(String),
 }
 
-/// Runs checks.
+/// Runs checks in separate processes.
 #[derive(Clone, Debug)]
 pub struct Checker {
     program: PathBuf,
     evaluator: EvaluatedBy,
     packages: Packages,
-    /// The names of Secrets.
+    /// The names under which modules read Secrets.
     secrets: BTreeSet<String>,
-    /// By lane, one at a time: what more would take together is more than a pod is given.
+    /// One semaphore for each lane. Each admits one check, because a pod has no memory for more.
     turns: Arc<[Semaphore; 2]>,
 }
 
-/// What a check finds.
+/// The result of a check.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Checked {
-    /// What is wrong.
+    /// The faults.
     pub faults: Faults,
     /// The package of each module that parses.
     pub packages: BTreeMap<ModuleId, String>,
     /// The modules that do not parse.
     #[serde(default)]
     pub unread: BTreeSet<ModuleId>,
-    /// Where they read the contents of Secrets; known where nothing is wrong.
+    /// The places where the modules read the contents of Secrets. Set only if there are no faults.
     #[serde(default)]
     pub secrets: SecretReads,
-    /// The modules that end the check, each by itself.
+    /// The modules that end the check process alone.
     #[serde(skip)]
     pub deadly: BTreeSet<ModuleId>,
-    /// How the check ended, where all of them end it together, and none by itself.
+    /// How the process ended, if the modules end it only in combination.
     #[serde(skip)]
     pub died: Option<String>,
 }
 
-/// Checks texts, one bundle, somewhere.
+/// Checks texts as one bundle.
 pub type Check =
     Arc<dyn Fn(Vec<Text>, Lane) -> BoxFuture<'static, Result<Checked, CheckError>> + Send + Sync>;
 
-/// Who needs a check. Checks of one lane run one after the other, and do not wait for those of the other.
+/// The purpose of a check. Checks of one lane run one after the other and do not wait for the other lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// The bundle that is to be in force.
+    /// The bundle to load.
     Load,
-    /// A carrier that is about to be written.
+    /// An object with modules that is about to be written.
     Write,
 }
 
-/// What the process is to check.
+/// The input of the check process.
 #[derive(Serialize, Deserialize)]
 struct Request {
     texts: Vec<Text>,
     extent: Extent,
-    /// The names of Secrets.
+    /// The names under which modules read Secrets.
     secrets: BTreeSet<String>,
 }
 
-/// How much of it.
+/// The extent of the check.
 #[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 enum Extent {
     /// All together, as one bundle.
     Bundle,
-    /// Each by itself: whether it can be read.
+    /// Each module separately: parse it.
     Each,
-    /// Each by itself: whether it can be read and evaluated.
+    /// Each module separately: parse and evaluate it.
     EachEvaluated,
 }
 
 /// How a check ended.
 enum End {
     Checked(Checked),
-    /// How, and in which of the texts, where that is known.
+    /// The cause, and the index of the text if known.
     Died(String, Option<usize>),
 }
 
 impl Checker {
-    /// One that runs this program again.
+    /// Creates a checker that runs the current program.
     ///
     /// # Errors
     ///
-    /// Where it cannot be found.
+    /// When the program file cannot be found.
     pub fn this_program() -> Result<Self, CheckError> {
-        // Also where its file was replaced meanwhile.
+        // This path works even after the program file is replaced.
         let itself = PathBuf::from("/proc/self/exe");
         let program =
             if itself.exists() { itself } else { std::env::current_exe().map_err(CheckError::Process)? };
         Ok(Self::running(program))
     }
 
-    /// One that runs `program`, which is `policy-sync`.
+    /// Creates a checker that runs `program`, a `policy-sync` binary.
     #[must_use]
     pub fn running(program: PathBuf) -> Self {
         let (evaluator, packages) = Default::default();
@@ -148,29 +148,29 @@ impl Checker {
         Self { program, evaluator, packages, secrets, turns }
     }
 
-    /// The same where these packages are asked.
+    /// Sets the queried packages.
     #[must_use]
     pub fn asking(self, packages: Packages) -> Self {
         Self { packages, ..self }
     }
 
-    /// The same where Secrets have these [names](secrets::names).
+    /// Sets the [names](secrets::names) under which modules read Secrets.
     #[must_use]
     pub fn with_secrets(self, secrets: BTreeSet<String>) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The same for what `evaluator` is to evaluate.
+    /// Sets the evaluator of the checked modules.
     #[must_use]
     pub fn evaluated(self, evaluator: EvaluatedBy) -> Self {
         Self { evaluator, ..self }
     }
 
-    /// Checks `texts`, one bundle. Where that ends the process, finds out which of them do so by themselves.
+    /// Checks `texts` as one bundle. If the process ends early, finds the modules that end it alone.
     ///
     /// # Errors
     ///
-    /// Where the check cannot be made.
+    /// When the check cannot run.
     pub async fn check(&self, texts: &[Text], lane: Lane) -> Result<Checked, CheckError> {
         let (how, at) = match self.run(texts, Extent::Bundle, lane).await? {
             End::Checked(checked) => return Ok(checked),
@@ -188,8 +188,8 @@ impl Checker {
         Ok(Checked { faults: Faults::new(faults), ..checked })
     }
 
-    /// Which of `texts` end a check by themselves, and how, where all together ended in that one, or in none. Each costs a process, and
-    /// those between them nothing but their reading.
+    /// Finds the texts that end a check alone, and how. The check of all texts ended in text `at`, or outside of any text. Each text found
+    /// costs one process; the texts between are only read.
     async fn deadly(
         &self,
         texts: &[Text],
@@ -217,7 +217,7 @@ impl Checker {
         Ok(found)
     }
 
-    /// The same for whoever is not to know where.
+    /// Turns the checker into a function.
     #[must_use]
     pub fn into_check(self) -> Check {
         Arc::new(move |texts, lane| {
@@ -242,7 +242,7 @@ impl Checker {
             .spawn()
             .map_err(CheckError::Process)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // One that died meanwhile is told by its end.
+            // If the process has ended, its exit status shows the cause.
             let _ = stdin.write_all(&request).await;
         }
         let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
@@ -258,7 +258,7 @@ impl Checker {
     }
 }
 
-/// How a process ended that was ended by what it checks, at which of `texts`: by its limits of time and memory, or by its stack.
+/// Describes how a process ended that its input ended, while it read module `at` of `texts`: by a limit of time or memory, or by the stack.
 fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<String>, CheckError> {
     use std::os::unix::process::ExitStatusExt;
     const SIGABRT: i32 = 6;
@@ -270,7 +270,7 @@ fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<
         (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
             Ok(Some(format!("the check ended by signal {signal}")))
         }
-        // The kernel, short of memory, or somebody: no word about the text.
+        // The kernel or an operator killed the process, so the text may be valid.
         (Some(signal), _) => Err(CheckError::Died(format!("by signal {signal}"))),
         (None, Some(0)) => Ok(None),
         (None, Some(serving::SLOW)) => {

@@ -1,7 +1,7 @@
-//! Which modules of a package are to blame where a query of it runs out of time.
+//! Finds the modules of a package that make a query run out of time.
 //!
-//! The engine does not say where it was. So each module of the package is evaluated by itself, with those that it refers to, of the same
-//! input and with the same data.
+//! The engine does not report which module it was evaluating. So each module of the package is evaluated separately, with the modules that
+//! it refers to, on the same input and data.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use super::module::{Module, ModuleId, Text};
 use super::names::Names;
 use super::tree;
 
-/// How long all evaluations for one answer may take.
+/// The total time for all evaluations after one query.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many modules are named.
+/// The maximum number of modules in the result.
 const NAMED: usize = 8;
 
-/// A module that takes long.
+/// A module that takes a large share of the evaluation time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
     /// The module.
     pub module: ModuleId,
-    /// How long it took; `None` where that was more than an evaluation may take.
+    /// The duration; `None` if the evaluation ran out of time.
     pub took: Option<Duration>,
 }
 
@@ -42,8 +42,8 @@ impl TimedOut {
         Self { engine, query: query.to_owned(), input: input.clone() }
     }
 
-    /// The modules that run out of time by themselves; where there is none, the one that takes longest, if that is half of the time. It may
-    /// take a minute.
+    /// Finds the modules that run out of time alone. If there is none, returns the slowest module, provided that it takes more than half of
+    /// the time limit. The search may take a minute.
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
@@ -71,7 +71,7 @@ impl TimedOut {
     }
 }
 
-/// The package that `query` is of: `admission` for `data.admission.deny with …`.
+/// The package that `query` refers to: `admission` for `data.admission.deny with …`.
 pub(super) fn package_of(bundle: &Bundle, query: &str) -> Option<String> {
     let is_of = |package: &String| {
         let dotted = format!("data.{package}");
@@ -85,7 +85,7 @@ pub(super) fn package_of(bundle: &Bundle, query: &str) -> Option<String> {
     bundle.packages().into_iter().filter(is_of).max_by_key(String::len)
 }
 
-/// What each module of a package needs to be evaluated by itself.
+/// The dependencies of each module of a package.
 struct Needed<'b> {
     bundle: &'b Bundle,
     /// The modules of the package.
@@ -107,7 +107,7 @@ impl<'b> Needed<'b> {
         };
         for id in &needed.modules {
             let Some(module) = bundle.module(id) else { continue };
-            // It was read before.
+            // This module was parsed before, when the bundle was loaded.
             let text = Text { id: id.clone(), text: module.text().clone() };
             let Ok(module) = Module::parse(&text) else { continue };
             for rule in &module.tree.policy {
@@ -120,7 +120,7 @@ impl<'b> Needed<'b> {
         needed
     }
 
-    /// The modules that `module` needs, with itself, in the order of the bundle.
+    /// The modules that `module` needs for an evaluation, including itself.
     fn by(&self, module: &ModuleId) -> HashSet<ModuleId> {
         let (mut all, mut left) = (HashSet::new(), vec![module.clone()]);
         while let Some(id) = left.pop() {
@@ -138,7 +138,7 @@ impl<'b> Needed<'b> {
     }
 }
 
-/// The names of rules of its own package that `module` uses and does not define itself; names of variables are among them.
+/// The names of rules that `module` uses from its own package without defining them. Names of variables are among them.
 fn uses(module: &Module) -> HashSet<String> {
     let names = Names::of(module);
     let mut used = HashSet::new();
@@ -155,7 +155,7 @@ fn uses(module: &Module) -> HashSet<String> {
         }
     });
     for rule in &module.tree.policy {
-        // The head of a rule is no use of it.
+        // The head of a rule defines the name.
         if let Some(name) = tree::constants(tree::reference(rule)).first() {
             used.remove(name);
         }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes longer than an evaluation may, by itself.
+    /// Exceeds the time limit of an evaluation.
     const LOOP: &str =
         "count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0";
 

@@ -12,19 +12,19 @@ use super::module::{Module, ModuleId};
 use super::review;
 use crate::api::rego_policy::Enforcement;
 
-/// Which modules of `bundle` cannot have the enforcement that they are to have, and why.
+/// The faults of modules of `bundle` that cannot have their configured enforcement.
 #[must_use]
 pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, Enforcement>) -> Vec<Fault> {
     let with = enforcements.iter().filter_map(|(id, enforcement)| Some((bundle.module(id)?, *enforcement)));
     with.filter_map(|(module, enforcement)| fault(module, enforcement)).collect()
 }
 
-/// The heads of the rule `deny` of a module.
+/// The type of the heads of the rule `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denials {
-    /// Each is an object, and there is one.
+    /// There is at least one head, and each is an object.
     Objects,
-    /// One is something else, or there is none.
+    /// There is no head, or one is not an object.
     Others,
 }
 
@@ -38,7 +38,7 @@ impl Denials {
     }
 }
 
-/// Why `module` cannot have this enforcement: only denials that are objects say whose they are.
+/// The fault if `module` cannot have this enforcement. Only denials that are objects can be attributed to a module.
 fn fault(module: &LoadedModule, enforcement: Enforcement) -> Option<Fault> {
     if enforcement == Enforcement::Deny {
         return None;

@@ -1,26 +1,26 @@
-//! Why an engine has no answer.
+//! Errors of engines.
 
 use super::fault::Fault;
 
-/// An evaluation that gives no answer.
+/// A failed evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct Failure {
-    /// Whether it took more than a second.
+    /// Whether it exceeded the time limit.
     pub too_long: bool,
-    /// Whether it took more memory than there is for one.
+    /// Whether it exceeded the memory limit.
     pub too_large: bool,
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fault: Fault,
 }
 
-/// Why an engine has no answer.
+/// An error of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The evaluation failed.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// The engine cannot be reached, or has not what is in force.
+    /// The engine is unreachable or lacks the current modules or data.
     #[error("{0}")]
     Unreached(String),
 }

@@ -1,5 +1,5 @@
-//! The builtins that policies call: those of the engine, those that it lacks, and others in place of its own. Each is called within
-//! the limit of memory.
+//! The builtins that policies call: those of the engine, those that the engine lacks, and replacements. Each call respects the memory
+//! limit.
 
 mod bounded;
 mod needs;
@@ -15,20 +15,20 @@ use regorus::{Engine, LimitError, Value};
 use super::memory::OverLimit;
 use crate::api::text::capped;
 
-/// The most elements that a function may make of numbers.
+/// The maximum number of elements that a builtin generates from numbers.
 const ELEMENTS: u64 = 100_000;
-/// The most nodes of a graph of which all paths are found.
+/// The maximum number of nodes in a graph for the search of all paths.
 const NODES: usize = 1_000;
-/// The furthest that a number may be shifted, in bits.
+/// The maximum shift of a number in bits.
 const SHIFT: f64 = 65_536.0;
-/// The most bytes of a quantity, and the most digits of its exponent.
+/// The maximum length of a quantity in bytes, and of its exponent in digits.
 const QUANTITY: usize = 100;
 const EXPONENT: usize = 3;
 
-/// A function, with how many arguments it takes.
+/// Name, number of arguments and implementation of a builtin.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
-/// What an error of them ends is the whole evaluation; what OPA has as an error of a builtin is [`Value::Undefined`].
+/// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
 const FUNCTIONS: [Function; 19] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
@@ -51,30 +51,30 @@ const FUNCTIONS: [Function; 19] = [
     ("units.parse_bytes", 1, |values| quantity("units.parse_bytes", values)),
 ];
 
-/// In place of the engine's own, and called as those are.
+/// Replacements of the engine's builtins, called in the same way.
 const REPLACED: [Function; 4] = [
     ("graph.reachable_paths", 2, reachable_paths),
     ("object.union_n", 1, union_n),
     ("strings.replace_n", 2, replace_n),
-    // Nobody traces an evaluation.
+    // Evaluations are not traced.
     ("trace", 1, |values| Ok(if values[0].as_string().is_ok() { true.into() } else { Value::Undefined })),
 ];
 
-/// How many arguments the function of this name takes, where it is one of [`FUNCTIONS`].
+/// The number of arguments of this function, if it is one of [`FUNCTIONS`].
 pub(super) fn arity(name: &str) -> Option<usize> {
     FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(_, arity, _)| *arity)
 }
 
-/// `name` as a static string, if it is the name of one of these.
+/// `name` as a static string, if it is one of [`FUNCTIONS`].
 pub(super) fn name(name: &str) -> Option<&'static str> {
     FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(function, ..)| *function)
 }
 
-/// Gives all builtins to `engine`.
+/// Registers all builtins with `engine`.
 ///
 /// # Errors
 ///
-/// Where it has them already.
+/// When a builtin is registered already.
 pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
     for (name, arity, function) in bounded::all() {
         engine.add_extension(name.to_owned(), arity, function)?;
@@ -82,7 +82,7 @@ pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
     Ok(())
 }
 
-/// Gives `engine` those alone that it lacks, to compare with: this costs nothing.
+/// Registers only the builtins that `engine` lacks, without limits, for comparisons of speed.
 #[cfg(test)]
 pub(super) fn add_without_limits(engine: &mut Engine) -> Result<()> {
     for (name, arity, function) in FUNCTIONS {
@@ -91,7 +91,7 @@ pub(super) fn add_without_limits(engine: &mut Engine) -> Result<()> {
     Ok(())
 }
 
-/// What a builtin of the engine needs to place its errors, which nobody reads.
+/// The place and arguments for errors of the engine's builtins. These errors are dropped.
 static PLACE: LazyLock<Option<(Span, [Ref<Expr>; 4])>> = LazyLock::new(|| {
     let source = Source::from_contents(String::new(), String::new()).ok()?;
     let span = Span { source, line: 1, col: 1, start: 0, end: 0 };
@@ -99,7 +99,7 @@ static PLACE: LazyLock<Option<(Span, [Ref<Expr>; 4])>> = LazyLock::new(|| {
     Some((span, std::array::from_fn(|_| argument.clone())))
 });
 
-/// What the engine's own builtin gives. One that fails is undefined, but for a limit that is exceeded.
+/// Calls the engine's builtin. Errors become undefined, except those about an exceeded limit.
 fn engine(name: &str, values: &[Value]) -> Result<Value> {
     let (Some((function, _)), Some((span, arguments))) = (BUILTINS.get(name), &*PLACE) else {
         bail!("{name} is missing")

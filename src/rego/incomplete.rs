@@ -12,7 +12,7 @@ pub struct Incomplete {
     pub namespaces: BTreeMap<Arc<str>, BTreeSet<GroupResource>>,
     /// The kinds that each package reads: admission, placement, authorization.
     pub read: BTreeMap<&'static str, BTreeSet<GroupResource>>,
-    /// Those of them that modules with enforcement `deny` read.
+    /// The subset of these kinds that modules with enforcement `deny` read.
     pub denying: BTreeMap<&'static str, BTreeSet<GroupResource>>,
 }
 

@@ -1,4 +1,4 @@
-//! How large a bundle may be: what a check within its limits of memory and time can hold, and each replica keeps.
+//! Limits the size of a bundle to the amount that a check can process within its limits and that each replica can keep in memory.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use super::module::{ModuleId, Text};
 use super::settle::Candidate;
 use crate::api::text::grouped;
 
-/// The most modules of a bundle.
+/// The maximum number of modules in a bundle.
 pub const MODULES: usize = 4_000;
-/// The most bytes of text of all its modules.
+/// The maximum number of bytes in the texts of a bundle.
 pub const BYTES: usize = 2 << 20;
 
-/// The size of modules.
+/// The number of modules and of bytes in texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     modules: usize,
@@ -43,13 +43,13 @@ impl Size {
         self.modules <= MODULES && self.bytes <= BYTES
     }
 
-    /// Whether it is no larger than `other` in either respect.
+    /// Whether neither number exceeds that of `other`.
     fn is_within(self, other: Self) -> bool {
         self.modules <= other.modules && self.bytes <= other.bytes
     }
 
-    /// Why this much, of one carrier that had `before`, cannot be in force beside the modules of `others`; `None` where it can. What gets
-    /// smaller always can.
+    /// The reason why one carrier cannot have this size beside the modules of `others`, or `None` if it can. `before` is its present size;
+    /// a carrier that does not grow is always accepted.
     #[must_use]
     pub fn refused(self, before: Self, others: Self) -> Option<String> {
         if others.plus(self).fits() || self.is_within(before) {
@@ -69,8 +69,7 @@ impl Size {
     }
 }
 
-/// Refuses of `candidates`, the oldest carrier first, the texts of each carrier with which the bundle would be too large. What is in force
-/// stays.
+/// Rejects texts of each carrier that would make the bundle too large. Older carriers take precedence. Texts in force stay.
 pub(super) fn refuse(candidates: &mut [Candidate]) {
     let mut before: BTreeMap<String, Size> = BTreeMap::new();
     let mut after = before.clone();
@@ -103,7 +102,7 @@ pub(super) fn refuse(candidates: &mut [Candidate]) {
     }
 }
 
-/// Why these modules are too many for one bundle, if they are: told of the last.
+/// The fault if these modules are too large for one bundle. It is attributed to the last module.
 #[must_use]
 pub fn fault(texts: &[Text]) -> Option<Fault> {
     let size = Size::of(texts.iter().map(|text| &*text.text));
@@ -126,7 +125,7 @@ mod tests {
     use crate::api::rego_policy::Enforcement;
     use crate::rego::settle::InForce;
 
-    /// So many modules of a carrier, each of so many bytes, of which as many are in force.
+    /// Creates a carrier with this number of modules of `bytes` bytes each. The first `in_force` of them have a text in force.
     fn carrier(name: &str, modules: usize, bytes: usize, in_force: usize) -> Vec<Candidate> {
         let candidate = |number: usize| {
             let text = "b".repeat(bytes);
@@ -167,7 +166,7 @@ mod tests {
             refused(&[a.clone(), b.clone(), c.clone()]),
             [("policies/c".to_owned(), expected.to_owned())]
         );
-        // An older one that does not fit leaves room for newer ones.
+        // A rejected older carrier leaves room for newer ones.
         let names = |carriers: &[Vec<Candidate>]| {
             refused(carriers).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };

@@ -1,5 +1,5 @@
-//! A module of a bundle: its text as engines read it, and what its tree says. The tree itself is dropped: it takes 50 times the memory
-//! of the text.
+//! A module of a bundle: its texts for the engines and the facts derived from its syntax tree. The tree itself is dropped, because it takes
+//! 50 times the memory of the text.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use super::reads::Reads;
 use super::review::{self, Denies};
 use super::tree;
 
-/// A module without a fault of its own.
+/// A module that was read without faults.
 #[derive(Debug)]
 pub struct LoadedModule {
     pub(super) id: ModuleId,
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
-    /// Where its rules are: `["data", "admission"]`.
+    /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
-    /// What its package is queried for, if anything.
+    /// The purpose for which its package is queried, if any.
     pub(super) asked_for: Option<&'static str>,
     /// Its text with `matches` resolved.
     pub(super) edited: Edited,
-    /// That text as the embedded engine reads it.
+    /// The edited text as the embedded engine reads it.
     pub(super) guarded: Edited,
     /// Its package and imports in the guarded text.
     pub(super) header: Header,
-    /// Where its package begins, in bytes, where OPA needs `import rego.v1` after it.
+    /// The byte offset of its package, if OPA needs `import rego.v1` after it.
     untold: Option<usize>,
-    /// Where its package is declared.
+    /// The place of its package declaration.
     pub(super) declared: Place,
     /// The kinds of the hub that it reads.
     pub(super) reads: Reads,
@@ -55,10 +55,10 @@ pub struct LoadedModule {
     pub(super) called: Vec<Called>,
 }
 
-/// What precedes the rules of a module.
+/// The part of a module before its rules.
 #[derive(Debug, Default)]
 pub(super) struct Header {
-    /// Where it ends and the first rule begins, in bytes; 0 without a rule.
+    /// The byte offset of the first rule; 0 without rules.
     pub(super) end: usize,
     /// The imports, as they are written.
     pub(super) imports: Box<str>,
@@ -74,11 +74,11 @@ impl Header {
 }
 
 impl LoadedModule {
-    /// What `module` says, and the module as it is edited, or why that does not parse.
+    /// Loads `module`. Also returns the module parsed from the edited text, or the fault that prevents this.
     ///
     /// # Errors
     ///
-    /// What cannot be edited.
+    /// Returns the faults if the text cannot be edited.
     pub(super) fn of(module: &Module) -> Result<(Self, Result<Module, Fault>), Vec<Fault>> {
         let edited = review::edit(module)?;
         let read = read(module, &edited);
@@ -150,7 +150,7 @@ impl LoadedModule {
         &self.denies
     }
 
-    /// That its rules may not be where its package says.
+    /// The fault that its rules may not be in its package, at the place of the package declaration.
     pub(super) fn fault_of_package(&self, text: &str) -> Fault {
         Fault::new(&self.id, self.declared, format!("package {}: {text}", self.package()))
     }
@@ -160,14 +160,14 @@ impl LoadedModule {
         for_opa(self.untold, self.edited.text())
     }
 
-    /// Whether it was read from the same `text` for the same use.
+    /// Whether it was read from the same `text` and for the same purpose.
     pub(super) fn is_of(&self, text: &Text, asked_for: impl Fn(&str) -> Option<&'static str>) -> bool {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
             && self.asked_for == asked_for(&self.package())
     }
 }
 
-/// `module`, as it is `edited`.
+/// Parses the `edited` text of `module`.
 fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
     if *edited.text() == module.text {
         return Ok(module.clone());

@@ -1,15 +1,15 @@
-//! How much memory one evaluation may take.
+//! The memory limit of one evaluation.
 //!
 //! Two checks share the limit of [`LIMIT`] bytes:
 //!
-//! - A builtin is called only where what the evaluation holds and what the builtin will allocate are within it
+//! - Before each call of a builtin, the memory that the evaluation holds plus the need of the builtin must be within the limit
 //!   (`extensions/bounded.rs`).
-//! - The interpreter compares what the evaluation holds with it at each statement and each element of a loop, a comprehension or a
-//!   result. This is regorus's own check, of its feature `allocator-memory-limits`; `regorus-memory` supplies the numbers, and says
-//!   why the published crate for them does not fit.
+//! - The interpreter compares the memory of the evaluation with the limit at each statement and each element of a loop, a comprehension or
+//!   a result. This check is part of regorus, with the feature `allocator-memory-limits`. The crate `regorus-memory` supplies the numbers
+//!   and documents why the published crate does not fit.
 //!
-//! Memory of values that the evaluation did not make, such as the documents of the hub, does not count. Shared values count once
-//! while they are in memory, and each time they are written out ([`size`]).
+//! Values that the evaluation did not create, such as the documents of the hub, do not count. A shared value counts once while it is in
+//! memory, and at each occurrence when it is serialized ([`size`]).
 
 pub(super) mod size;
 
@@ -18,7 +18,7 @@ use std::sync::Once;
 use regorus::Value;
 use regorus_mimalloc::{Evaluation, has_room};
 
-/// The most bytes that an evaluation may hold at a time.
+/// The maximum number of bytes that an evaluation may hold at a time.
 pub(super) const LIMIT: usize = 32 << 20;
 
 /// The evaluation would hold more than [`LIMIT`].
@@ -37,30 +37,30 @@ impl OverLimit {
 ///
 /// # Errors
 ///
-/// Where it was over the limit, whatever the result: the engine drops some errors.
+/// When the evaluation exceeded the limit at any time. The result alone does not show this, because the engine drops some errors.
 pub(super) fn limited<T>(evaluate: impl FnOnce() -> T) -> Result<T, (OverLimit, T)> {
     static ENGINES_OWN: Once = Once::new();
-    // One number for all threads: each compares its own evaluation with it.
+    // The limit is global for all threads; each thread compares its own evaluation with it.
     ENGINES_OWN.call_once(|| regorus::set_global_memory_limit(Some(LIMIT as u64)));
     let evaluation = Evaluation::begin(LIMIT as u64);
     let result = evaluate();
     if evaluation.was_over() { Err((OverLimit, result)) } else { Ok(result) }
 }
 
-/// Whether the evaluation on this thread may allocate so many more bytes.
+/// Checks whether the evaluation on this thread may allocate `bytes` more.
 ///
 /// # Errors
 ///
-/// Where that would be over the limit.
+/// When this would exceed the limit.
 pub(super) fn check(bytes: usize) -> Result<(), OverLimit> {
     if has_room(bytes as u64) { Ok(()) } else { Err(OverLimit) }
 }
 
-/// Whether `value`, an answer, may be copied and written out.
+/// Checks whether the result `value` may be copied and serialized.
 ///
 /// # Errors
 ///
-/// Where a copy without shared parts is over the limit.
+/// When a copy without shared parts exceeds the limit.
 pub(super) fn check_answer(value: &Value) -> Result<(), OverLimit> {
     check(size::copied(value, LIMIT).unwrap_or(usize::MAX))
 }

@@ -1,21 +1,21 @@
-//! Places in `data`, such as `["data", "lib", "labels"]`, and which of them meet.
+//! Paths in `data`, such as `["data", "lib", "labels"]`, and their overlaps. Two paths meet if one is a prefix of the other.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// A set of places in `data`. Lookups take time by the depth of a place, not by the number of places.
+/// A set of paths in `data`. The time of a lookup depends on the length of the path, not on the number of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(BTreeSet<Vec<String>>);
 
 impl Paths {
-    /// Whether one of them is `place`, is inside it, or contains it.
+    /// Whether a path of the set meets `place`.
     #[must_use]
     pub fn meet(&self, place: &[String]) -> bool {
         let contains = |length: usize| self.0.contains(&place[..length]);
         (0..=place.len()).any(contains) || self.within(place).next().is_some()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -25,13 +25,13 @@ impl Paths {
         self.0.iter()
     }
 
-    /// Those inside `place`.
+    /// The paths inside `place`.
     fn within<'p>(&'p self, place: &'p [String]) -> impl Iterator<Item = &'p Vec<String>> {
         let from = self.0.range::<[String], _>((Bound::Included(place), Bound::Unbounded));
         from.take_while(move |path| path.starts_with(place))
     }
 
-    /// Those that meet `place`.
+    /// The paths that meet `place`.
     pub(super) fn meeting(&self, place: &[String]) -> Vec<Vec<String>> {
         let mut meeting: Vec<Vec<String>> = self.within(place).cloned().collect();
         let containing = (0..place.len()).filter(|length| self.0.contains(&place[..*length]));
@@ -39,7 +39,7 @@ impl Paths {
         meeting
     }
 
-    /// Takes out those that meet `place`, and returns them.
+    /// Removes the paths that meet `place`, and returns them.
     pub(super) fn take(&mut self, place: &[String]) -> Vec<Vec<String>> {
         let taken = self.meeting(place);
         for path in &taken {

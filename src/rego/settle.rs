@@ -1,4 +1,4 @@
-//! Which texts count, of all that are there.
+//! Selects the texts to load from all candidate texts.
 //!
 //! ```text
 //! in force ──┐
@@ -6,8 +6,8 @@
 //! changes ───┘      └─────▶ what is to blame is refused, its last good text stays; again
 //! ```
 //!
-//! What is in force fits by itself. So where something does not, a change is to blame: the one whose own text is at fault, or
-//! the first, by age, with which something else begins to be. A change that goes leaves all others be.
+//! The texts in force pass the check together. So each new fault comes from a change. The culprit is the change whose own text has the
+//! fault, or the oldest change with which the fault first appears. Only the culprit is rejected; the other changes stay.
 
 mod alive;
 
@@ -26,25 +26,25 @@ use super::module::{ModuleId, Text};
 use super::secrets::SecretReads;
 use crate::api::rego_policy::Enforcement;
 
-/// What is in force of a module.
+/// The text and the enforcement that a module has in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// Its text.
+    /// The text.
     pub text: Arc<str>,
-    /// What its denials come to.
+    /// The effect of its denials.
     pub enforcement: Enforcement,
 }
 
-/// A text that is there, and what is in force of its module.
+/// A text on the hub, with the last good text of its module.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What is written.
+    /// The text as written.
     pub text: Text,
-    /// What its denials come to, or why nobody knows.
+    /// The effect of its denials, or the error in its setting.
     pub enforcement: Result<Enforcement, String>,
-    /// Its last good text.
+    /// The last good text.
     pub in_force: Option<InForce>,
-    /// That it is not in order, where that is known already, and whether because it ends a check by itself.
+    /// The known faults of the text, if any, and whether it ends the check process on its own.
     pub refused: Option<(Faults, bool)>,
 }
 
@@ -59,12 +59,12 @@ impl Candidate {
     }
 }
 
-/// What a text waits for.
+/// Something that a text waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
     /// A kind or a module: `pods`, `shop/lib/main.rego`.
     pub what: String,
-    /// Why it is not there, where that is more than a moment's.
+    /// The reason for the wait, unless the wait is short.
     pub why: Option<String>,
 }
 
@@ -77,70 +77,70 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// What becomes of a text.
+/// The result for one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is in force.
+    /// The text is in force.
     Loaded,
-    /// It is in order, and waits for this.
+    /// The text is valid and waits for these.
     Pending(Vec<Awaited>),
-    /// It is not in order.
+    /// The text has faults.
     Refused {
-        /// Why.
+        /// The faults.
         faults: Faults,
-        /// Whether it ends the check by itself.
+        /// Whether the text ends the check process on its own.
         deadly: bool,
     },
 }
 
-/// What counts.
+/// The selected texts and the result for each candidate.
 #[derive(Clone, Debug, Default)]
 pub struct Settled {
-    /// What becomes of each text.
+    /// The result for each text.
     pub outcomes: BTreeMap<ModuleId, Outcome>,
-    /// What is in force of each module, where something is.
+    /// The text in force for each module that has one.
     pub in_force: BTreeMap<ModuleId, InForce>,
     /// The package of each module whose text parses.
     pub packages: BTreeMap<ModuleId, String>,
-    /// All that is in force.
+    /// All modules in force.
     pub bundle: Bundle,
-    /// Where that reads the contents of Secrets.
+    /// The places where the bundle reads the contents of Secrets.
     pub secrets: SecretReads,
-    /// The kinds that all of them read that have passed the check, by their plurals: whether or not they count.
+    /// The plurals of all kinds that texts read which passed the check, whether or not these texts are in force.
     pub reads: BTreeSet<String>,
 }
 
-/// Who judges texts.
+/// Checks bundles for [`settle`].
 pub trait Judge: Sync {
-    /// What is wrong with `texts`, one bundle.
+    /// Checks `texts` as one bundle and returns the faults.
     ///
     /// # Errors
     ///
-    /// Where that cannot be found out.
+    /// When the check cannot run.
     fn check(&self, texts: &[Text]) -> impl Future<Output = Result<Checked, CheckError>> + Send;
 
-    /// Which packages are asked.
+    /// The queried packages.
     fn packages(&self) -> Packages {
         Packages::default()
     }
 
-    /// What was read before: modules of it that have not changed are not read again.
+    /// The bundle that was read before. Its unchanged modules are not read again.
     fn known(&self) -> Bundle {
         Bundle::default()
     }
 
-    /// What else is wrong with modules of a bundle that has passed the check, which found these reads of `secrets`.
+    /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets which the check found.
     fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault>;
 
-    /// What modules of it wait for.
+    /// The objects and kinds that each module waits for.
     fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>>;
 }
 
-/// Finds out which of `candidates`, the oldest first, count.
+/// Decides which of `candidates` are in force. `candidates` are sorted from the oldest to the newest.
 ///
 /// # Errors
 ///
-/// Where that cannot be found out.
+/// When the check cannot run.
 pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Settled, CheckError> {
     let base = candidates.iter().filter(|candidate| candidate.in_force.is_some()).map(Candidate::id);
     let base = base.collect();
@@ -169,21 +169,22 @@ pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Sett
     Ok(settling.settle(&changes, fit))
 }
 
-/// The faults that were found with the first changes, by how many these are.
+/// The faults found with the first n changes, by n.
 type Probes = BTreeMap<usize, Vec<Fault>>;
 
 struct Settling<'c, J> {
     candidates: &'c [Candidate],
     judge: &'c J,
     settled: Settled,
-    /// The modules whose last good text can count.
+    /// The modules whose last good text can be in force.
     base: BTreeSet<&'c ModuleId>,
-    /// The largest bundle that was read.
+    /// The largest bundle read so far.
     known: Bundle,
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Whether `change` is worth a check with the others. Of one that is not, the package is found out all the same.
+    /// Whether to check `change` with the others. If not, this rejects the change. If only its enforcement is invalid, its text is still
+    /// checked for its package.
     async fn may_be_tried(&mut self, change: &Candidate) -> Result<bool, CheckError> {
         if let Some((faults, deadly)) = &change.refused {
             self.refuse(change.id(), faults.clone(), *deadly);
@@ -201,7 +202,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         self.settled.outcomes.insert(id.clone(), Outcome::Refused { faults, deadly });
     }
 
-    /// What is in force once `changes` are.
+    /// The texts in force after `changes`.
     fn texts(&self, changes: &[&Candidate]) -> Vec<Text> {
         let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
         let text = |candidate: &Candidate| {
@@ -214,7 +215,8 @@ impl<'c, J: Judge> Settling<'c, J> {
         self.candidates.iter().filter_map(text).collect()
     }
 
-    /// Takes what is to blame out of `changes` until all that is left fits, and returns that, and where it reads Secrets; what is `waited` for is no fault of theirs.
+    /// Removes culprits from `changes` until the rest passes the check. Returns the resulting bundle and its reads of Secrets. With
+    /// `waited`, the removed changes become pending instead of rejected.
     async fn until_fit(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
@@ -228,7 +230,8 @@ impl<'c, J: Judge> Settling<'c, J> {
                 return Ok((bundle.unwrap_or_default(), checked.secrets));
             }
             if let Some(how) = &checked.died {
-                // All together, or what is in force: a text that was in order is so still.
+                // The texts ended the check only in combination. The texts in force passed before, so a check without changes cannot blame
+                // a text.
                 if changes.is_empty() {
                     return Err(CheckError::Died(how.clone()));
                 }
@@ -244,7 +247,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             changes.retain(|change| !blamed.contains_key(change.id()));
             for (id, faults) in blamed {
                 match &waited {
-                    // It did fit, with what waits.
+                    // It passed the check together with the texts that wait.
                     Some(waited) => {
                         self.settled.outcomes.insert(id, Outcome::Pending(waited.clone()));
                     }
@@ -255,7 +258,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                 }
             }
             if before == (changes.len(), self.base.len()) {
-                // A fault of no module: nobody knows what goes with what.
+                // The fault names no module, so no culprit can be found.
                 changes.clear();
                 self.base.clear();
                 let all = self.candidates.iter().map(Candidate::id);
@@ -264,7 +267,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         }
     }
 
-    /// What the check, and then the judge, find in `texts`.
+    /// Runs the check, then the further tests of the judge.
     async fn judged(
         &mut self,
         texts: &[Text],
@@ -298,7 +301,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         }
     }
 
-    /// Who is to blame for what `checked` finds: each with what is wrong of it. There is always one.
+    /// The culprits for the faults in `checked`, each with its faults. The result is never empty.
     async fn blamed(
         &mut self,
         checked: &Checked,
@@ -313,17 +316,17 @@ impl<'c, J: Judge> Settling<'c, J> {
             let own = changes.iter().position(|change| change.id() == id);
             let until = own.map_or(0, |position| position + 1);
             let (mut low, mut high) = (until, changes.len());
-            // What ends a check by itself, or does not parse, is not tried once more.
+            // A text that ends the check alone, or does not parse, needs no second attempt.
             let is_own = until == high || checked.deadly.contains(id) || checked.unread.contains(id);
             if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
-                    // Something that it needs is gone.
+                    // A module that it needs is gone.
                     self.base.remove(id);
                 }
                 blamed.insert(id.clone(), Faults::new(found));
                 continue;
             }
-            // With the first `low` changes it is not there, with the first `high` it is.
+            // The fault is absent with the first `low` changes and present with the first `high`.
             while high - low > 1 {
                 let middle = low.midpoint(high);
                 if self.has(&found, changes, middle, &mut probes).await? {
@@ -339,7 +342,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(blamed)
     }
 
-    /// Whether any of `faults` is there with the first `count` of `changes` alone. What was found with as many is in `probes`.
+    /// Whether any of `faults` appears with the first `count` of `changes` alone. `probes` caches the faults by count.
     async fn has(
         &mut self,
         faults: &[Fault],

@@ -1,4 +1,4 @@
-//! What is asked: modules and data of one moment. Who asks reads it and nothing else.
+//! A snapshot of modules and data for evaluations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,18 +24,18 @@ pub struct Snapshot {
     packages: Packages,
     gates: Arc<Gates>,
     incomplete: Arc<Incomplete>,
-    /// Why nothing can be asked yet.
+    /// The reason why policies are not loaded yet, if so.
     starting: Option<String>,
-    /// Where queries go that ran out of time.
+    /// Receives queries that ran out of time.
     timed_out: Option<mpsc::Sender<TimedOut>>,
 }
 
-/// What those who review objects have to know beside the policies.
+/// Facts for reviews of objects, beside the policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// How policies call kinds.
+    /// The names of kinds in policies.
     pub names: BTreeMap<GroupResource, BTreeSet<String>>,
-    /// The modules whose denials do not deny.
+    /// Modules whose enforcement is not `deny`.
     pub lenient: BTreeMap<ModuleId, Enforcement>,
     /// Whether policies may read the contents of Secrets.
     pub secrets: Contents,
@@ -49,19 +49,19 @@ pub struct Policies {
     denials: BTreeMap<&'static str, String>,
 }
 
-/// Why there is no answer.
+/// A query without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// Nothing can be asked yet.
+    /// Policies are not loaded yet.
     #[error("policies are not loaded yet: {0}")]
     Starting(String),
-    /// A policy is there that cannot be asked.
+    /// A module is rejected and has no last good text.
     #[error("{0}")]
     Unasked(String),
-    /// Who evaluates cannot be asked.
+    /// The engine is unreachable.
     #[error("{0}")]
     Unreached(String),
-    /// It was asked, and failed.
+    /// The evaluation failed.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
@@ -76,7 +76,7 @@ impl From<EngineError> for Unanswered {
 }
 
 impl Unanswered {
-    /// Why, in a word for metrics.
+    /// The value of the metric's label `reason`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -97,32 +97,32 @@ impl Unanswered {
 }
 
 impl Snapshot {
-    /// One in which nothing can be asked for what `denials` name.
+    /// Creates a snapshot. Queries for the purposes in `denials` fail with these messages.
     #[must_use]
     pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
         let (packages, gates, incomplete) = (Packages::default(), Arc::default(), Arc::default());
         Self { engine, denials, packages, gates, incomplete, starting: None, timed_out: None }
     }
 
-    /// The same, which sends queries that run out of time there.
+    /// Sends queries that run out of time to `timed_out`.
     #[must_use]
     pub fn timing_out(self, timed_out: mpsc::Sender<TimedOut>) -> Self {
         Self { timed_out: Some(timed_out), ..self }
     }
 
-    /// The same where other packages are asked than by default.
+    /// Sets the queried packages.
     #[must_use]
     pub fn asking(self, packages: Packages) -> Self {
         Self { packages, ..self }
     }
 
-    /// The same, with what those who review objects have to know.
+    /// Sets the facts for reviews.
     #[must_use]
     pub fn with_gates(self, gates: Gates) -> Self {
         Self { gates: Arc::new(gates), ..self }
     }
 
-    /// How policies call `kind`: by its plural, where they do not name it.
+    /// The names of `kind` in policies. If policies do not name it, its plural.
     #[must_use]
     pub fn names_of(&self, kind: &GroupResource) -> BTreeSet<String> {
         if let Some(names) = self.gates.names.get(kind) {
@@ -186,7 +186,7 @@ impl Snapshot {
         }
     }
 
-    /// The same without these documents.
+    /// Sets the documents that are left out.
     #[must_use]
     pub fn without(self, incomplete: Incomplete) -> Self {
         Self { incomplete: Arc::new(incomplete), ..self }
@@ -262,7 +262,7 @@ impl Snapshot {
             (&answer, &self.timed_out)
             && let Some(query) = self.engine.timed_out(query, input)
         {
-            // One at a time: where one waits already, that is enough.
+            // If the channel is full, a search is due already.
             let _ = timed_out.try_send(query);
         }
         Ok(answer?)

@@ -1,6 +1,6 @@
-//! Turns of evaluations: bounded in number, and shared fairly by tenants.
+//! Slots for evaluations: limited in number, and shared fairly among tenants.
 //!
-//! `schedule` decides which is next. A tenant is a namespace, or the user of a request that has none.
+//! `schedule` selects the next evaluation. A tenant is a namespace, or the user of a request without a namespace.
 
 mod costs;
 mod schedule;
@@ -14,34 +14,34 @@ use tokio::time::Instant;
 pub use schedule::Requester;
 use schedule::{Schedule, Ticket, WAITING};
 
-/// Hands out turns. Clones share them.
+/// Assigns slots. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Turns(Arc<Mutex<Schedule<oneshot::Sender<Turn>>>>);
 
-/// A turn; the next begins once it is dropped.
+/// A slot for one evaluation. Dropping it lets the next evaluation begin.
 #[derive(Debug)]
 pub struct Turn {
     turns: Turns,
-    /// `None` once it has ended.
+    /// `None` after the end of the evaluation.
     ticket: Option<Ticket>,
-    /// Whether the evaluation ran out of time, once that is known.
+    /// Whether the evaluation ran out of time, if known.
     ran_out: Option<bool>,
 }
 
 impl Turns {
-    /// Turns of `at_once` evaluations, and of two more that are not known to be long.
+    /// Creates `at_once` slots, and two more for evaluations that are not known to be long.
     #[must_use]
     pub fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(Schedule::new(at_once))))
     }
 
-    /// Waits for a turn; `None` where too many wait, and this tenant has its share of them.
+    /// Waits for a slot. Returns `None` if too many evaluations wait and the tenant has its share of the queue.
     pub async fn take(&self, requester: Requester) -> Option<Turn> {
         let (waiter, waits) = oneshot::channel();
         {
             let mut schedule = self.0.lock();
             if schedule.waiting() >= WAITING {
-                // Requests that have timed out are still there.
+                // Remove the waiters of requests that have timed out.
                 schedule.retain(|waiter| !waiter.is_closed());
             }
             schedule.push(requester, waiter).ok()?;
@@ -50,7 +50,7 @@ impl Turns {
         waits.await.ok()
     }
 
-    /// Has every evaluation begin that may.
+    /// Starts all evaluations that may begin.
     fn begin(&self) {
         loop {
             let (waiter, turn) = {
@@ -59,7 +59,7 @@ impl Turns {
                 (waiter, Turn { turns: self.clone(), ticket: Some(ticket), ran_out: None })
             };
             if let Err(mut unused) = waiter.send(turn) {
-                // The request timed out. The turn is ended here, because its drop would call this method.
+                // The request timed out. End the turn here: its drop would call this method again.
                 unused.end();
             }
         }
@@ -67,12 +67,12 @@ impl Turns {
 }
 
 impl Turn {
-    /// Ends it, and notes whether the evaluation ran out of time.
+    /// Ends the evaluation and records whether it ran out of time.
     pub fn ended(mut self, ran_out: bool) {
         self.ran_out = Some(ran_out);
     }
 
-    /// Ends it, and returns whether it had not ended before.
+    /// Ends the evaluation. Returns whether it was still running.
     fn end(&mut self) -> bool {
         let ticket = self.ticket.take();
         if let Some(ticket) = &ticket {

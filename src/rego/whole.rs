@@ -1,8 +1,8 @@
-//! Packages of several modules, read whole: `data.lib`, or `lib.labels` with `import data.lib`.
+//! Queries of packages with several modules as a whole: `data.lib`, or `lib.labels` with `import data.lib`.
 //!
-//! The embedded engine takes such a package for evaluated as soon as the first of its modules is. What a rule of another module then
-//! names, and what stands below that rule, is undefined, without a word: a denial would be none. So the first module of each such
-//! package is one of our own, which names all of its rules, and gives nothing. This is for the eyes of that engine alone.
+//! The embedded engine regards such a package as evaluated after its first module. Rules of the other modules, and values below them, are
+//! then silently undefined, so a denial would be lost. Therefore a generated module comes first in each such package. It refers to all
+//! rules of the package and has no value. Only the embedded engine reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,20 +11,20 @@ use regorus::Value;
 
 use super::loaded_module::LoadedModule;
 
-/// The rule of our own. Nobody calls one so.
+/// The name of the generated rule. Policies do not use it.
 const RULE: &str = "policysync_whole";
 
 /// The rules that each module of a package has, by the path of the package.
 type Packages<'m> = BTreeMap<&'m [String], Vec<&'m BTreeSet<String>>>;
 
-/// A module that comes before those of its package.
+/// A generated module that precedes the modules of its package.
 pub(super) struct Whole {
     pub(super) package: String,
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// The modules that come before `modules`.
+/// The generated modules that precede `modules`.
 pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<Whole> {
     let mut packages = Packages::new();
     for module in modules {
@@ -33,8 +33,8 @@ pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<
     packages.keys().filter_map(|package| module(&packages, package)).collect()
 }
 
-/// A module of `package` that names the rules of all that are in it and below it, where these are several. Each is on a line of its own:
-/// lines have a limit.
+/// The generated module for `package` and its subpackages, if these have several modules. Each reference is on a separate line, because the
+/// length of lines is limited.
 fn module(packages: &Packages<'_>, package: &[String]) -> Option<Whole> {
     let below = packages.range(package..).take_while(|(path, _)| path.starts_with(package));
     let (mut modules, mut named) = (0, String::new());

@@ -1,4 +1,4 @@
-//! Policies that are asked: each question in its turn, on a thread that may wait, and no longer than somebody waits for the answer.
+//! Runs evaluations for the server: one slot for each, on a blocking thread, with a timeout.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 use crate::rego::turns::{Requester, Turns};
 
-/// What is asked. Clones take turns with each other.
+/// The policies and slots. Clones share the slots.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     loaded: Loaded,
@@ -18,28 +18,28 @@ pub(super) struct Asking {
     patience: Duration,
 }
 
-/// Why there is no answer.
+/// An evaluation without a result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Silence {
-    /// Too many others wait for one.
+    /// The queue is full.
     #[error("too many reviews are waiting")]
     TooMany,
-    /// There was none in time.
+    /// The timeout expired.
     #[error("no answer within {0} s")]
     Late(u64),
-    /// Whoever reads it failed.
+    /// The evaluation panicked.
     #[error("the review panicked: see the log")]
     Panicked,
-    /// Policies gave none.
+    /// Policies gave no result.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }
 
-/// An answer, and why it is of no use where it is, in a word for metrics.
+/// A result, and the metric's reason if the result is invalid.
 pub(super) type Answer<T> = (T, Option<&'static str>);
 
 impl Asking {
-    /// Asks what is `loaded`, where an answer is waited for so long.
+    /// Evaluates policies of `loaded` with the timeout `patience`.
     pub(super) fn new(loaded: Loaded, metrics: RegoMetrics, patience: Duration) -> Self {
         Self { turns: Turns::new(loaded.at_once()), loaded, metrics, patience }
     }

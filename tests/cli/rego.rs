@@ -222,7 +222,7 @@ fn what_kills_the_check_kills_nothing_else_and_is_named() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("fine.rego", "package fine\np := 1");
-    // More memory than the check may take: the engine writes out what is no number.
+    // The engine's error about a value that is not a number takes more memory than the check may have.
     let large = format!(
         "package large\nn(v) := [v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v]\np := n(n(n(n(n(\"{}\"))))) + 1",
         "x".repeat(2_000)
@@ -438,7 +438,7 @@ fn check_rejects_reads_of_secrets_without_replicate() {
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", warning));
 }
 
-/// So many modules of 400 bytes, each with a rule, a helper and a message of its own.
+/// `count` modules of 400 bytes, each with a distinct rule, helper and message.
 fn small_modules(count: usize) -> impl Iterator<Item = (String, String)> {
     (0..count).map(|number| {
         let text = format!(

@@ -48,7 +48,7 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
         review(&ingress("rego-fair-hostile", "written", HOSTS)),
         review(&ingress("rego-fair-shop", "web", 1)),
     );
-    // What is stored is known once another Ingress cannot have its host.
+    // The stored Ingress is loaded once its host is denied to another Ingress.
     let mut taken = ingress("rego-fair-shop", "taken", 1);
     taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
     wait::until("the stored Ingress is known", LIMIT, || async {

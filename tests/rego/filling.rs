@@ -115,7 +115,7 @@ impl Wanted {
         Ok((policies.into_iter().map(|(id, text)| (id, text.to_string())).collect(), self.data.clone()))
     }
 
-    /// Whether that is what is found, whichever modules are proven to be there so far.
+    /// Whether `found` is as expected, apart from the contents of `policysync/installed`.
     fn is_unproven(&self, found: &(BTreeMap<String, String>, Value)) -> Result<bool> {
         let (mut found, mut expected) = (found.clone(), self.expected()?);
         let proofs = [&mut found, &mut expected].map(|(modules, _)| modules.remove("policysync/installed"));
@@ -136,7 +136,8 @@ const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok 
 const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
-/// What OPA has, and then is to have: everything, much of it, a module, an object; a module comes, goes, or moves to another package.
+/// Contents of OPA before and after a push: everything, much of it, a module, an object; a module is added, removed, or moved to another
+/// package.
 fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});

@@ -14,13 +14,13 @@ fn engine(text: &str) -> Embedded {
     Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap()
 }
 
-/// Of a label of 63 bytes, each level makes 16 copies: 16 GiB in all.
+/// For a label of 63 bytes, each level makes 16 copies: 16 GiB in all.
 const DOUBLING: &str = "package a
 d(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])
 deny contains msg if msg := d(d(d(d(d(d(d(input.label)))))))
 ";
 
-/// Why `deny` has no answer for a label of 63 bytes.
+/// The failure of `deny` for a label of 63 bytes.
 fn over_limit(text: &str) -> Failure {
     let input = json!({"label": "x".repeat(63)});
     let failure = engine(text).ask("data.a.deny", &input.into()).unwrap_err();
@@ -38,17 +38,17 @@ fn an_evaluation_that_takes_too_much_memory_ends_before_it_is_allocated() {
 fn memory_is_limited_whatever_takes_it() {
     let none = "m.rego: data.a.deny took more than 32 MiB of memory";
     for (rules, expected) in [
-        // Builtins, each by itself and all together.
+        // Results of builtins, of one call and of many.
         ("deny := sprintf(\"%v\", [big])", "m.rego:3:"),
         ("deny := json.marshal(big)", "m.rego:3:"),
         ("deny := [x | some i in range; x := replace(long, \"y\", \"\")]", "m.rego:3:"),
-        // Of another type, which the engine's error would repeat.
+        // The engine's error would repeat a value of another type.
         ("deny := startswith(big, \"x\")", "m.rego:3:"),
-        // What the interpreter gathers.
+        // Collections of the interpreter.
         ("deny := [x | some i in range; x := many | {i}]", none),
         ("deny contains x if { some i in range; x := many | {0 - i} }", none),
         ("deny := {i: x | some i in range; x := many | {i}}", none),
-        // An answer of few parts that are many once they are written out.
+        // A result with few distinct parts and a large serialized form.
         ("deny := big", none),
         ("deny := {\"big\": big}", none),
     ] {

@@ -181,7 +181,7 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
     }
     wait::until("good writes pass again", LIMIT, || async { write("good").await.map(drop) }).await?;
 
-    // What a query cannot prove is compared.
+    // A comparison finds changes that a query cannot detect.
     let edited = before["result"]["raw"].as_str().context("no text")?.replace("\"no\"", "\"another\"");
     for (method, path, body) in [
         ("PUT", POLICY, edited.as_str()),

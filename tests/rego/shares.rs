@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::registration::Registered;
 use crate::world::LIMIT;
 
-/// Denies PodTemplates where there is a ConfigMap `closed`.
+/// Denies PodTemplates if there is a ConfigMap `closed`.
 const DENIES: &str = r#"package admission
 import rego.v1
 import data.k8s.matches

@@ -71,7 +71,7 @@ async fn only_an_update_that_changes_nothing_but_finalizers_passes_unreviewed() 
     ] {
         is_denied(merge(&hub, &object, patch).await, what)?;
     }
-    // What is written through the whole object, as controllers with typed clients do.
+    // A replacement of the whole object, as controllers with typed clients send it.
     let mut stored = api.get("held").await?;
     stored.data["template"]["spec"]["nodeName"] = "node".into();
     stored.labels_mut().insert("fine".to_owned(), "no".to_owned());

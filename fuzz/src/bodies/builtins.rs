@@ -1,5 +1,5 @@
-//! A module of rules, each of which calls a builtin with what the rules before it give: each byte is a choice. Evaluated, it has an
-//! answer or fails, and the process never has more than [`MOST`] bytes of memory.
+//! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is one choice. The evaluation
+//! succeeds or fails, and the memory of the process stays within [`MOST`].
 
 use std::fmt::Write;
 
@@ -9,12 +9,13 @@ use policy_sync::rego::module::{ModuleId, Text};
 use regorus::unstable::BUILTINS;
 use serde_json::json;
 
-/// The limit of an evaluation is 32 MiB; the rest is for this process, and for what is written of an answer.
+/// The limit of the process in bytes. An evaluation may take 32 MiB; the rest is for the process and for the serialized result.
 const MOST: usize = 512 << 20;
-/// The most rules.
+/// The maximum number of rules.
 const RULES: usize = 24;
 
-/// Builtins that make something large, with what they take and give: text, number, array, set, object.
+/// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
+/// format, `b` boolean.
 const LARGE: [(&str, &str, char); 38] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
@@ -68,7 +69,7 @@ pub fn body(data: &[u8]) {
         "object": {"a": {"b": ["a", "b"]}, "b": ["a", "c"], "c": ["b", "a"]},
     });
     if let Ok(Some(value)) = engine.ask("data.fuzz", &input.into()) {
-        // What is answered is written out. JSON has no number for some integers.
+        // Serialize the result. Some integers have no number in JSON.
         if let Ok(written) = serde_json::to_value(&value) {
             drop((written.to_string(), written));
         }
@@ -77,7 +78,7 @@ pub fn body(data: &[u8]) {
     assert!(peak <= MOST, "{peak} bytes, after {text}");
 }
 
-/// The most memory that this process has had, in bytes.
+/// The peak memory of this process in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
@@ -86,7 +87,7 @@ fn peak() -> usize {
 
 struct Module<'d> {
     choices: std::slice::Iter<'d, u8>,
-    /// The types of the rules so far.
+    /// The result types of the rules so far.
     rules: Vec<char>,
     text: String,
 }
@@ -106,7 +107,7 @@ impl<'d> Module<'d> {
         module.text
     }
 
-    /// The next choice of so many.
+    /// The next choice, below `most`.
     fn choice(&mut self, most: usize) -> usize {
         usize::from(self.choices.next().copied().unwrap_or_default()) % most.max(1)
     }
@@ -169,12 +170,12 @@ impl<'d> Module<'d> {
         }
     }
 
-    /// A value of this type: of a rule, or of the input.
+    /// A value of this type, from a rule or from the input.
     fn value(&mut self, kind: char) -> String {
         let rules: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at] == kind).collect();
         let choice = self.choice(8);
         if choice < 6 && !rules.is_empty() {
-            // Mostly the last, which is the largest.
+            // Usually the last rule, which has the largest result.
             let back = if choice < 4 { 0 } else { self.choice(rules.len()) };
             return format!("r{}", rules[rules.len() - 1 - back]);
         }

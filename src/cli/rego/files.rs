@@ -98,17 +98,17 @@ impl Files {
         Ok(())
     }
 
-    /// What denials of modules come to, where they are not to deny.
+    /// The enforcement of modules whose denials do not deny.
     pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, Enforcement> {
         let lenient = self.enforcements.iter().filter(|(_, enforcement)| **enforcement != Enforcement::Deny);
         lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
     }
 
-    /// The bundle, and where it reads the contents of Secrets, or what is wrong with all of this, found in a process of its own.
+    /// Checks the modules in a separate process. Returns the bundle with its reads of Secrets, or the faults.
     ///
     /// # Errors
     ///
-    /// Where that cannot be done.
+    /// When the check cannot run.
     pub(super) async fn checked(&self) -> anyhow::Result<Result<(Bundle, SecretReads), Faults>> {
         if let Some(fault) = limit::fault(&self.texts) {
             return Ok(Err(Faults::of(fault)));
@@ -124,7 +124,7 @@ impl Files {
             if found.deadly.is_empty() {
                 break found.secrets;
             }
-            // Others may end the check as well. What else is wrong may be so for want of these.
+            // Other modules may end the check as well. Faults of later rounds may only be due to the removed modules, so they are ignored.
             left.retain(|text| !found.deadly.contains(&text.id));
         };
         faults.told.sort();
@@ -139,7 +139,7 @@ impl Files {
         Ok(bundle.map_err(|told| Faults { told, more: 0 }))
     }
 
-    /// The bundle, and where it reads the contents of Secrets; where something is wrong with it, that is said, and there is none.
+    /// The bundle with its reads of Secrets. Prints the faults and returns `None` if there are any.
     ///
     /// # Errors
     ///

@@ -156,7 +156,7 @@ fn the_hash_of_a_content_is_that_of_all_but_what_each_write_changes() {
     placed["metadata"]["resourceVersion"] = "8".into();
     placed["metadata"]["labels"] = json!({});
     assert_eq!(hash(&placed), before);
-    // Its owner undoes what the policy has set: the wish is the same, and the content is not.
+    // The owner removes the policy's annotation: the original object is the same, and the content differs.
     placed["metadata"]["annotations"].as_object_mut().unwrap().remove("a");
     assert_ne!(hash(&placed), before);
 }

@@ -1,8 +1,8 @@
 //! Attributes moves of objects to the documents that caused them: decisions over plain data.
 //!
-//! If an object with the same content no longer complies, it was not changed: policies were, or documents that they read.
-//! A document that moves objects too often, such as a ManagedCluster whose agent flips a label, is flapping: nothing is moved on its
-//! account for a while, and everything else goes on.
+//! If an object with the same content no longer complies, the object was not changed. So policies changed, or documents that they read. A
+//! document that moves objects too often, such as a ManagedCluster whose agent flips a label, is flapping. For a while its changes move no
+//! objects; other moves continue.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl Causes {
         }
     }
 
-    /// Forgets all objects but those that `is` so.
+    /// Keeps only the objects for which `is` returns true.
     pub(super) fn retain(&mut self, is: impl Fn(&Object) -> bool) {
         self.asked.retain(|object, _| is(object));
         give_back(&mut self.asked);
@@ -147,7 +147,7 @@ impl Causes {
 /// The next step for an object that does not comply while documents are flapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is changed like this.
+    /// Apply this change.
     Change(Change),
     /// No change until the documents are no longer flapping.
     Hold,
@@ -155,9 +155,9 @@ pub(super) enum Step {
 
 /// Decides about an object that policies would `change`. `without` is its compliance without the flapping `documents`.
 ///
-/// An answer that is the same without them does not depend on them: the object moves away from a cluster, or on other account. Where all
-/// of them are ManagedClusters, the object goes where policies say without these, as if they had left the fleet. Other documents are not
-/// taken away: a policy may read from them what their writers cannot change.
+/// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of them are
+/// ManagedClusters, the object goes to the clusters that policies select without these, as if they had left the fleet. Other documents are
+/// not removed: a policy may read facts from them that their writers cannot change.
 pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
     let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
     match without {

@@ -1,8 +1,8 @@
-//! Why something could not be done.
+//! The error of remediation.
 
 use crate::reconcile::{Failure, RequestError};
 
-/// Why something could not be done. It is tried again, after a backoff.
+/// A step of remediation failed. It is retried after a backoff.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what}")]
 pub(super) struct RemediationError {
@@ -20,7 +20,7 @@ impl Failure for RemediationError {
     }
 }
 
-/// Whether somebody else has written meanwhile.
+/// Whether another writer changed the object in the meantime.
 pub(super) fn is_conflict(error: &RequestError) -> bool {
     matches!(error, RequestError::Stale(_)) || error.code() == 409
 }

@@ -1,4 +1,4 @@
-//! Starts all that remediates.
+//! Starts remediation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::sync::desired::covered::Covered;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// How soon it is looked again whether the watch has brought what was written.
+/// The interval between checks whether the watch has delivered an own write.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// What remediates, not started yet.
+/// Remediation that is not started yet.
 #[derive(Debug)]
 pub struct Remediation {
     settings: Settings,
@@ -41,7 +41,7 @@ pub struct Remediation {
     causes: Arc<Mutex<Causes>>,
 }
 
-/// What is known of objects that are not as policies say. Clones are the same.
+/// The objects that do not comply. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Remediated {
     metrics: RemediationMetrics,
@@ -51,13 +51,13 @@ pub struct Remediated {
 }
 
 impl Remediated {
-    /// Has metrics say it.
+    /// Updates the metrics.
     pub fn measure(&self) {
         let flapping = self.causes.lock().flapping(self.clock.now()).len();
         self.metrics.measure(&self.violations, flapping);
     }
 
-    /// The objects that are not as policies say, as far as this process knows: only the one that leads does.
+    /// The objects that do not comply. Only the leader has any.
     #[must_use]
     pub fn misplaced(&self) -> Vec<Misplaced> {
         let of = |(Object { kind, key }, why, text)| {
@@ -68,31 +68,31 @@ impl Remediated {
     }
 }
 
-/// An object that is not as policies say.
+/// An object that does not comply.
 #[derive(Clone, Debug)]
 pub struct Misplaced {
     /// Its kind.
     pub kind: GroupResource,
-    /// Which it is.
+    /// The name and namespace.
     pub key: ObjectKey,
-    /// What policies say.
+    /// The message of the policies, or the difference.
     pub why: Arc<str>,
-    /// Whether that is somebody's to do, and not refused.
+    /// Whether it waits for its owner or for the end of a pause; false for violations and failed patches.
     pub is_by_hand: bool,
 }
 
-/// What it listens to.
+/// The inputs of remediation.
 pub(crate) struct Sources {
-    /// What policies there are, and the objects that they place.
+    /// The loaded policies and the objects that they place.
     pub loaded: Loaded,
-    /// Where it counts how they are asked.
+    /// The metrics of evaluations.
     pub rego_metrics: RegoMetrics,
-    /// What is taken to the spokes.
+    /// The set of synced kinds.
     pub covered: watch::Receiver<Option<Covered>>,
 }
 
 impl Remediation {
-    /// What remediates for `controller` as `settings` say.
+    /// Creates remediation for `controller`.
     #[must_use]
     pub fn new(
         controller: ControllerName,
@@ -103,7 +103,7 @@ impl Remediation {
         Self { settings, controller, clock, metrics, violations: Arc::default(), causes: Arc::default() }
     }
 
-    /// What is known of objects that are not as policies say, for whoever asks.
+    /// A handle to the objects that do not comply.
     #[must_use]
     pub fn remediated(&self) -> Remediated {
         Remediated {
@@ -114,7 +114,7 @@ impl Remediation {
         }
     }
 
-    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    /// Starts remediation. The returned future runs until `stop` and then completes the steps in progress.
     pub(crate) fn start(
         self,
         client: Client,
@@ -167,7 +167,7 @@ impl Remediation {
 fn affects(moved: Moved) -> Key {
     match moved {
         Moved::Placement(_) => Key::Moved,
-        // What is left alone is known now.
+        // Exempt Namespaces are known from now on.
         Moved::Listed(kind) if kind == GroupResource::namespaces() => Key::All,
         Moved::Listed(kind) => Key::Kind(kind),
         Moved::Object(kind, key) if kind == GroupResource::namespaces() => Key::Namespace(key.name),
@@ -175,7 +175,7 @@ fn affects(moved: Moved) -> Key {
     }
 }
 
-/// Has the kinds that are kept follow what is covered, and whether there are policies.
+/// Queues an update of the watched kinds when the synced kinds or the policies change.
 async fn look_again(loaded: Loaded, mut covered: watch::Receiver<Option<Covered>>, queue: Arc<Queue<Key>>) {
     let mut in_use = loaded.in_use();
     loop {
@@ -185,7 +185,7 @@ async fn look_again(loaded: Loaded, mut covered: watch::Receiver<Option<Covered>
             changed = covered.changed() => changed,
         };
         if changed.is_err() {
-            // Nothing more can come: the process ends.
+            // The sender is gone because the process ends.
             return;
         }
     }

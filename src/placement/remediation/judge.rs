@@ -1,4 +1,4 @@
-//! How an object stands, whatever it holds.
+//! Evaluates the compliance of one object and catches panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,7 +35,7 @@ pub(super) fn judge(snapshot: &Snapshot, object: &Rego, hidden: &[(GroupResource
     })
 }
 
-/// For Events about it.
+/// A reference to `object` for Events.
 pub(super) fn reference(object: &Rego) -> ObjectReference {
     let text = |value: &Rego| value.as_string().ok().map(ToString::to_string);
     let metadata = &object["metadata"];

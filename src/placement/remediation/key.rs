@@ -1,26 +1,26 @@
-//! What the remediator keeps as planned.
+//! Keys of the remediation queue.
 
 use std::sync::Arc;
 
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::reconcile::{self, Priority};
 
-/// What the remediator keeps as planned.
+/// A unit of work of remediation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// Which kinds are kept.
+    /// Update the set of watched kinds.
     Kinds,
-    /// All objects, because policies say something else.
+    /// All objects, because policies or their data changed.
     Moved,
     /// All objects.
     All,
     /// All objects of a kind.
     Kind(GroupResource),
-    /// What policies that are gone have left on objects of a kind.
+    /// Traces of former policies on objects of a kind.
     Left(GroupResource),
     /// All objects of a Namespace.
     Namespace(Arc<str>),
-    /// An object.
+    /// One object.
     Object(Object),
 }
 

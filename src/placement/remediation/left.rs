@@ -1,4 +1,4 @@
-//! What policies that are gone have left on objects: until there is nothing, what they have placed is kept.
+//! Finds traces of former policies on objects. Kinds with traces stay in memory until remediation has removed all traces.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use crate::api::object::HubObject;
 use crate::hub::{Extent, Pages};
 use crate::placement::question::PACKAGE;
 
-/// How soon it is looked whether policies have left something, where that may be otherwise in a moment.
+/// The delay of the first check.
 const LOOK_SOON: Duration = Duration::from_secs(5);
-/// How soon it is looked again, where they have.
+/// The delay of further checks while there are traces.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// How many objects are listed at a time.
+/// The page size of lists.
 const PAGE: u32 = 500;
 
 impl Remediator {
-    /// Has it looked whether policies have left something on objects of `kind`, where there are none.
+    /// Schedules a check of `kind` for traces of former policies, unless there are policies.
     pub(super) fn look_for_left_later(&self, kind: &GroupResource) {
         if !self.loaded.snapshot().is_asked(PACKAGE) {
             self.queue.add_after(Key::Left(kind.clone()), LOOK_SOON);
         }
     }
 
-    /// Lets `kind` go, where no policy is asked any more and none has left anything on it; keeps it where one has. A watch may lag, so
-    /// the server is asked.
+    /// Checks the API server for traces of policies on `kind`, since a watch may lag. Releases the kind if there are no policies and no
+    /// traces. Keeps the kind if there are traces.
     pub(super) async fn look_for_left(
         &self,
         key: &Key,
@@ -66,7 +66,7 @@ impl Remediator {
                 break;
             }
         }
-        // Policies that come meanwhile leave more.
+        // Policies that were created during the check leave new traces.
         if is_asked() || self.passes.lock().settles(self.clock.now()).is_some() {
             return Ok(());
         }
@@ -85,7 +85,8 @@ impl Remediator {
         self.queue.affect([Key::Kinds]);
     }
 
-    /// Whether policies have left something on `object`, of which there is metadata, as far as it can be told.
+    /// Whether former policies have left a trace on `object`, which has only metadata. If the object is not in memory, only exempt
+    /// namespaces are excluded.
     fn is_left(&self, kind: &GroupResource, object: &HubObject) -> bool {
         let metadata = &object.metadata;
         if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {

@@ -1,14 +1,14 @@
-//! What metrics say of remediation: the process that leads says it.
+//! Metrics of remediation, reported by the leader.
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::violations::{Violations, Why};
 use crate::telemetry::metrics::{Metrics, gauge_value};
 
-/// What becomes of patches.
+/// The results of patches.
 const RESULTS: [&str; 3] = ["patched", "conflict", "failed"];
 
-/// What metrics say of it. Clones are the same.
+/// Metrics of remediation. Clones share them.
 #[derive(Clone, Debug)]
 pub struct RemediationMetrics {
     patches: IntCounterVec,
@@ -17,11 +17,11 @@ pub struct RemediationMetrics {
 }
 
 impl RemediationMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// When they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         let patches = made.counters(

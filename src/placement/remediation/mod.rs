@@ -1,5 +1,4 @@
-//! Remediation: objects that stand are asked about again when policies, or what these read, are otherwise, and go where they
-//! belong now.
+//! Remediation: evaluates existing objects again when policies or the data that they read change, and patches objects that do not comply.
 //!
 //! ```text
 //! policies, fleet ─▶ all kinds ─▶ pass over a kind ─┐                      ╭─▶ patch, with uid and version ─▶ hub (the leader)
@@ -7,8 +6,8 @@
 //!                                                                          ╰─▶ violations: Event, metric
 //! ```
 //!
-//! What is covered is kept whole by [what loads policies](crate::rego::loading), while there is a policy, and after that until every
-//! object is as its developer wants it. Only the process that leads does any of this.
+//! The [loader of policies](crate::rego::loading) keeps the covered objects in memory while there is a policy. Afterwards it keeps them
+//! until each object is as its developer wrote it. Only the leader remediates.
 
 mod causes;
 mod error;

@@ -29,7 +29,7 @@ fn in_turn<T>(objects: Vec<(ObjectKey, T)>) -> Vec<(ObjectKey, T)> {
 }
 
 impl Remediator {
-    /// Asks about all objects of `kind`, and has those looked at that are not as they should be.
+    /// Evaluates all objects of `kind` and queues those that do not comply.
     pub(super) async fn pass(&self, key: &Key, kind: &GroupResource) {
         let began = self.clock.now();
         let rest = {
@@ -42,7 +42,7 @@ impl Remediator {
         if let Some(rest) = rest {
             return self.queue.add_after(key.clone(), rest);
         }
-        // Once they are listed, it is asked again.
+        // The next pass starts when both kinds are listed.
         let (Ok(all), Ok(spaces)) =
             (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
         else {
@@ -75,7 +75,7 @@ impl Remediator {
             for ((name, _), Judgement { compliance, content }) in judged.results {
                 let object = Object { kind: kind.clone(), key: name };
                 let is_known = match compliance {
-                    // Whoever policies belong to is told why, and they are asked again once that is otherwise.
+                    // The loader reports this in the status of the policies. It starts another pass once they can be evaluated.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
                     Err(Unanswered::Unreached(why)) => {
                         debug!(%kind, why, "policies cannot be asked");

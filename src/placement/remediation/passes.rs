@@ -1,4 +1,4 @@
-//! Which kinds are kept, and when all objects of one are asked about again.
+//! Decides which kinds are kept in memory, and when the next pass over a kind begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use crate::api::names::GroupResource;
 use crate::placement::placed_kinds::{self};
 use crate::sync::desired::covered::Covered;
 
-/// How long after policies have said something else the last object may be stored that an earlier one has placed: what the API server
-/// waits for reviews and for its store, and by how much replicas differ.
+/// The time after a change of policies or their data in which objects placed before the change may still be stored. It covers the API
+/// server's timeouts for reviews and storage, and the lag between replicas.
 const SETTLES: Duration = Duration::from_secs(75);
 
-/// Which kinds are kept, and what was found of them.
+/// The kept kinds and the results of checks for traces of former policies.
 #[derive(Clone, Debug)]
 pub(super) struct Passes {
     kept: BTreeSet<GroupResource>,
-    /// The kinds whose objects are as their developers want them, where there is no policy.
+    /// Kinds without traces of former policies.
     clean: BTreeSet<GroupResource>,
-    /// Those that are covered, and those on whose objects policies that are gone have left something.
+    /// The covered kinds (`covered`), and the kinds with traces of former policies (`left`).
     covered: BTreeSet<GroupResource>,
     left: BTreeSet<GroupResource>,
     /// The classes whose Gateways were placed.
     classes: BTreeSet<Arc<str>>,
-    /// When policies last said something else, as far as is known.
+    /// The time of the last known change of policies or their data.
     moved: Moment,
     /// When the next pass over a kind may begin.
     rests: BTreeMap<GroupResource, Moment>,
 }
 
 impl Passes {
-    /// Nothing is kept yet; what policies said before is not known.
+    /// No kind is kept yet. The time of the last change is assumed to be `now`.
     #[must_use]
     pub(super) fn new(now: Moment) -> Self {
         let (kept, clean, covered, left, classes, rests) = Default::default();
@@ -44,9 +44,8 @@ impl Passes {
         &self.kept
     }
 
-    /// Keeps what is covered: all of it while there is a policy, and after that what was kept until nobody has left anything on it, and
-    /// what somebody has. Returns the kinds of which all objects are to be asked about: those that were not kept before, and
-    /// Gateways, where others are placed now.
+    /// Updates the kept kinds. With policies, all covered kinds are kept. Without policies, kinds stay that have traces, or that were kept
+    /// and are not known to be clean. Returns the kinds that need a pass: newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
     pub(super) fn keep(&mut self, covered: &Covered, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
@@ -76,45 +75,45 @@ impl Passes {
         new
     }
 
-    /// The kinds on whose objects policies may have left something, where there is none.
+    /// The kinds that may have traces of former policies, if there are no policies.
     #[must_use]
     pub(super) fn may_all_have_left(&self) -> BTreeSet<GroupResource> {
         self.covered.difference(&self.clean).cloned().collect()
     }
 
-    /// Whether `kind` is one of these.
+    /// Whether `kind` may have traces of former policies.
     #[must_use]
     pub(super) fn may_have_left(&self, kind: &GroupResource) -> bool {
         self.covered.contains(kind) && !self.clean.contains(kind)
     }
 
-    /// How long the next pass over `kind` has to wait.
+    /// The time until the next pass over `kind` may begin.
     #[must_use]
     pub(super) fn rest(&self, kind: &GroupResource, now: Moment) -> Option<Duration> {
         self.rests.get(kind).filter(|until| **until > now).map(|until| until.since(now))
     }
 
-    /// Notes that a pass over `kind` took so long until now: passes take half of the time at most.
+    /// Records that a pass over `kind` took `took` and ended `now`. Passes use at most half of the time.
     pub(super) fn ended(&mut self, kind: &GroupResource, took: Duration, now: Moment) {
         if self.kept.contains(kind) {
             self.rests.insert(kind.clone(), now.after(took));
         }
     }
 
-    /// Notes that policies have said something else: they may have left something on any object.
+    /// Records a change of policies or their data. Objects of each kind may have traces of the earlier state.
     pub(super) fn moved(&mut self, now: Moment) {
         self.clean.clear();
         self.moved = now;
     }
 
-    /// How long objects may still be stored that policies have placed before these said something else.
+    /// The remaining time in which objects placed before the last change may still be stored.
     #[must_use]
     pub(super) fn settles(&self, now: Moment) -> Option<Duration> {
         let until = self.moved.after(SETTLES);
         (until > now).then(|| until.since(now))
     }
 
-    /// Notes that policies have left nothing on objects of `kind`.
+    /// Records that objects of `kind` have no traces.
     pub(super) fn is_clean(&mut self, kind: &GroupResource) {
         self.left.remove(kind);
         if self.covered.contains(kind) {
@@ -122,7 +121,7 @@ impl Passes {
         }
     }
 
-    /// Notes that they have.
+    /// Records that objects of `kind` have traces.
     pub(super) fn has_left(&mut self, kind: &GroupResource) {
         if self.covered.contains(kind) {
             self.left.insert(kind.clone());
@@ -152,7 +151,7 @@ mod tests {
         let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
         let mut passes = Passes::new(now);
         let both = ["namespaces", "a.apps", "b.apps"];
-        // Before anybody has looked, an earlier process may have left something, and the last of it may still come.
+        // An earlier process may have left traces, and its last object may not be stored yet.
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert_eq!((passes.settles(now), passes.settles(now.after(SETTLES))), (Some(SETTLES), None));
         assert_eq!(passes.may_all_have_left(), covered.kinds);
@@ -163,7 +162,7 @@ mod tests {
         passes.is_clean(&kind("b"));
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert!(passes.may_all_have_left().is_empty());
-        // A policy comes, and goes: what was kept stays until somebody has looked.
+        // A policy is created and deleted. Kept kinds stay until a check has found no traces.
         passes.moved(now);
         assert_eq!(passes.keep(&covered, true), covered.kinds);
         passes.moved(now);
@@ -174,7 +173,7 @@ mod tests {
         }
         let _ = passes.keep(&covered, false);
         assert!(passes.kept().is_empty());
-        // One that was there for a moment may have left something all the same.
+        // A policy may leave traces even if it existed only for a moment.
         passes.moved(now);
         let _ = passes.keep(&covered, false);
         assert!(passes.may_have_left(&kind("a")) && passes.kept().is_empty());

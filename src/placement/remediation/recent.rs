@@ -1,4 +1,4 @@
-//! How often objects were patched a short while ago: what somebody else undoes each time must not run hot.
+//! Counts recent patches of objects, to limit patches that another writer undoes each time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::key::Object;
 use crate::api::moment::Moment;
 use crate::shrink::give_back;
 
-/// How long a patch counts.
+/// The period in which a patch counts.
 const WITHIN: Duration = Duration::from_secs(600);
-/// How many an object may have in that time.
+/// The maximum number of patches of one object in that period.
 const PATCHES: usize = 3;
-/// So many objects are not worth looking for those whose patches count no more.
+/// Up to this number of objects, expired entries are not removed.
 const FEW: usize = 1_024;
 
-/// The patches of a short while ago.
+/// Recent patches.
 #[derive(Debug)]
 pub(super) struct Recent(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     patches: HashMap<Object, Vec<Moment>>,
-    /// How many objects there may be before those go whose patches count no more.
+    /// The number of objects at which expired entries are removed next.
     limit: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// For how long `object` has to wait for its next patch.
+    /// The time until `object` may be patched again, if it has to wait.
     pub(super) fn wait(&self, object: &Object, now: Moment) -> Option<Duration> {
         let state = self.0.lock();
         let mut counting = state.patches.get(object)?.iter().filter(|at| at.after(WITHIN) > now);
@@ -42,7 +42,7 @@ impl Recent {
         (counting.count() + 1 >= PATCHES).then(|| first.after(WITHIN).since(now))
     }
 
-    /// Notes a patch of `object`.
+    /// Records a patch of `object`.
     pub(super) fn noted(&self, object: &Object, now: Moment) {
         let mut state = self.0.lock();
         let patches = state.patches.entry(object.clone()).or_default();
@@ -55,7 +55,7 @@ impl Recent {
         }
     }
 
-    /// Forgets `object`, which is gone.
+    /// Forgets `object`, which was deleted.
     pub(super) fn forget(&self, object: &Object) {
         let mut state = self.0.lock();
         if state.patches.remove(object).is_some() {
@@ -95,7 +95,7 @@ mod tests {
     fn what_counts_no_more_is_not_kept() {
         let recent = Recent::default();
         for number in 0..3 * FEW {
-            // Each is a second after the one before.
+            // Each patch is one second after the previous one.
             let now = Moment(0).after(Duration::from_secs(u64::try_from(number).unwrap()));
             recent.noted(&object(&number.to_string()), now);
         }

@@ -1,4 +1,4 @@
-//! The capability that brings objects where policies say, and tells of those that are not there.
+//! The controller that patches objects to comply with policies, and reports objects that do not comply.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,17 +35,17 @@ use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::rego::snapshot::Unanswered;
 use crate::sync::desired::covered::Covered;
 
-/// How long objects of a pass are asked about before others may be.
+/// The time slice for objects of a pass. Other evaluations may run between two slices.
 const BATCH: Duration = Duration::from_millis(100);
-/// How many patches are under way at once.
+/// The maximum number of concurrent patches.
 pub(super) const PATCHES: usize = 8;
-/// How soon policies are asked again that have run out of time, which a busy machine may be to blame for.
+/// The delay after an evaluation that ran out of time, because the machine may have been busy.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// How soon they are asked again who evaluates could not be.
+/// The delay when the engine is unreachable.
 pub(super) const UNREACHED: Duration = Duration::from_secs(5);
 
-/// The reason of the Event that says what was changed.
+/// The reason of the Event about a patch.
 const CHANGED: &str = "PlacementChanged";
 
 /// Remediates.
@@ -59,15 +59,15 @@ pub(super) struct Remediator {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) passes: Mutex<Passes>,
-    /// Patches on account of an object itself, or of policies.
+    /// Patches that the object itself or policies caused.
     pub(super) recent: Recent,
-    /// Patches that the hub has refused.
+    /// Patches that the hub has rejected or undone.
     pub(super) refused: Recent,
     pub(super) causes: Arc<Mutex<Causes>>,
     pub(super) violations: Arc<Violations>,
     pub(super) metrics: RemediationMetrics,
     pub(super) rego_metrics: RegoMetrics,
-    /// One at a time: the rest of the machine is for who waits for an answer.
+    /// Admits one evaluation at a time, so that reviews have the other cores.
     pub(super) asking: Semaphore,
     pub(super) patching: Semaphore,
     pub(super) clock: Clock,
@@ -75,13 +75,13 @@ pub(super) struct Remediator {
     pub(super) stop: CancellationToken,
 }
 
-/// How objects stand.
+/// The results of evaluations.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) results: Vec<((ObjectKey, Rego), Judgement)>,
     /// The latest change of the data that they were evaluated with.
     pub(super) at: u64,
-    /// Those that nobody has been asked about yet.
+    /// Objects that were not evaluated yet.
     pub(super) left: Vec<(ObjectKey, Rego)>,
 }
 
@@ -123,7 +123,7 @@ impl Capability for Remediator {
 }
 
 impl Remediator {
-    /// Has what is covered kept, as far as there is anything to do about it.
+    /// Updates the set of kinds kept in memory.
     fn keep(&self) {
         let (Some(covered), Some(in_use)) =
             (self.covered.borrow().clone(), self.loaded.in_use().borrow().clone())
@@ -141,7 +141,7 @@ impl Remediator {
             self.violations.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_left)
         };
-        // One that a policy reads as well is listed already.
+        // A kind that a policy also reads is listed already.
         self.queue.affect(new.into_iter().map(Key::Kind));
         for kind in may_have_left {
             self.look_for_left_later(&kind);
@@ -156,14 +156,14 @@ impl Remediator {
 
     fn look_into(&self, namespace: &str) {
         for kind in self.kinds() {
-            // One that is not listed yet is looked at whole.
+            // A kind that is not listed yet gets a pass later.
             let Ok(objects) = self.loaded.objects(&kind) else { continue };
             let keys = objects.into_iter().map(|(key, _)| key).filter(|key| &*key.namespace == namespace);
             self.queue.affect(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
         }
     }
 
-    /// Whether policies place `object` of `kind`, whose Namespace is this, as far as that is known.
+    /// Whether policies place `object` of `kind` in the Namespace `space`. Returns false if that is unknown.
     pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
         let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
         is_placed(covered, &self.settings.exemptions, kind, object, space)
@@ -191,11 +191,11 @@ impl Remediator {
             }
             Judged { results, at, left: objects.collect() }
         };
-        // It has no panic that it does not catch; one that is cancelled is so because the process ends.
+        // The task catches panics, and it is cancelled only when the process ends.
         tokio::task::spawn_blocking(judging).await.unwrap_or_default()
     }
 
-    /// Brings `object` where policies say, or tells that it is not there.
+    /// Patches `object` to comply with policies, or reports why it does not comply.
     async fn remediate(&self, key: &Key, object: &Object) -> Result<(), RemediationError> {
         let Some(found) = self.loaded.object(&object.kind, &object.key) else {
             self.recent.forget(object);
@@ -263,7 +263,7 @@ impl Remediator {
         };
         let causes = content.map(|content| self.causes.lock().of(object, content)).unwrap_or_default();
         if let Some(wait) = self.refused.wait(object, now) {
-            // It was told. Many of them must not ask all the time.
+            // The rejection was reported. The wait limits the rate of further attempts.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
@@ -298,7 +298,7 @@ impl Remediator {
                     let text = format!("something else of the hub takes back what policies say: {change}");
                     self.refused.noted(object, now);
                     self.tell(object, &found, Why::Failed, text);
-                    // The watch may bring nothing: then it is as it was.
+                    // The watch delivers no event if the object is unchanged.
                     self.queue.add_after(key.clone(), ASK_AGAIN);
                     return Ok(());
                 }
@@ -317,7 +317,7 @@ impl Remediator {
                 );
                 Ok(())
             }
-            // It is gone: the watch will say so.
+            // The object was deleted; the watch delivers that.
             Err(RequestError::Refused(status)) if status.code == 404 => Ok(()),
             Err(source) if source.is_routine() => Err(failed(source)),
             Err(source) if is_conflict(&source) => {
@@ -326,7 +326,7 @@ impl Remediator {
             }
             Err(source) => {
                 self.metrics.failed();
-                // What may pass by itself is the hub's, and no matter of the object.
+                // Temporary errors of the hub are no fault of the object.
                 if matches!(source.code(), 400..=407 | 410..=428) {
                     self.refused.noted(object, now);
                     let text = format!("cannot be changed as policies say: {source}: {change}");
@@ -337,7 +337,7 @@ impl Remediator {
         }
     }
 
-    /// What is told where its owner wants to be told.
+    /// The message for objects whose owner applies changes by hand.
     fn by_hand(&self, change: &Change) -> String {
         let who = match self.settings.mode {
             Mode::Manual => "--remediate manual".to_owned(),

@@ -14,7 +14,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Whether objects and Namespaces may choose [`Mode::Manual`] by their annotation.
     pub allows_manual: bool,
-    /// Whose objects are left alone.
+    /// Exempt objects.
     pub exemptions: Exemptions,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Mode {
 pub(super) enum ObjectMode {
     Automatic,
     Manual,
-    /// Its annotation, or that of its Namespace, says manual, which is not allowed.
+    /// The annotation of the object or its Namespace requests manual mode, which is not allowed.
     ManualIgnored,
 }
 
@@ -59,7 +59,7 @@ impl ObjectMode {
 }
 
 impl Default for Settings {
-    /// Those of the controller without flags.
+    /// The defaults of the controller's flags.
     fn default() -> Self {
         Self { mode: Mode::default(), allows_manual: true, exemptions: Exemptions::default() }
     }

@@ -1,4 +1,4 @@
-//! The objects that are not as policies say, and what was said of each, so that no Event says it twice.
+//! The objects that do not comply, with the last reported message of each. An unchanged message is not reported again.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use super::key::Object;
 use crate::api::text::capped;
 use crate::shrink::{give_back_shared, take};
 
-/// How many bytes of a text are remembered.
+/// The maximum number of remembered bytes of a message.
 const TEXT: usize = 1 << 10;
 
-/// Why an object is not as policies say.
+/// The reason why an object does not comply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// They do not let it stand.
+    /// Policies reject the object.
     Violated,
-    /// Its owner wants to be told, and nothing else.
+    /// The owner applies changes by hand.
     Manual,
-    /// It has been patched too often.
+    /// The object was patched too often, or a document is flapping.
     Unsettled,
-    /// The hub does not take the patch.
+    /// The hub rejects or undoes the patch.
     Failed,
 }
 
 impl Why {
     pub(super) const ALL: [Self; 4] = [Self::Violated, Self::Manual, Self::Unsettled, Self::Failed];
 
-    /// What metrics call it.
+    /// The value of the metric's label.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Violated => "violated",
@@ -48,34 +48,34 @@ impl Why {
     }
 }
 
-/// The objects that are not as policies say.
+/// The objects that do not comply.
 #[derive(Debug, Default)]
 pub(super) struct Violations(DashMap<Object, (Why, Arc<str>)>);
 
 impl Violations {
-    /// Notes that `object` is not as it should be, and returns whether that is new, or was noted in other words.
+    /// Records that `object` does not comply. Returns whether the reason or the message is new.
     pub(super) fn note(&self, object: &Object, why: Why, text: &str) -> bool {
         let violation = (why, Arc::from(&*capped(text, TEXT)));
         self.0.insert(object.clone(), violation.clone()) != Some(violation)
     }
 
-    /// Whether that was noted of `object`.
+    /// Whether this reason and message are recorded for `object`.
     pub(super) fn is_noted(&self, object: &Object, why: Why, text: &str) -> bool {
         self.0.get(object).is_some_and(|violation| violation.0 == why && *violation.1 == *capped(text, TEXT))
     }
 
-    /// Forgets `object`, which is as it should be, or gone.
+    /// Forgets `object`, which complies or was deleted.
     pub(super) fn forget(&self, object: &Object) {
         take(&self.0, object);
     }
 
-    /// Forgets all but what `is` so.
+    /// Keeps only the objects for which `is` returns true.
     pub(super) fn retain(&self, is: impl Fn(&Object) -> bool) {
         self.0.retain(|object, _| is(object));
         give_back_shared(&self.0);
     }
 
-    /// All of them, each with why, and what was said of it.
+    /// All objects with reason and message.
     pub(super) fn all(&self) -> Vec<(Object, Why, Arc<str>)> {
         let of = |violation: RefMulti<'_, Object, (Why, Arc<str>)>| {
             let (why, text) = violation.value();
@@ -84,7 +84,7 @@ impl Violations {
         self.0.iter().map(of).collect()
     }
 
-    /// How many objects are so.
+    /// The number of objects with this reason.
     pub(super) fn count(&self, why: Why) -> usize {
         self.0.iter().filter(|violation| violation.value().0 == why).count()
     }

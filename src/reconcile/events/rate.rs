@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use crate::api::tenant::Tenant;
 
-/// How many Events a tenant may have at once.
+/// The maximum number of Events of one tenant at once.
 const BURST: u32 = 32;
-/// How long it takes until it may have another one.
+/// The time until the tenant may have another Event.
 const EVERY: Duration = Duration::from_secs(10);
-/// How many tenants are remembered.
+/// The maximum number of remembered tenants.
 const TENANTS: usize = 1_024;
 
-/// By tenant, when it has its full burst again (the generic cell rate algorithm, ITU-T I.371).
+/// By tenant, the time when its burst is fully available again (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug, Default)]
 pub(super) struct Rate(HashMap<Arc<str>, Instant>);
 
@@ -26,7 +26,7 @@ impl Rate {
             self.0.retain(|_, full| *full > now);
         }
         if self.0.len() >= TENANTS {
-            // So many have Events at once that their shares are small anyway.
+            // With this number of active tenants, the share of each is small anyway.
             self.0.clear();
         }
         let full = self.0.entry(tenant.clone().into()).or_insert(now);

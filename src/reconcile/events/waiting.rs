@@ -1,16 +1,16 @@
-//! Events that wait to be sent: tenants take turns, and each has its share.
+//! A queue of Events in which tenants take turns and have a limited share.
 
 use std::sync::Arc;
 
 use crate::api::tenant::Tenant;
 use crate::in_turn::InTurn;
 
-/// How many Events of one tenant may wait.
+/// The maximum number of waiting Events of one tenant.
 pub(super) const SHARE: usize = 32;
-/// How many may wait altogether.
+/// The maximum number of waiting Events.
 pub(super) const WAITING: usize = 512;
 
-/// Events that wait.
+/// Waiting Events.
 #[derive(Debug)]
 pub(super) struct Waiting<T> {
     events: InTurn<T>,
@@ -24,8 +24,9 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Adds an event, and returns the one that is dropped for it: this one where its tenant has its share, or no other tenant has more
-    /// waiting than this one would have; else the newest of the tenant that has most.
+    /// Adds an event. Returns the dropped event, if any. The new event is dropped if its tenant has reached its share. If the queue is
+    /// full, the newest event of the tenant with the most is dropped. If no other tenant has more than this one would have, the new event
+    /// is dropped instead.
     pub(super) fn push(&mut self, tenant: Tenant, event: T) -> Option<T> {
         let tenant: Arc<str> = tenant.into();
         let own = self.events.count(&tenant);
@@ -44,7 +45,7 @@ impl<T> Waiting<T> {
         dropped
     }
 
-    /// Takes the next event out.
+    /// Removes and returns the next event.
     pub(super) fn pop(&mut self) -> Option<T> {
         let event = self.events.pop()?;
         self.count -= 1;

@@ -71,8 +71,8 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Circles of rules that refer to each other: each rule that comes back to itself is in one, or refers into one. Takes time by the number
-/// of references, beside that of the walks to circles.
+/// Circles of rules that refer to each other. Each recursive rule is in one of these circles, or refers into one. The time grows with the
+/// number of references, plus the time of the walks to circles.
 fn circles(references: &References) -> Vec<Vec<usize>> {
     let mut left = Left::of(references);
     let (mut circles, mut next) = (Vec::new(), 0);
@@ -92,13 +92,13 @@ fn circles(references: &References) -> Vec<Vec<usize>> {
     }
 }
 
-/// The rules that may still come back to themselves.
+/// Rules that may still be part of a circle.
 struct Left {
-    /// To how many of them each of them refers; `None` of one that is out.
+    /// The number of remaining rules that each rule refers to; `None` for a removed rule.
     counts: Vec<Option<usize>>,
-    /// Which refer to each.
+    /// The rules that refer to each rule.
     referring: Vec<Vec<usize>>,
-    /// Those that refer to none.
+    /// Rules that refer to no remaining rule.
     ended: Vec<usize>,
 }
 
@@ -131,7 +131,7 @@ impl Left {
         }
     }
 
-    /// Takes out whoever refers to none that is left: it does not come back.
+    /// Removes rules that refer to no remaining rule, because they are not in a circle.
     fn prune(&mut self) {
         while let Some(rule) = self.ended.pop() {
             self.remove(rule);

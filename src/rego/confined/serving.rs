@@ -1,4 +1,4 @@
-//! The process that checks: its limits, and what it does within them.
+//! The check process: its limits and its work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -17,31 +17,31 @@ use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::module::{Module, Text};
 use crate::rego::secrets;
 
-/// The processor time that reading one module of no length may take; further bytes add to it. It is [`RATE`] for a large one.
+/// The processor time for reading one module, before the share for its bytes (see [`RATE`]).
 pub(super) const READING: Duration = Duration::from_millis(500);
-/// Bytes of a module for each further second.
+/// Each further second allows this many bytes of a module.
 const RATE: u32 = 256 << 10;
-/// The processor time that evaluating one module may take, beside reading it.
+/// The additional processor time for evaluating one module.
 const EVALUATING: Duration = Duration::from_secs(2);
-/// The processor time for a bundle of no length, in seconds.
+/// The processor time for a bundle in seconds, before the shares for bytes and modules.
 const PROCESSOR: u64 = 2;
-/// Bytes of a bundle for each further second, which is five times what takes them.
+/// Each further second allows this many bytes of a bundle: about five times the usual need.
 const BUNDLE_RATE: usize = 64 << 10;
-/// Modules of a bundle for each further second.
+/// Each further second allows this many modules of a bundle.
 const MODULES_RATE: usize = 250;
 /// The most processor time for a bundle, in seconds.
 const PROCESSOR_LIMIT: u64 = 60;
-/// The memory of the process, in bytes of its data segment: heap and stacks of threads. Its program and its libraries are not part of that.
+/// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its libraries.
 const MEMORY: u64 = 384 << 20;
-/// How deep it may recurse, in bytes: half of what any thread has that parses later what was checked.
+/// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice as much.
 const STACK: usize = 1 << 20;
-/// How often the time of the module that is read is looked at.
+/// The interval at which a thread compares the used processor time with the limit of the current module.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The exit code where one module takes too long.
+/// The exit code if one module exceeds its time.
 pub(super) const SLOW: i32 = 75;
-/// What precedes the number of the module that is read next.
+/// The prefix of a progress line; the number of the next module follows.
 const AT: &str = "at ";
-/// What is written once all modules are read.
+/// The progress line after the last module.
 const READ: &str = "read";
 
 /// The processor time that reading `text` may take.
@@ -56,7 +56,7 @@ pub(super) fn processor(texts: &[Text]) -> Duration {
     Duration::from_secs(PROCESSOR.saturating_add(more).min(PROCESSOR_LIMIT))
 }
 
-/// Which module was being read when `written` ended, and what follows the progress.
+/// The number of the module that was being read when the output ended, and the output after the progress lines.
 pub(super) fn progress(written: &[u8]) -> (Option<usize>, &[u8]) {
     let (mut at, mut left) = (None, written);
     while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
@@ -71,20 +71,20 @@ pub(super) fn progress(written: &[u8]) -> (Option<usize>, &[u8]) {
     (at, left)
 }
 
-/// Serves one check: reads from standard input what to check, writes progress to standard output, and returns as JSON what it finds.
+/// Runs one check: reads the request from standard input, writes progress to standard output, and returns the result as JSON.
 ///
 /// # Errors
 ///
-/// Where limits cannot be set, or standard input has something else.
+/// When a limit cannot be set, or the request is invalid.
 pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
-    // Where two of them are over, the process is killed by a signal that says nothing of why.
+    // The hard limit is higher than the soft one. With equal limits the kernel would send SIGKILL, which does not show the cause.
     let processor_of = |seconds: u64| Rlimit { current: Some(seconds), maximum: Some(2 * PROCESSOR_LIMIT) };
     setrlimit(Resource::Cpu, processor_of(PROCESSOR))?;
     setrlimit(Resource::Data, limit(MEMORY))?;
-    // No dump of memory for each text that ends it.
+    // A text that ends the process leaves no core dump.
     setrlimit(Resource::Core, limit(0))?;
-    // Where the machine is short of memory, this process goes first. Where that cannot be said, others may.
+    // If the node is short of memory, the kernel kills this process first. If the write fails, the check runs without this protection.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
@@ -100,7 +100,7 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     Ok(serde_json::to_string(&checked)?)
 }
 
-/// Checks `texts`, one bundle, in which Secrets have no aliases, in this process. It may take minutes and all memory, and may end it.
+/// Checks `texts` as one bundle in this process, without aliases for Secrets. It may take minutes and all memory, and may end the process.
 #[must_use]
 pub fn checked(texts: &[Text], evaluator: EvaluatedBy, packages: &Packages) -> Checked {
     bundle_checked(texts, evaluator, packages, &secrets::names(&BTreeMap::new()), Progress::default())
@@ -125,7 +125,8 @@ fn bundle_checked(
     }
 }
 
-/// Reads each of `texts`, and evaluates it where that is to be found out. What is wrong with them is no matter here.
+/// Parses each of `texts`, and evaluates it if `extent` requires that. Ignores their faults: the parent only needs to know whether the
+/// process ends.
 fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packages) -> Checked {
     let mut progress = Progress::start();
     let is_evaluated = extent == Extent::EachEvaluated && evaluator == EvaluatedBy::Embedded;
@@ -139,7 +140,7 @@ fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packa
             && let Ok(engine) = Embedded::new(bundle, Value::new_object())
         {
             for package in bundle.packages() {
-                // Whether that fails is found out beside the others.
+                // The check of the whole bundle reports failed evaluations.
                 let _ = engine.ask(&query(&package), &checking::empty_review());
             }
         }
@@ -147,10 +148,10 @@ fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packa
     Checked::default()
 }
 
-/// Writes which module is read, and ends the process where that takes too long.
+/// Writes the number of the current module, and ends the process if that module takes too long.
 #[derive(Default)]
 struct Progress {
-    /// When reading has to end, in processor time of this process; `None` where nobody looks.
+    /// The processor time of this process at which the current module must be read. `None` disables the limit.
     until: Option<std::sync::Arc<parking_lot::Mutex<Option<Duration>>>>,
 }
 
@@ -192,7 +193,7 @@ fn used() -> Duration {
 
 fn write(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever would read it is gone: then nobody needs an answer either.
+    // If the reader is gone, the result is not needed.
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -1,4 +1,4 @@
-//! Builtins within the limit of memory.
+//! Applies the memory limit to builtins.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,13 +10,13 @@ use super::{FUNCTIONS, REPLACED, engine, needs};
 use crate::rego::builtins::is_forbidden;
 use crate::rego::memory;
 
-/// A builtin as the engine calls it: its name, the number of its arguments, and what it does.
+/// A builtin as the engine calls it: name, number of arguments and function.
 type Bounded = (&'static str, u8, Box<dyn regorus::Extension>);
 
-/// What the engine gives the same value for within one evaluation, by its name; it takes no argument and allocates nothing.
+/// The engine caches the value of this builtin during an evaluation, by its name. It takes no argument and allocates nothing.
 const CACHED: &str = "time.now_ns";
 
-/// All builtins that a policy can call, those of the engine and those that are added, within the limit.
+/// All builtins that a policy can call, with the limit.
 pub(super) fn all() -> impl Iterator<Item = Bounded> {
     let added = || FUNCTIONS.iter().chain(&REPLACED);
     let is_added = move |name: &str| added().any(|(added, ..)| *added == name);
@@ -37,7 +37,7 @@ fn bounded(
     let need = needs::of(name);
     let function = move |values: Vec<Value>| {
         memory::check(need(&values).unwrap_or(usize::MAX))?;
-        // Some of the engine's own panic, such as `object.subset([1], [])`.
+        // Some builtins of the engine panic, such as `object.subset([1], [])`.
         match catch_unwind(AssertUnwindSafe(|| function(values))) {
             Ok(result) => result,
             Err(_) => bail!("{name} cannot be evaluated with these arguments"),
@@ -46,11 +46,11 @@ fn bounded(
     (name, u8::try_from(arity).unwrap_or(u8::MAX), Box::new(function))
 }
 
-/// Whether the builtin of this name may be called with these arguments.
+/// Checks whether the limit allows a call of this builtin with these arguments.
 ///
 /// # Errors
 ///
-/// Where it would need more memory than there is.
+/// When the call would exceed the limit.
 pub(super) fn check(name: &str, values: &[Value]) -> Result<()> {
     Ok(memory::check(needs::of(name)(values).unwrap_or(usize::MAX))?)
 }

@@ -1,8 +1,8 @@
-//! How much memory a builtin allocates at most, known from its arguments before it is called.
+//! Upper bounds for the memory that builtins allocate, derived from the arguments before the call.
 //!
-//! The numbers are bounds and not estimates: results are copied while they grow, and values of the wrong type are written out in the
-//! engine's error. Where a bound would be far above what is usual, as for the matches of a regular expression, the engine's own
-//! check of each element limits the result, and the need is that of one element.
+//! The numbers are bounds and not estimates: results are copied while they grow, and the engine's error contains values of the wrong type
+//! as text. For some builtins, such as matches of a regular expression, a bound would be far above the usual need. There the engine's check
+//! of each element limits the result, and the bound covers one element.
 
 mod documents;
 mod texts;
@@ -18,18 +18,18 @@ use texts::{
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{ELEMENT, copied, digits, elements, written};
 
-/// A text or a vector that grows has twice its size allocated, and is copied.
+/// A growing text or vector may have twice its size allocated while it is copied.
 const GROWTH: usize = 3;
-/// How many copies of an argument are alive while the engine writes an error about it.
+/// The number of copies of an argument that exist while the engine formats an error about it.
 const ERROR: usize = 4;
 
-/// The bytes that a builtin allocates for these arguments; `None`: more than the limit.
+/// The bytes that a builtin allocates for these arguments; `None` above the limit.
 type Need = fn(&[Value]) -> Option<usize>;
 
-/// A builtin: its name, what it takes, and its need.
+/// The name, argument types and need of a builtin.
 ///
-/// Of each argument there is a letter: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text, array or set,
-/// `o` object, `*` anything that is neither written out nor copied.
+/// The types have one letter for each argument: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text, array or set, `o`
+/// object, `*` any value that is neither formatted nor copied.
 type Rule = (&'static str, &'static str, Need);
 
 #[rustfmt::skip]
@@ -156,10 +156,9 @@ const RULES: &[Rule] = &[
     ("walk", "*", walk),
 ];
 
-/// What the builtin of this name allocates for arguments, in bytes at most; `None` where that is more than the limit.
+/// The maximum number of bytes that this builtin allocates; `None` above the limit.
 ///
-/// One without a rule of its own, as a later version of the engine may have it, may copy its arguments, and write them out several
-/// times.
+/// For a builtin without a rule, for example from a later version of the engine, the bound assumes several copies of all arguments as text.
 pub(super) fn of(name: &str) -> impl Fn(&[Value]) -> Option<usize> + Copy + Send + Sync + 'static {
     let rule = rule(name);
     move |values| {
@@ -192,7 +191,7 @@ fn nothing(_: &[Value]) -> Option<usize> {
     Some(0)
 }
 
-/// Copies of all arguments, some of which an error may repeat.
+/// Copies of all arguments, and their repetition in an error.
 fn copies(values: &[Value]) -> Option<usize> {
     let copies = values.iter().map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(copies.saturating_mul(FORMATTED))
@@ -205,12 +204,12 @@ fn length(value: Option<&Value>) -> usize {
     }
 }
 
-/// A text of so many bytes.
+/// The need for a text of this length in bytes.
 fn grown(bytes: usize) -> Option<usize> {
     Some(bytes.saturating_mul(GROWTH))
 }
 
-/// Collections of so many elements.
+/// The need for collections with this total number of elements.
 fn listed(elements: usize) -> Option<usize> {
     Some(elements.saturating_mul(ELEMENT).saturating_mul(2))
 }
@@ -219,12 +218,12 @@ fn number(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(digits).sum())
 }
 
-/// The engine's `bits.lsh` has a limit of its own (`super::SHIFT`).
+/// The engine's `bits.lsh` is limited by `super::SHIFT`.
 fn shifted(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_add(super::SHIFT as usize))
 }
 
-/// To the base of two, each digit becomes four.
+/// In base two, each digit becomes up to four.
 fn formatted_number(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_mul(4))
 }
@@ -236,7 +235,7 @@ fn numbers(values: &[Value]) -> Option<usize> {
         Some(Value::Set(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
         _ => 0,
     };
-    // The first element of another type ends it, with an error.
+    // The first element of another type ends the builtin with an error.
     let odd = match values.first() {
         Some(Value::Array(items)) => items.iter().find(|item| !is(item, 'n')),
         Some(Value::Set(items)) => items.iter().find(|item| !is(item, 'n')),
@@ -254,13 +253,13 @@ fn both_collections(values: &[Value]) -> Option<usize> {
     listed(values.iter().map(elements).sum())
 }
 
-/// The first collection, and the others with texts that an error may repeat.
+/// The first collection, and the other arguments, whose texts an error may repeat.
 fn collections(values: &[Value]) -> Option<usize> {
     let others = values.iter().skip(1).map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(collection(values)?.saturating_add(others.saturating_mul(ERROR)))
 }
 
-/// Collections in a collection. One of another type ends it, with an error that has all.
+/// The union of the collections in a set. An element of another type ends the builtin with an error that contains all of them.
 fn collections_of_first(values: &[Value]) -> Option<usize> {
     let Some(Value::Set(sets)) = values.first() else { return Some(0) };
     let error = if sets.iter().all(|set| set.as_set().is_ok()) { 0 } else { written(&values[0], LIMIT)? };

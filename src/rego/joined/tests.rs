@@ -39,7 +39,7 @@ fn bundle(texts: &[String]) -> Bundle {
     Bundle::read(&texts.iter().enumerate().map(text).collect::<Vec<_>>()).unwrap()
 }
 
-/// `texts` and further modules of the same package, so many that all are joined.
+/// `texts` and further modules of the same package, enough to join them all.
 fn many(texts: &[&str], further: &str) -> Vec<String> {
     let further = (0..JOINED).map(|number| further.replace("NUMBER", &number.to_string()));
     texts.iter().map(|text| (*text).to_owned()).chain(further).collect()

@@ -1,4 +1,4 @@
-//! Memory of the documents of each namespace and kind, and whether they are left out.
+//! Accounts for the memory of documents by namespace and kind, and for documents left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,46 +10,46 @@ use super::shares::{Part, left_out};
 use super::weight::{own, part_weight, parts};
 use crate::api::names::GroupResource;
 
-/// A part of a document that counts once for all documents that share it has at least so many bytes, and is at most [`DEPTH`] deep.
+/// The minimum size in bytes and the maximum depth of a shared part. Documents that share such a part are charged for it once.
 const UNIT: usize = 512;
 const DEPTH: usize = 5;
 
-/// What documents take.
+/// The memory that documents take.
 #[derive(Clone, Debug)]
 pub(super) struct Charges {
     budget: usize,
     /// The bytes of all documents that are not left out.
     kept: usize,
-    /// Past this it is found out what is left out.
+    /// When `kept` exceeds this, `cut` selects parts to leave out.
     threshold: usize,
     parts: BTreeMap<Part, Charge>,
 }
 
-/// What those of one namespace and kind take.
+/// The memory of the documents of one kind in one namespace.
 #[derive(Clone, Debug, Default)]
 struct Charge {
     objects: usize,
-    /// The bytes of all, as if none shared anything.
+    /// The bytes of all documents, without sharing.
     alone: usize,
-    /// The bytes of those that are kept, where parts that they share count once.
+    /// The bytes of the documents in memory; shared parts count once.
     kept: usize,
-    /// How many of them have each part that counts once, by its address.
+    /// The number of documents that contain each shared part, by its address.
     units: HashMap<usize, u32>,
-    /// Where they are left out: `kept` and `alone` before. From then on nobody knows what they would share.
+    /// For documents left out: `kept` and `alone` at that time. Their ratio estimates the effect of sharing from then on.
     left_out: Option<(usize, usize)>,
 }
 
 /// Documents that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// How many.
+    /// The number of documents.
     pub objects: usize,
-    /// The bytes that they would take.
+    /// The estimated bytes of these documents.
     pub bytes: usize,
 }
 
 impl Charges {
-    /// None, of documents that may take `budget` bytes.
+    /// Creates an empty account with a budget in bytes.
     pub(super) fn new(budget: usize) -> Self {
         Self { budget, kept: 0, threshold: budget, parts: BTreeMap::new() }
     }
@@ -61,11 +61,11 @@ impl Charges {
 
     /// Whether the documents of `kind` in `namespace` are left out.
     pub(super) fn are_left_out(&self, namespace: &str, kind: &GroupResource) -> bool {
-        // Mostly nothing is.
+        // Usually no documents are left out.
         self.parts.get(&part(namespace, kind)).is_some_and(|charge| charge.left_out.is_some())
     }
 
-    /// What is left out.
+    /// The parts that are left out.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&Part, LeftOut)> {
         self.parts
             .iter()
@@ -82,7 +82,7 @@ impl Charges {
             .collect()
     }
 
-    /// Counts `after` in the place of `before`, an object of `kind` in `namespace`.
+    /// Replaces `before` by `after` in the account, for an object of `kind` in `namespace`.
     pub(super) fn replace(
         &mut self,
         namespace: &str,
@@ -110,7 +110,7 @@ impl Charges {
         }
     }
 
-    /// Finds out what is left out from now on, where too much is kept.
+    /// If the documents exceed the budget, selects parts to leave out, marks them, and returns them.
     pub(super) fn cut(&mut self) -> BTreeSet<Part> {
         if self.kept <= self.budget {
             self.threshold = self.budget;
@@ -126,7 +126,7 @@ impl Charges {
                 charge.left_out = Some((charge.kept, charge.alone));
             }
         }
-        // Where there is nothing to leave out, it is not found out again with each document.
+        // If no part can be left out, further growth by a 16th of the budget triggers the next attempt.
         self.threshold = if wanted.is_empty() { self.kept + self.budget / 16 } else { self.budget };
         wanted
     }
@@ -137,7 +137,7 @@ impl Charges {
 }
 
 impl Charge {
-    /// What its documents take, or would take.
+    /// The bytes that the documents take, or would take.
     fn bytes(&self) -> usize {
         match self.left_out {
             None => self.kept,
@@ -154,7 +154,7 @@ fn part(namespace: &str, kind: &GroupResource) -> Part {
     Part { namespace: namespace.into(), kind: kind.clone() }
 }
 
-/// The bytes that `value` adds to those that have `units` already, to which its own come.
+/// The bytes that `value` adds beside the shared parts in `units`. Adds its own parts to `units`.
 fn charge_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     walk(value, 0, &mut |unit| {
         let count = units.entry(unit).or_default();
@@ -163,7 +163,7 @@ fn charge_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     })
 }
 
-/// The bytes that go with `value`.
+/// The bytes that removing `value` frees. Removes its parts from `units`.
 fn refund_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     let bytes = walk(value, 0, &mut |unit| {
         let Some(count) = units.get_mut(&unit) else { return false };
@@ -177,7 +177,7 @@ fn refund_for(value: &Value, units: &mut HashMap<usize, u32>) -> usize {
     bytes
 }
 
-/// The bytes of `value`, of whose units those count that `counts` says.
+/// The bytes of `value`. `counts` decides for each shared part whether it is charged.
 fn walk(value: &Value, depth: usize, counts: &mut impl FnMut(usize) -> bool) -> usize {
     let mut bytes = own(value);
     for (part, is_few) in parts(value) {
@@ -196,7 +196,7 @@ fn walk(value: &Value, depth: usize, counts: &mut impl FnMut(usize) -> bool) -> 
     bytes
 }
 
-/// The address of what may be shared.
+/// The address of a value that documents can share.
 fn unit(value: &Value) -> Option<usize> {
     match value {
         Value::Array(items) => Some(Arc::as_ptr(items).addr()),

@@ -1,4 +1,4 @@
-//! Who follows what is loaded: whoever keeps kinds of objects, beside those that modules read, and is told what has changed.
+//! Followers of the loader. They keep kinds in memory beside those that modules read, and are notified of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::hub::{Changed, Changes};
 use crate::rego::module::ModuleId;
 use crate::rego::settle::InForce;
 
-/// What has changed.
+/// A change that followers are notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// What policies say of where objects go: one of them, or an object or a value that they read.
+    /// The result of placement policies may have changed: a policy, or an object or a value that they read.
     Placement(MovedBy),
-    /// All objects of a kind that is kept are known.
+    /// All objects of a kept kind are loaded.
     Listed(GroupResource),
-    /// An object of a kind that is kept came, went, or changed by more than its status.
+    /// An object of a kept kind was created or deleted, or changed outside its status.
     Object(GroupResource, ObjectKey),
 }
 
-/// Changes of the policies and data that placement is evaluated with.
+/// The cause of a change of placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedBy {
-    /// These documents, and nothing else.
+    /// Changes of these documents only.
     Documents(BTreeSet<(GroupResource, ObjectKey)>),
-    /// Policies, values that ConfigMaps bring, or more documents than are kept.
+    /// A change of policies or of values in ConfigMaps, or of more documents than are recorded.
     Other,
 }
 
@@ -42,7 +42,7 @@ impl Default for MovedBy {
 }
 
 impl MovedBy {
-    /// The most documents that are kept.
+    /// The maximum number of recorded documents.
     const DOCUMENTS: usize = 256;
 
     /// Adds a document.
@@ -64,7 +64,7 @@ impl MovedBy {
         self
     }
 
-    /// Keeps documents of these `kinds` only.
+    /// Keeps only documents of these `kinds`.
     pub(super) fn of_kinds<'k>(self, kinds: impl Iterator<Item = &'k GroupResource>) -> Self {
         let kinds: BTreeSet<&GroupResource> = kinds.collect();
         match self {
@@ -77,24 +77,24 @@ impl MovedBy {
     }
 }
 
-/// Who is told of it; it must not wait.
+/// A callback for changes. It must not block.
 pub(super) type Follower = Arc<dyn Fn(Moved) + Send + Sync>;
 
-/// What placement is asked by, but for objects of the hub. While there is no policy of placement, it is nothing.
+/// The inputs of placement except objects of the hub. Empty without placement policies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Basis {
     is_starting: bool,
     in_force: BTreeMap<ModuleId, InForce>,
     denial: Option<String>,
-    /// Where others fill the engine: where that is, and whether there are policies.
+    /// For an external engine: its address, and whether it has policies.
     elsewhere: Option<(String, bool)>,
     brought: BTreeMap<Value, Value>,
-    /// What the plurals that are read are on this hub.
+    /// The kinds on this hub of the plurals that policies read.
     reads: BTreeMap<String, Option<GroupResource>>,
 }
 
 impl Basis {
-    /// What is in force by these `verdicts`, why it cannot be asked, and what ConfigMaps bring in `data`.
+    /// The inputs by `verdicts`: modules in force, the reason for a denial, and values from ConfigMaps in `data`.
     pub(super) fn new(
         view: View<'_>,
         verdicts: &Verdicts,
@@ -123,12 +123,12 @@ impl Basis {
         }
     }
 
-    /// Whether others fill the engine.
+    /// Whether the engine is external.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.elsewhere.is_some()
     }
 
-    /// The same where others fill the engine.
+    /// Sets the external engine.
     pub(super) fn elsewhere(self, elsewhere: Option<(String, bool)>) -> Self {
         Self { elsewhere, ..self }
     }
@@ -139,19 +139,19 @@ impl Basis {
     }
 }
 
-/// How much of an object has changed.
+/// The extent of a change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Its status.
+    /// Only its status.
     Status,
-    /// More.
+    /// More than its status.
     More,
 }
 
-/// Of which kind a change is that counts, and what is told of it where that kind is kept.
+/// A relevant change: the kind, and the notification for followers that keep this kind.
 pub(super) struct Seen {
     pub kind: GroupResource,
-    /// The object, if the change is one of an object.
+    /// The object, if the change concerns one object.
     pub object: Option<ObjectKey>,
     pub moved: Option<Moved>,
 }

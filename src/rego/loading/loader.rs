@@ -274,7 +274,7 @@ impl Loader {
         self.shared.found.lock().too_large.retain(|_, (_, since)| since.after(LEFT_ALONE) > now);
     }
 
-    /// Has kinds listed anew of which objects that were left out fit now.
+    /// Starts to list the kinds again whose left-out documents fit now.
     fn relist(&self) {
         let now = self.shared.clock.now();
         let is_changed = {
@@ -305,7 +305,7 @@ impl Loader {
                 }
             }
         }
-        // What is published no longer has them.
+        // The published data no longer contains these documents, so their memory can be released.
         self.shared.mirror.tidy();
         self.queue.add(Key::Bundle);
     }

@@ -16,9 +16,9 @@ use crate::rego::opa::{Contents, Opa, PushError, push};
 
 /// How often it is looked whether OPA still has it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often all modules, and some of the data, are compared.
+/// The interval between comparisons.
 const COMPARE_EVERY: Duration = Duration::from_secs(10);
-/// A comparison takes at most this part of the time.
+/// The inverse of the maximum share of time for comparisons.
 const SHARE: u32 = 20;
 /// How soon it is tried again where OPA cannot be reached.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -33,9 +33,9 @@ pub(super) struct Pusher {
     queue: Arc<Queue<Key>>,
     /// What OPA has, where that is known.
     there: Option<Arc<Contents>>,
-    /// When it is compared next.
+    /// The time of the next comparison.
     compare_at: Instant,
-    /// The part of the data that is compared next.
+    /// The first part of the data for the next comparison.
     next_part: usize,
     /// How often in a row it did not take it.
     failures: u32,
@@ -77,7 +77,7 @@ impl Pusher {
                     tokio::select! {
                         changed = snapshots.changed() => {
                             if changed.is_err() {
-                                // Nothing more can come: the process ends.
+                                // The sender is gone because the process ends.
                                 return;
                             }
                         }
@@ -89,7 +89,7 @@ impl Pusher {
         }
     }
 
-    /// Checks whether OPA still has what this process pushed; `in_doubt` after an unexpected response.
+    /// Checks whether OPA still has the modules and data that this process pushed. `in_doubt` is true after an unexpected response.
     async fn look(&mut self, in_doubt: bool) {
         let Some(there) = self.there.clone() else { return };
         if !self.opa.is_marked(&there).await.unwrap_or(false) {
@@ -97,7 +97,7 @@ impl Pusher {
             return;
         }
         let began = Instant::now();
-        // Doubts bring it forward, but comparisons stay apart.
+        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison.
         let forward = if in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;

@@ -22,14 +22,14 @@ pub struct Settings {
     pub packages: Packages,
     /// Who evaluates.
     pub evaluator: Evaluator,
-    /// How many objects all of them may have together.
+    /// The maximum number of objects of all kinds together.
     pub limit: usize,
-    /// How many bytes of memory these may take.
+    /// The memory budget of these objects in bytes.
     pub bytes: usize,
 }
 
 impl Settings {
-    /// Whether `--replicate` has no name of Secrets.
+    /// Whether `--replicate` lacks Secrets.
     #[must_use]
     pub fn withholds_secrets(&self) -> bool {
         secrets::names(&self.aliases).is_disjoint(&self.replicate)

@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) found: Mutex<Found>,
     pub(super) check: Check,
-    /// Queries that ran out of time. The receiver is taken once all of this starts.
+    /// Queries that ran out of time. The receiver is taken when the loader starts.
     pub(super) timed_out: (mpsc::Sender<TimedOut>, Mutex<Option<mpsc::Receiver<TimedOut>>>),
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(super) in_use: watch::Sender<Option<InUse>>,
@@ -113,11 +113,11 @@ pub(super) struct Found {
     pub(super) engine: Engine,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
-    /// The documents that are left out, each since when.
+    /// The parts that are left out, with the time of their last check.
     pub(super) left_out: BTreeMap<Part, Moment>,
-    /// The parts of it that are not reported yet.
+    /// Left-out parts that are not reported yet.
     pub(super) newly_left_out: BTreeSet<Part>,
-    /// Kinds that are listed anew, so that documents come back that were left out, each with whether its watch has stopped.
+    /// Kinds that are listed again so that left-out documents return, each with whether its watch has stopped.
     pub(super) relisted: BTreeMap<GroupResource, bool>,
     /// The objects that were published last, by plural: a kind that is listed anew has these meanwhile.
     pub(super) known: BTreeMap<String, Value>,
@@ -125,7 +125,7 @@ pub(super) struct Found {
     pub(super) is_near: bool,
     /// Kinds of which an object has changed since what is known was published.
     pub(super) changed: BTreeSet<GroupResource>,
-    /// The objects that have changed since.
+    /// The objects that have changed since the last publication.
     pub(super) documents: MovedBy,
     /// What placement is asked by.
     pub(super) basis: Basis,

@@ -1,4 +1,4 @@
-//! Names the modules to blame for queries that run out of time: in the status of their carrier, and in an Event about it.
+//! Reports modules that make queries run out of time: in the status of their carrier and in an Event about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::rego::module::ModuleId;
 
 /// The reason of an Event.
 const SLOW: &str = "PolicySlow";
-/// How long after one search the next may begin.
+/// The minimum pause between two searches.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How much longer that is than the search took: it may have no more than a fifth of a processor.
+/// The pause as a multiple of the search's duration. So searches use at most a fifth of a processor.
 const SHARE: u32 = 4;
 
 /// A module that takes too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slow {
-    /// The text that does; another one of the same module may not.
+    /// The slow text. Another text of the same module may be fast.
     text: Arc<str>,
-    /// In words.
+    /// The explanation for the status.
     pub(super) why: String,
 }
 
@@ -39,15 +39,15 @@ impl Slow {
         Self { text, why: words(took) }
     }
 
-    /// Whether it is of what is in force of its module.
+    /// Whether the slow text is still in force.
     pub(super) fn counts(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
         let in_force = verdicts.modules.get(module).and_then(|verdict| verdict.in_force.as_ref());
         in_force.is_some_and(|in_force| in_force.text == self.text)
     }
 }
 
-/// Finds the modules to blame for what comes in, for ever. A query that runs out of time while it searches may be left out: others of its
-/// modules follow.
+/// Searches culprits for each query that ran out of time; never returns. The channel may drop queries during a search, because the culprits
+/// of later queries are found too.
 pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver<TimedOut>, events: Events) {
     while let Some(query) = timed_out.recv().await {
         let began = Instant::now();
@@ -67,7 +67,7 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver
 }
 
 impl Shared {
-    /// Notes that these modules take too long, and returns what is new: the carrier, its uid, and what to say of it.
+    /// Records these modules as slow. For each new one returns the carrier, the uid of the carrier and the note for the Event.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// How many modules take too long.
+/// The number of slow modules in force.
 pub(super) fn count(slow: &BTreeMap<ModuleId, Slow>, verdicts: &Verdicts) -> usize {
     slow.iter().filter(|(module, slow)| slow.counts(module, verdicts)).count()
 }

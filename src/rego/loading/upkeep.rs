@@ -67,7 +67,7 @@ impl hub::Index for Index {
 }
 
 impl Index {
-    /// Has rows without objects take the place of the documents of `part`.
+    /// Replaces the documents of `part` by rows without objects.
     fn leave_out(&self, tables: &Tables, part: &Part) -> Vec<Cascade> {
         let source = documents(&part.kind);
         let keys = self.names(&part.kind, &part.namespace).into_iter();

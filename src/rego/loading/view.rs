@@ -56,7 +56,7 @@ impl<'m> View<'m> {
         self.tables.synced(source).is_some()
     }
 
-    /// Whether there is anything of `source`: it is watched, and has been listed in part.
+    /// Whether `source` is watched and was listed at least in part.
     #[must_use]
     pub(super) fn is_watched(&self, source: &Source) -> bool {
         self.tables.has(source)
@@ -177,13 +177,13 @@ impl<'m> View<'m> {
         rows.filter_map(|(key, document)| Some((key, document.object()?)))
     }
 
-    /// The bytes that all documents take.
+    /// The estimated memory of all documents in bytes.
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
         self.index.charges.kept()
     }
 
-    /// The groups of documents that are left out.
+    /// The parts that are left out.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m Part, LeftOut)> {
         self.index.charges.left_out()
     }

@@ -1,31 +1,31 @@
-//! How much memory a document takes, estimated without regard to other documents.
+//! Estimates the memory of a document, independent of other documents.
 
 use regorus::Value;
 
-/// A place for a value in a list or a map.
+/// The size of a value's slot in a list or a map.
 const SLOT: usize = size_of::<Value>();
-/// The most entries of a node of the standard library's `BTreeMap`.
+/// The maximum number of entries in a node of the standard library's `BTreeMap`.
 const NODE: usize = 11;
-/// What a node takes beside its entries.
+/// The bytes of a node beside its entries.
 const NODE_HEAD: usize = 16;
-/// The counts of an `Arc`, and what the allocator rounds up.
+/// The counters of an `Arc`, and the rounding of the allocator.
 const ALLOCATION: usize = 24;
-/// What the table of [shared](super::sharing) parts keeps of each.
+/// The bytes for each part in the table of [shared](super::sharing) parts.
 const SHARED: usize = 48;
-/// A text of at most so many bytes in a small value is most likely also in other documents: a name of a field, `Always`, `TCP`.
+/// The maximum length of a short text. In a small value such a text is probably shared with other documents: a field name, `Always`, `TCP`.
 const SHORT: usize = 24;
-/// What such a text counts.
+/// The bytes for a short text.
 const SHORT_TEXT: usize = 24;
-/// A value with at most so many parts is small.
+/// The maximum number of parts of a small value.
 const FEW: usize = 32;
 
-/// The bytes that `value` takes, with all of its parts. The time is that of walking it once.
+/// The bytes of `value` with all of its parts. Walks through the value once.
 #[must_use]
 pub(super) fn weight(value: &Value) -> usize {
     own(value) + parts(value).map(|(part, is_few)| part_weight(part, is_few)).sum::<usize>()
 }
 
-/// The bytes that `part` takes beside its place; `is_few`, where it is a part of a small value.
+/// The bytes of `part` beside its slot. `is_few`: whether it belongs to a small value.
 #[must_use]
 pub(super) fn part_weight(part: &Value, is_few: bool) -> usize {
     match part {
@@ -34,7 +34,7 @@ pub(super) fn part_weight(part: &Value, is_few: bool) -> usize {
     }
 }
 
-/// The bytes that `value` takes without its parts, but with their places.
+/// The bytes of `value` without its parts, but with their slots.
 #[must_use]
 pub(super) fn own(value: &Value) -> usize {
     match value {
@@ -43,7 +43,7 @@ pub(super) fn own(value: &Value) -> usize {
         Value::Object(fields) => {
             let node = NODE_HEAD + 2 * NODE * SLOT;
             let leaves = fields.len().div_ceil(NODE);
-            // Nodes above leaves have a pointer to each below.
+            // Inner nodes have a pointer to each child.
             let inner = if leaves > 1 { leaves.div_ceil(NODE) * (node + 12 * size_of::<usize>()) } else { 0 };
             ALLOCATION + size_of::<[usize; 3]>() + leaves * node + inner + SHARED
         }
@@ -51,7 +51,7 @@ pub(super) fn own(value: &Value) -> usize {
     }
 }
 
-/// The keys and values of `value`, each with whether `value` has few.
+/// The keys and values of `value`, each with whether `value` is small.
 pub(super) fn parts(value: &Value) -> impl Iterator<Item = (&Value, bool)> {
     let items = value.as_array().ok();
     let fields = value.as_object().ok();

@@ -1,28 +1,28 @@
-//! How large values are once their shared parts are written out.
+//! The size of values whose shared parts are written at each occurrence.
 
 use regorus::Value;
 
-/// What an element of an array, a set or an object takes at most, in bytes: a key and a value, and what a vector that grows, or a
-/// tree, takes besides.
+/// The maximum number of bytes for an element of an array, a set or an object. It includes a key, a value, and spare capacity of a growing
+/// vector or tree.
 pub(in crate::rego) const ELEMENT: usize = 80;
-/// How deep a value may be nested. Whoever walks through one needs as many frames of the stack.
+/// The maximum nesting of a value. A traversal uses one stack frame for each level.
 const DEPTH: usize = 512;
 
-/// The bytes of `value` as JSON; `None` where they are more than `most`, or it is nested too deep.
+/// The bytes of `value` as JSON; `None` if they exceed `most`, or the nesting is too deep.
 pub(in crate::rego) fn written(value: &Value, most: usize) -> Option<usize> {
     let mut walk = Walk { left: most, element: 2, escaped: true, keys: 0 };
     walk.value(value, 0)?;
     Some(most - walk.left)
 }
 
-/// The bytes of a copy of `value` that shares nothing; `None` where they are more than `most`, or it is nested too deep.
+/// The bytes of a copy of `value` without shared parts; `None` if they exceed `most`, or the nesting is too deep.
 pub(in crate::rego) fn copied(value: &Value, most: usize) -> Option<usize> {
     let mut walk = Walk { left: most, element: ELEMENT, escaped: false, keys: 0 };
     walk.value(value, 0)?;
     Some(most - walk.left)
 }
 
-/// The digits of `value` at most, where it is a number.
+/// The maximum number of digits of `value`; 0 if it is not a number.
 pub(in crate::rego) fn digits(value: &Value) -> usize {
     /// Of a float.
     const FLOAT: usize = 350;
@@ -35,7 +35,7 @@ pub(in crate::rego) fn digits(value: &Value) -> usize {
         .map_or(FLOAT, |big| usize::try_from(big.bits() / 3).unwrap_or(usize::MAX).saturating_add(2))
 }
 
-/// The elements of a collection; 0 of anything else.
+/// The number of elements of a collection; 0 for other values.
 pub(in crate::rego) fn elements(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.len(),
@@ -47,11 +47,12 @@ pub(in crate::rego) fn elements(value: &Value) -> usize {
 
 struct Walk {
     left: usize,
-    /// What each element takes besides.
+    /// The additional bytes for each element.
     element: usize,
-    /// Whether texts have escapes.
+    /// Whether special characters in texts are escaped.
     escaped: bool,
-    /// In how many keys the value is: a key that is no text is written as the text of its JSON, and each quote in it is escaped.
+    /// The number of keys that enclose the current value. A key that is not a text is written as its JSON text, in which each quote is
+    /// escaped.
     keys: u32,
 }
 
@@ -102,7 +103,8 @@ impl Walk {
     }
 }
 
-/// How much longer the byte gets, at most, where a text is quoted as in JSON or Go: `\n`, `\"`, `\u0001`, `\U0001f600`.
+/// The maximum number of bytes that quoting adds to `byte` in JSON or Go: `
+/// `, `\"`, `\u0001`, `\U0001f600`.
 fn escapes(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' => 1,

@@ -1,4 +1,4 @@
-//! A module as OPA reads it, which is told by `--v0-compatible` that modules are of the older syntax.
+//! A module as OPA reads it. With `--v0-compatible`, OPA assumes the older syntax.
 
 use std::sync::Arc;
 
@@ -6,20 +6,19 @@ use crate::rego::edit::Edited;
 use crate::rego::module::{Module, Syntax};
 use crate::rego::tree;
 
-/// What tells OPA that a module is of the newer syntax.
+/// The import that marks a module as newer syntax.
 const NEWER: [&str; 2] = ["rego", "v1"];
 
-/// Where the package of `module` begins, in bytes, where OPA has to be told that it is of the newer syntax. Nothing of its text is edited
-/// before that.
+/// The byte offset of the package of `module`, if OPA needs an import to use the newer syntax. The text before that offset is never edited.
 pub(in crate::rego) fn untold(module: &Module) -> Option<usize> {
     let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
     (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// `text`, which the embedded engine reads, as OPA reads it, where it is `untold` of the package there that it is of the newer syntax.
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`.
 pub(in crate::rego) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
     let Some(package) = untold else { return Edited::unchanged(text) };
-    // OPA wants it on a line of its own.
+    // OPA requires the import on a separate line.
     match text[package..].find('\n') {
         Some(newline) => Edited::inserting(text, package + newline + 1, "import rego.v1\n"),
         None => Edited::inserting(text, text.len(), "\nimport rego.v1\n"),

@@ -1,18 +1,18 @@
-//! Changes with which the check ends before it should, though none of them ends it by itself.
+//! Finds changes that end the check process only in combination.
 
 use super::{Candidate, Judge, Settling};
 use crate::rego::confined::CheckError;
 use crate::rego::fault::{Fault, Faults};
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Takes the first of `changes` out with which the check ends before it should, though none ends it by itself; and all newer ones where
-    /// it still does: they are too many.
+    /// Removes the oldest of `changes` with which the check process ends early. If the process still ends early with the newer changes,
+    /// removes all of these too: together they are too large.
     pub(super) async fn until_alive(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
         how: &str,
     ) -> Result<(), CheckError> {
-        // With the first `low` changes it does not, or that is what is in force; with the first `high` it does.
+        // The check completes with the first `low` changes, or `low` is 0. It ends early with the first `high`.
         let (mut low, mut high) = (0, changes.len());
         while high - low > 1 {
             let middle = low.midpoint(high);
@@ -33,7 +33,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(())
     }
 
-    /// Whether the check ends before it should with these changes.
+    /// Whether the check process ends early with these changes.
     async fn dies(&self, changes: &[&Candidate]) -> Result<bool, CheckError> {
         let texts = self.texts(changes);
         Ok(!texts.is_empty() && self.judge.check(&texts).await?.died.is_some())

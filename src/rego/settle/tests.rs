@@ -218,7 +218,7 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
 }
 
-/// A check that dies of more than so many modules, and of one beside another.
+/// A judge whose check dies above `room` modules, and with both modules of `pair`.
 struct Full {
     room: usize,
     pair: [&'static str; 2],

@@ -1,4 +1,4 @@
-//! Recent durations of evaluations, by tenant and kind: hashes of a bounded number of names.
+//! Recent durations of evaluations by tenant and kind. Stores hashes, in bounded numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -9,30 +9,30 @@ use tokio::time::Instant;
 
 use crate::api::tenant::Tenant;
 
-/// An evaluation that takes this long is long.
+/// The minimum duration of a long evaluation.
 pub(super) const LONG: Duration = Duration::from_millis(50);
-/// For how long a tenant's evaluations of a kind are expected to be long after one was: so a tenant with many kinds has few first ones.
+/// The period for which a long evaluation is remembered. It limits how often a tenant with many kinds gets the treatment of an unknown one.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// After how many short ones in a row they no longer are: one that was long because the machine was busy has no consequences for long.
+/// After this number of short evaluations in a row, a long one is forgotten. It may have been long because the machine was busy.
 const FORGIVEN: u8 = 8;
-/// How many pairs of tenant and kind with long evaluations are remembered, and how many with short ones.
+/// The maximum numbers of remembered pairs of tenant and kind with long and with short evaluations.
 const LONGS: usize = 4_096;
 const SHORTS: usize = 4_096;
-/// How many kinds that ran out of time are remembered.
+/// The maximum number of remembered kinds that ran out of time.
 const KINDS: usize = 64;
-/// How many tenants in a row a kind runs out of time for before it is expected to do so for all.
+/// After timeouts for this number of tenants, with no success in between, a kind is expected to time out for all.
 const IN_A_ROW: usize = 8;
 
-/// How long an evaluation is expected to take.
+/// The expected cost of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cost {
-    /// The tenant had none of this kind lately.
+    /// There is no recent evaluation of this kind for the tenant.
     Unknown,
-    /// Likewise, and the kind ran out of time for all tenants that had some lately.
+    /// As [`Self::Unknown`], and recent evaluations of the kind ran out of time for several tenants in a row.
     Doubtful,
     /// Less than [`LONG`].
     Short,
-    /// About so long.
+    /// About this duration.
     Long(Duration),
 }
 
@@ -40,15 +40,15 @@ pub(super) enum Cost {
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     hasher: RandomState,
-    /// By the hash of tenant and kind: how long the last long one took, when it ended, and how many short ones followed.
+    /// By the hash of tenant and kind: duration and end of the last long evaluation, and the number of short ones since.
     long: HashMap<u64, (Duration, Instant, u8)>,
     short: HashMap<u64, Instant>,
-    /// Kinds that ran out of time for so many tenants, none of which had an answer in between; the latest last.
+    /// Kinds that ran out of time, each with the hashes of the tenants affected since its last success. The most recent is last.
     hanging: VecDeque<(Arc<str>, Vec<u64>)>,
 }
 
 impl Costs {
-    /// How long an evaluation of `kind` for `tenant` is expected to take.
+    /// The expected cost of an evaluation of `kind` for `tenant`.
     pub(super) fn of(&self, tenant: &Tenant, kind: &str, now: Instant) -> Cost {
         let key = self.hasher.hash_one((tenant, kind));
         if let Some((took, at, _)) = self.long.get(&key)
@@ -63,7 +63,7 @@ impl Costs {
         if self.hanging.iter().any(hangs) { Cost::Doubtful } else { Cost::Unknown }
     }
 
-    /// Notes that an evaluation of `kind` for `tenant` took so long, and whether it ran out of time.
+    /// Records the duration of an evaluation of `kind` for `tenant`, and whether it ran out of time.
     pub(super) fn noted(
         &mut self,
         tenant: &Tenant,
@@ -100,14 +100,14 @@ impl Costs {
         }
     }
 
-    /// How many pairs of each sort, and how many kinds, are remembered.
+    /// The numbers of entries: long, short, kinds.
     #[cfg(test)]
     pub(super) fn remembered(&self) -> [usize; 3] {
         [self.long.len(), self.short.len(), self.hanging.len()]
     }
 }
 
-/// Forgets the older half of `map` once it has more than `most`: so each entry costs a constant.
+/// Removes the older half of `map` once it has more than `most` entries. So the cost of each insertion is constant on average.
 fn keep_newest<V>(map: &mut HashMap<u64, V>, most: usize, at: impl Fn(&V) -> Instant) {
     if map.len() > most {
         let mut times: Vec<Instant> = map.values().map(&at).collect();

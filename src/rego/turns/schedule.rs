@@ -1,11 +1,11 @@
-//! Which evaluation is next: a decision over plain data, without a clock of its own.
+//! Decides which evaluation runs next, from plain data and a time given by the caller.
 //!
-//! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996): each evaluation is charged to its tenant,
-//! and the tenant that was charged the least is next. A tenant that was idle starts at the present virtual time, so it neither saves up
-//! nor owes what nobody else needed.
+//! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996). Each evaluation is charged to its tenant, and
+//! the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual time. So it does not accumulate
+//! credit, and it does not pay for time that was unused.
 //!
-//! Fair shares alone leave a tenant with short evaluations waiting for the end of a long one. So long ones leave slots free, and one
-//! tenant has at most half of the slots for evaluations that are not known to be short.
+//! With fair shares alone, a tenant with short evaluations would wait for the end of a long one. So long evaluations leave some slots free.
+//! One tenant has at most half of the slots for evaluations that are not known to be short.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::api::tenant::Tenant;
 use crate::in_turn::InTurn;
 use crate::shrink::give_back;
 
-/// How many evaluations may wait.
+/// The maximum number of waiting evaluations.
 pub(super) const WAITING: usize = 256;
-/// How many tenants without an evaluation are remembered, because they have used more than others.
+/// The maximum number of remembered tenants without evaluations whose charge exceeds the virtual time.
 pub(super) const IDLE: usize = 1_024;
-/// What an evaluation is charged at its begin where it is not expected to be long.
+/// The initial charge for an evaluation that is not expected to be long.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// Whose evaluation it is, and of what.
+/// The tenant, the member and the kind of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// Who is charged.
+    /// The tenant to charge.
     pub tenant: Tenant,
-    /// Who of the tenant asks; its members take turns.
+    /// The member of the tenant; members take turns.
     pub member: Arc<str>,
-    /// What is evaluated, such as `ingresses.networking.k8s.io`: how long it takes is remembered by this.
+    /// The evaluated kind, such as `ingresses.networking.k8s.io`. Durations are recorded by tenant and kind.
     pub kind: Arc<str>,
 }
 
-/// An evaluation that runs.
+/// A running evaluation.
 #[derive(Debug)]
 pub(super) struct Ticket {
     tenant: Tenant,
@@ -46,36 +46,36 @@ pub(super) struct Ticket {
     began: Instant,
 }
 
-/// Evaluations that run and that wait; `T` is notified when one may begin.
+/// Running and waiting evaluations. The caller notifies `T` when its evaluation may begin.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
-    /// How many long ones may run at once. One more may where nothing is known of the tenant and its kind runs out of time for others,
-    /// and another one where it is not expected to be long.
+    /// The maximum number of long evaluations at once. One more slot is for a doubtful evaluation, and another one for evaluations that are
+    /// not expected to be long.
     slots: usize,
     running: usize,
     long: usize,
     doubtful: usize,
     waiting: usize,
     accounts: HashMap<Tenant, Account<T>>,
-    /// The virtual time: what the tenant whose evaluation began last had been charged by then.
+    /// The virtual time: the largest charge that a tenant had when one of its evaluations began.
     time: Duration,
     /// The number of the next turn of a line.
     turn: u64,
     costs: Costs,
 }
 
-/// What a tenant has used, and what it waits for.
+/// The charges, running and waiting evaluations of a tenant.
 #[derive(Debug)]
 struct Account<T> {
     charged: Duration,
     running: usize,
-    /// Those that run and are not known to be short.
+    /// Running evaluations that are not known to be short.
     unproven: usize,
     waiting: usize,
     lines: BTreeMap<Arc<str>, Line<T>>,
 }
 
-/// A tenant's evaluations of one kind that wait, by member.
+/// The waiting evaluations of one tenant and one kind, by member.
 #[derive(Debug)]
 struct Line<T> {
     turn: u64,
@@ -94,7 +94,7 @@ impl<T> Account<T> {
         self.running == 0 && self.waiting == 0
     }
 
-    /// Takes the newest evaluation of its longest line out.
+    /// Removes the newest evaluation of the longest line.
     fn pop_newest(&mut self) -> Option<T> {
         let size = |line: &Line<T>| line.waiting.largest().map_or(0, |(_, size)| size);
         let kind = self.lines.iter().max_by_key(|(_, line)| size(line)).map(|(kind, _)| kind.clone())?;
@@ -110,24 +110,23 @@ impl<T> Account<T> {
 }
 
 impl<T> Schedule<T> {
-    /// One with this number of slots, and two more for evaluations that are not known to be long.
+    /// Creates a schedule with `slots` slots, and two more for evaluations that are not known to be long.
     pub(super) fn new(slots: usize) -> Self {
         let (accounts, costs) = (HashMap::new(), Costs::default());
         let (running, long, doubtful, waiting, time, turn) = Default::default();
         Self { slots: slots.max(1), running, long, doubtful, waiting, accounts, time, turn, costs }
     }
 
-    /// How many wait.
+    /// The number of waiting evaluations.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Has `waiter` wait for an evaluation. Where too many wait, the newest of the tenant with the most is dropped; where that is this
-    /// one, `waiter` is returned.
+    /// Adds `waiter` to the queue. If the queue is full, drops the newest evaluation of the tenant with the most waiting ones.
     ///
     /// # Errors
     ///
-    /// `waiter`, where too many wait.
+    /// Returns `waiter` if the queue is full and the tenant of `waiter` cannot displace another waiter.
     pub(super) fn push(&mut self, requester: Requester, waiter: T) -> Result<(), T> {
         if self.waiting >= WAITING && !self.makes_room(&requester.tenant) {
             return Err(waiter);
@@ -145,7 +144,7 @@ impl<T> Schedule<T> {
         Ok(())
     }
 
-    /// The evaluation that may begin now, if any.
+    /// Removes and returns the next evaluation that may begin, if any.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Ticket, T)> {
         if self.running >= self.slots + 2 {
             return None;
@@ -181,7 +180,7 @@ impl<T> Schedule<T> {
         Some((Ticket { tenant, kind, cost, charged, began: now }, waiter))
     }
 
-    /// Whether a tenant may have another evaluation of this `cost` begin, as far as slots go.
+    /// Whether the free slots allow a tenant another evaluation with this `cost`.
     fn may_begin(&self, account: &Account<T>, cost: Cost) -> bool {
         let is_left = self.long + self.doubtful <= self.slots;
         let has_slot = match cost {
@@ -194,7 +193,7 @@ impl<T> Schedule<T> {
             && (cost == Cost::Short || account.unproven < (self.slots / 2).max(1))
     }
 
-    /// Ends an evaluation. `ran_out` is whether it ran out of time, and `None` where it was given up.
+    /// Ends an evaluation. `ran_out`: whether it ran out of time, or `None` if it was aborted.
     pub(super) fn end(&mut self, ticket: &Ticket, ran_out: Option<bool>, now: Instant) {
         let took = now.saturating_duration_since(ticket.began);
         if let Some(ran_out) = ran_out {
@@ -211,7 +210,8 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Forgets tenants that have nothing to do and owe nothing; of the others those that owe the least, where they are many.
+    /// Removes idle tenants whose charge does not exceed the virtual time. Above the limit also removes the idle tenants with smaller
+    /// charges.
     fn forget(&mut self) {
         let time = self.time;
         self.accounts.retain(|_, account| !account.is_idle() || account.charged > time);
@@ -229,7 +229,7 @@ impl<T> Schedule<T> {
         give_back(&mut self.accounts);
     }
 
-    /// Drops the waiters of which `stays` says no.
+    /// Drops each waiter for which `stays` returns false.
     pub(super) fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         for account in self.accounts.values_mut() {
             let mut gone = 0;
@@ -243,8 +243,8 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Drops the newest waiter of the tenant that has most, where it has more than `tenant` would have. A tenant that has none yet also
-    /// goes before one that has been charged more.
+    /// Drops the newest waiter of the tenant with the most waiters, if that tenant would keep at least as many as `tenant` then has. If
+    /// `tenant` has no waiters, it also displaces those of a tenant with a higher charge.
     fn makes_room(&mut self, tenant: &Tenant) -> bool {
         let own = self.accounts.get(tenant);
         let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));
@@ -263,7 +263,7 @@ impl<T> Schedule<T> {
         self.turn
     }
 
-    /// How many tenants are remembered.
+    /// The number of remembered tenants.
     #[cfg(test)]
     pub(super) fn tenants(&self) -> usize {
         self.accounts.len()

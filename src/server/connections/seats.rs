@@ -176,12 +176,12 @@ impl Seats {
         Self { limits, open: Vec::new() }
     }
 
-    /// A seat for a new connection from `peer`, for which another may be evicted; `None` if all candidates are in the middle of a
+    /// A seat for a new connection from `peer`. May evict another connection. Returns `None` if all candidates are in the middle of a
     /// request.
     ///
-    /// An address at its limit replaces a connection of its own, so that one pod does not evict connections of others. When the listener is full, the
-    /// connection that has been idle longest goes: attackers at many addresses hold the oldest ones, while that of an API server is
-    /// new or in use.
+    /// An address at its limit replaces one of its own connections, so that one pod does not evict connections of others. When the listener
+    /// is full, the connection that has been idle longest goes. Attackers at many addresses hold the oldest connections, while those of an
+    /// API server are new or in use.
     pub(super) fn take(&mut self, peer: IpAddr, now: Instant) -> Option<Arc<Seat>> {
         self.open.retain(|seat| !seat.has_ended());
         let own = self.open.iter().filter(|seat| seat.peer == peer).count();
@@ -197,7 +197,7 @@ impl Seats {
         })
     }
 
-    /// Evicts the connection that can best be spared; returns whether there is one.
+    /// Evicts the first connection in the order of eviction; returns whether there is one.
     pub(super) fn evict(&mut self, now: Instant) -> bool {
         self.evict_where(now, |_| true)
     }

@@ -1,4 +1,4 @@
-//! Comparing a request with regular expressions, at a bounded cost.
+//! Matches a request against regular expressions at a bounded cost.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,16 +6,16 @@ use regex::{Error, Regex, RegexBuilder};
 
 use crate::topology::rows::expressions::is_readable;
 
-/// The most bytes that a compiled expression may take.
+/// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
-/// The most bytes of the states that matching with one may keep.
+/// The maximum size of the lazy DFA's cache for one expression in bytes.
 const STATES_LIMIT: usize = 1 << 18;
-/// The most distinct expressions of one route that are compiled for one request.
+/// The maximum number of distinct expressions of one route that are compiled for one request.
 const ROUTE_LIMIT: usize = 64;
-/// The same of all routes of one namespace.
+/// The maximum number for all routes of one namespace.
 const NAMESPACE_LIMIT: usize = 512;
 
-/// Whether a match has a request.
+/// Whether a match applies to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Yes,
@@ -23,19 +23,19 @@ pub(super) enum Verdict {
     Unknown(NotEvaluated),
 }
 
-/// Why a regular expression was not evaluated.
+/// The reason why a regular expression was not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotEvaluated {
-    /// Compiled, it takes more than 1 MiB.
+    /// Its compiled form takes more than 1 MiB.
     TooLarge,
-    /// It uses what the engine here does not have.
+    /// It uses a feature that the engine lacks.
     Unsupported,
-    /// The request was compared with 64 others of its route, or with 512 of its namespace.
+    /// 64 others of its route, or 512 of its namespace, were evaluated for the request.
     TooMany,
 }
 
 impl NotEvaluated {
-    /// The same in words.
+    /// The reason as text.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl NotEvaluated {
     }
 }
 
-/// How many expressions each namespace may still have compiled for the request.
+/// The number of expressions compiled for each namespace.
 #[derive(Debug, Default)]
 pub(super) struct Budget<'r>(BTreeMap<&'r str, usize>);
 
@@ -56,30 +56,30 @@ pub(super) struct Budget<'r>(BTreeMap<&'r str, usize>);
 #[derive(Debug)]
 pub(super) struct Expressions<'b> {
     compiled: HashMap<String, Result<Regex, Failed>>,
-    /// How many the namespace has had compiled.
+    /// The number of expressions compiled for the namespace.
     used: &'b mut usize,
 }
 
-/// Why there is none.
+/// The reason why an expression has no compiled form.
 #[derive(Clone, Copy, Debug)]
 enum Failed {
-    /// It is none: it matches nothing, and is reported as a fault of the route.
+    /// It is invalid: it matches nothing, and the route reports a fault.
     Wrong,
     NotEvaluated(NotEvaluated),
 }
 
-/// An expression, and the values of which it has to match one.
+/// An expression with its values. At least one value must match.
 pub(super) type Comparison<'c> = (&'c str, Vec<&'c str>);
 
 impl<'r> Budget<'r> {
-    /// For the expressions of a route of `namespace`.
+    /// The expressions of one route of `namespace`.
     pub(super) fn of_route(&mut self, namespace: &'r str) -> Expressions<'_> {
         Expressions { compiled: HashMap::new(), used: self.0.entry(namespace).or_default() }
     }
 }
 
 impl Expressions<'_> {
-    /// Whether each expression matches one of its values. What one that does not match decides needs no other.
+    /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not evaluated.
     pub(super) fn match_all(&mut self, comparisons: &[Comparison<'_>]) -> Verdict {
         let mut verdict = Verdict::Yes;
         for (expression, values) in comparisons {
@@ -108,9 +108,9 @@ impl Expressions<'_> {
     }
 }
 
-/// The expression for all of a text.
+/// Compiles `expression` to match an entire text.
 fn compile(expression: &str) -> Result<Regex, Failed> {
-    // By itself first: `a)|(b` is none, whatever stands around it.
+    // Parse the expression alone first: `a)|(b` is invalid, but becomes valid between the anchors.
     if !is_readable(expression) {
         return Err(Failed::Wrong);
     }

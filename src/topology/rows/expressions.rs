@@ -13,14 +13,14 @@ use crate::api::json::step::Step;
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
 
-/// The most regular expressions of a route that are checked for errors.
+/// The maximum number of regular expressions of a route that are checked for errors.
 const CHECKED_LIMIT: usize = 64;
 
-/// The syntax errors in the regular expressions of `route`, which is of `kind`: for each rule the first, with its place. The API server
-/// accepts them, and implementations let them match nothing.
+/// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its place. The API server accepts such
+/// expressions, and implementations treat them as matching nothing.
 ///
-/// Expressions are parsed, not compiled, and only the first 64 distinct ones of a route: who writes a route must not decide how long
-/// reading it takes. What compiles to more than [a request](crate::topology::Request) may cost is found there.
+/// Expressions are parsed, not compiled, and only the first 64 distinct ones of a route. So the author of a route cannot make reading it
+/// expensive. Expressions that are too large after compilation are found during [a request](crate::topology::Request).
 #[must_use]
 pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
@@ -38,7 +38,7 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (rule, row) in route.rules.iter().enumerate() {
         let Some(text) = &row.matches else { continue };
-        // Most rules have none; an escape in JSON can hide the word.
+        // Most rules have no regular expressions. An escape in JSON can hide the word.
         if !text.contains("RegularExpression") && !text.contains("\\u") {
             continue;
         }
@@ -52,8 +52,7 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     faults
 }
 
-/// Whether `expression` has the syntax of a regular expression, as far as that is known: one that is nested too deep to parse is not
-/// called wrong.
+/// Whether `expression` has the syntax of a regular expression. Returns true for expressions that are nested too deep to parse.
 pub(in crate::topology) fn is_readable(expression: &str) -> bool {
     match Parser::new().parse(expression) {
         Ok(_) => true,
@@ -63,7 +62,7 @@ pub(in crate::topology) fn is_readable(expression: &str) -> bool {
     }
 }
 
-/// The regular expressions of a rule, whose matches are `text`: each with the index of its match and its place in that.
+/// The regular expressions in the matches `text` of a rule, each with the index of its match and its place in the match.
 fn expressions(kind: RouteKind, text: &str) -> impl Iterator<Item = (usize, String, Arc<str>)> {
     let of_values = |field: &'static str, values: Vec<ValueMatch>| {
         let expressions = values

@@ -90,7 +90,7 @@ fn what_is_remembered_is_bounded_and_of_more_none_is_to_blame() {
         flip(&mut causes, &app, &[&document], at(0));
     }
     assert!(causes.changes.len() <= CHANGES && causes.moves.len() <= DOCUMENTS);
-    // An object that was asked about before the first change that is remembered.
+    // An object evaluated before the first remembered change.
     causes.agrees(&app, content(0), 1);
     assert!(causes.of(&app, content(0)).is_empty());
     causes.retain(|_| false);

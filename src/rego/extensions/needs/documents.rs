@@ -1,4 +1,4 @@
-//! Builtins that walk through a document, or make another of it.
+//! Builtins that traverse a document or derive another document.
 
 use regorus::Value;
 
@@ -6,25 +6,25 @@ use super::{GROWTH, grown, length, listed};
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{ELEMENT, copied, elements, written};
 
-/// The most components of a path in a document: whoever drops it needs as many frames of the stack.
+/// The maximum number of components in a path. Dropping the nested value uses one stack frame for each.
 pub(super) const COMPONENTS: usize = 512;
 
 pub(super) fn json(values: &[Value]) -> Option<usize> {
     grown(written(values.first()?, LIMIT)?)
 }
 
-/// Each line has an indentation for each level, and a prefix.
+/// Each line has an indentation by its level, and a prefix.
 pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
     let [value, options] = values else { return Some(0) };
     let option = |name: &str| length(Some(&options[name]));
     let lines = copied(value, LIMIT)? / ELEMENT + 1;
     let line = depth(value).saturating_mul(option("indent").max(2)).saturating_add(option("prefix"));
-    // Each element has a line, and the end of each collection.
+    // Each element has a line, and so has the end of each collection.
     let indented = lines.saturating_mul(2).saturating_mul(line + size_of::<String>());
     Some(json(values)?.saturating_add(indented.saturating_mul(GROWTH)))
 }
 
-/// How deep a value is nested that [`copied`] has measured.
+/// The nesting depth of a value. [`copied`] has limited it already.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -34,14 +34,14 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Each value with the path to it.
+/// Each value together with its path.
 pub(super) fn walk(values: &[Value]) -> Option<usize> {
     let value = values.first()?;
     let elements = copied(value, LIMIT)? / ELEMENT + 1;
     Some(elements.saturating_mul(ELEMENT + depth(value) * size_of::<Value>()).saturating_mul(2))
 }
 
-/// Paths in a document, each a text with slashes or an array, for whose components there will be objects.
+/// Paths in a document: texts with slashes, or arrays. The engine builds objects from their components.
 pub(super) fn paths(values: &[Value]) -> Option<usize> {
     let mut components = 0_usize;
     let mut path = |path: &Value| {
@@ -77,7 +77,7 @@ pub(super) fn patch(values: &[Value]) -> Option<usize> {
     Some(copies.saturating_mul(2))
 }
 
-/// The objects that are made where both have objects at a key.
+/// The merged objects, for keys at which both arguments have objects.
 pub(super) fn union(values: &[Value]) -> Option<usize> {
     let mut need = 0;
     let [first, second] = values else { return Some(0) };

@@ -40,7 +40,7 @@ fn shared_parts_count_each_time_they_are_written() {
         ("json.marshal", vec![shared.clone()]),
         ("json.marshal_with_options", vec![shared.clone(), json!({"indent": " "}).into()]),
         ("walk", vec![shared.clone()]),
-        // Of another type, which the error would repeat.
+        // The error would repeat a value of another type.
         ("startswith", vec![shared.clone(), "x".into()]),
         ("abs", vec![shared.clone()]),
         ("object.get", vec![shared.clone(), "a".into(), 1.into()]),
@@ -49,7 +49,7 @@ fn shared_parts_count_each_time_they_are_written() {
     ] {
         assert_eq!(of(name)(&values), None, "{name}");
     }
-    // What copies no more than the outermost collection takes little.
+    // These copy only the outermost collection.
     for (name, values) in [
         ("count", vec![shared.clone()]),
         ("array.concat", vec![shared.clone(), shared.clone()]),

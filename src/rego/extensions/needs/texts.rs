@@ -1,4 +1,4 @@
-//! Builtins that make texts, or look for something in one.
+//! Builtins that create or search texts.
 
 use regorus::Value;
 
@@ -6,26 +6,26 @@ use super::{GROWTH, grown, length, listed};
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{elements, written};
 
-/// How many copies of an argument are alive while `sprintf` writes it: a text for each level, and what joins them.
+/// The number of copies of an argument that exist while `sprintf` formats it: one text for each level, and the joined text.
 pub(super) const FORMATTED: usize = 8;
-/// What a directive of `sprintf` adds at most: its width and its precision.
+/// The maximum number of bytes that a directive of `sprintf` adds: its width and its precision.
 const DIRECTIVE: usize = 1_400;
-/// What the parser of regular expressions and of globs makes of a byte.
+/// The bytes that the parsers of regular expressions and globs need for one byte of a pattern.
 const PARSED: usize = 512;
-/// What a regular expression takes to match.
+/// The bytes for matching with a regular expression.
 const AUTOMATON: usize = 4 << 20;
 
-/// A text of twice as many bytes as the first.
+/// A text with twice the length of the first argument.
 pub(super) fn text(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(2))
 }
 
-/// A text of bytes that may be none, each of which becomes three.
+/// Decoded bytes may be invalid UTF-8: then each byte becomes three.
 pub(super) fn lossy(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(4))
 }
 
-/// A letter of two bytes may have another case of three, or of several letters.
+/// The other case of a two-byte letter may have three bytes, or several letters.
 pub(super) fn cased(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
@@ -36,7 +36,7 @@ pub(super) fn texts(values: &[Value]) -> Option<usize> {
 }
 
 pub(super) fn time(values: &[Value]) -> Option<usize> {
-    /// What a letter of a layout may become: the name of a month, or of a zone.
+    /// The maximum length of an expanded layout letter: the name of a month or a zone.
     const LETTER: usize = 32;
     let written = values.iter().map(|value| written(value, LIMIT)).sum::<Option<usize>>()?;
     Some(written.saturating_mul(LETTER))
@@ -74,13 +74,13 @@ pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
     Some(need)
 }
 
-/// A pattern, and what it takes to match.
+/// A pattern and the memory for matching it.
 pub(super) fn pattern(values: &[Value]) -> Option<usize> {
     let pattern = length(values.first()).saturating_mul(PARSED).saturating_add(AUTOMATON);
     Some(pattern.saturating_add(texts(values)?))
 }
 
-/// Each delimiter adds two characters to what it delimits, and a delimiter may be repeated.
+/// Each delimiter adds two characters to the text beside it, and delimiters may repeat.
 pub(super) fn glob(values: &[Value]) -> Option<usize> {
     let delimiters = elements(&values[1]);
     let longer = 1 + 2 * delimiters;
@@ -89,7 +89,7 @@ pub(super) fn glob(values: &[Value]) -> Option<usize> {
     Some(pattern.saturating_add(AUTOMATON).saturating_add(text))
 }
 
-/// What takes the place of each match may repeat parts of it (`$1`).
+/// The replacement of a match may repeat parts of the match (`$1`).
 pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     let [Value::String(text), Value::String(pattern), Value::String(new)] = values else { return Some(0) };
     let parsed = pattern.len().saturating_mul(PARSED).saturating_add(AUTOMATON);
@@ -102,7 +102,7 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     if most <= LIMIT / 4 || parsed > LIMIT {
         return Some(most);
     }
-    // One that cannot be compiled replaces nothing.
+    // An invalid pattern replaces nothing.
     let Ok(pattern) = regex::RegexBuilder::new(pattern).size_limit(100 << 10).build() else {
         return Some(parsed);
     };

@@ -12,7 +12,7 @@ fn pods() -> GroupResource {
     GroupResource::new("", "pods")
 }
 
-/// A pod of about 2,000 bytes of text, all of its own.
+/// A pod with about 2,000 bytes of unshared text.
 fn pod(namespace: &str, name: &str) -> Json {
     let mut pod = object("Pod", Some(namespace), name);
     pod["spec"] = json!({"text": format!("{namespace}/{name}{}", "x".repeat(2_000))});
@@ -23,7 +23,7 @@ fn many(namespace: &str, count: usize) -> Vec<Json> {
     (0..count).map(|number| pod(namespace, &format!("p{number}"))).collect()
 }
 
-/// What is in data, what is left out, and how much memory that is said to take.
+/// The documents in data by namespace, the parts that are left out, and the estimated memory.
 fn found(hub: &Hub) -> (BTreeMap<String, usize>, Vec<String>, usize) {
     let guard = hub.0.read();
     let view = guard.view(NOW);

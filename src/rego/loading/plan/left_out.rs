@@ -18,14 +18,15 @@ use crate::rego::loading::view::View;
 use crate::rego::reads::Reads;
 use crate::rego::snapshot::Gates;
 
-/// What the flag is called.
+/// The flag, for messages.
 const FLAG: &str = "--replicate-bytes";
-/// How often it is looked whether what is left out fits.
+/// The interval between checks whether left-out documents fit.
 const AGAIN: Duration = Duration::from_secs(60);
-/// How many namespaces are named.
+/// The maximum number of namespaces in a message.
 const NAMED: usize = 3;
 
-/// The parts that are left out, each since when, as far as `before` knows. Of a kind that is `relisted`, those stay that were.
+/// The parts that are left out, each with the time of the last check. Known times come from `before`. Parts of `relisted` kinds stay in the
+/// result.
 #[must_use]
 pub(in crate::rego::loading) fn parts(
     view: View<'_>,
@@ -40,8 +41,8 @@ pub(in crate::rego::loading) fn parts(
     parts
 }
 
-/// Notes which kinds are to be listed anew, because objects of them that have been left out for a while fit now, and which of them
-/// have been; whether that changes what is watched.
+/// Updates `relisted`: the kinds to list again because their left-out documents fit now, and whether their watch has stopped. Removes kinds
+/// that were listed again. Returns whether the set of watched kinds changes.
 pub(in crate::rego::loading) fn relist(
     view: View<'_>,
     parts: &mut BTreeMap<Part, Moment>,
@@ -49,7 +50,7 @@ pub(in crate::rego::loading) fn relist(
 ) -> bool {
     let before = relisted.clone();
     for (kind, is_stopped) in relisted.iter_mut() {
-        // One that is watched no longer is watched again.
+        // A kind whose watch has stopped is watched again.
         *is_stopped |= !view.is_watched(&documents(kind));
     }
     relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
@@ -67,7 +68,7 @@ pub(in crate::rego::loading) fn relist(
     *relisted != before
 }
 
-/// When it is looked next whether `parts` fit; `None` where nothing is left out.
+/// The time of the next check whether `parts` fit; `None` if there are none.
 #[must_use]
 pub(in crate::rego::loading) fn recheck(parts: &BTreeMap<Part, Moment>) -> Option<Moment> {
     parts.values().min().map(|since| since.after(AGAIN))

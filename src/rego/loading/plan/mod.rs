@@ -1,5 +1,4 @@
-//! What should be, by what is known: which kinds are watched, which texts are judged, what is in `data`, and what everybody is
-//! told.
+//! Plans the loader's work from the mirror: watched kinds, candidate texts, contents of `data`, and reports.
 
 pub(super) mod denials;
 pub(super) mod left_out;
@@ -37,7 +36,7 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
         let is_judged =
             |text: &Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
         let known = carried.texts.first().and_then(|text| judged.get(text.id.carrier()));
-        // Some that end a check keep others of their object from being read: once it changes, all are tried again.
+        // After some modules ended a check, others of their object were rejected unread. So any change of the object clears these results.
         let is_same = known == Some(&carried.texts.len()) && carried.texts.iter().all(is_judged);
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
@@ -92,8 +91,8 @@ pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String>
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// What should be watched; of the kinds that modules read, or that are `kept`, all but those that have too many objects, and those
-/// that stop for a moment to be listed anew.
+/// The kinds to watch: those that modules read or that are `kept`. Excludes kinds with too many objects, and kinds whose watch stops before
+/// they are listed again.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
@@ -119,14 +118,14 @@ pub(super) fn watches(
     wanted
 }
 
-/// Whether `plural` are Secrets, which are read only where that was asked for.
+/// Whether `plural` means Secrets that `--replicate` does not contain.
 #[must_use]
 pub(super) fn is_withheld(view: View<'_>, settings: &Settings, plural: &str) -> bool {
     let is_secrets = |plural: &str| view.resource(plural) == Some(&GroupResource::secrets());
     is_secrets(plural) && !settings.replicate.iter().any(|replicated| is_secrets(replicated))
 }
 
-/// What modules of `bundle` wait for: kinds that are not listed yet.
+/// The kinds that each module of `bundle` waits for because they are not listed yet.
 #[must_use]
 pub(super) fn awaited(
     view: View<'_>,
@@ -148,8 +147,8 @@ pub(super) fn awaited(
     modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
 }
 
-/// The objects of the kinds that are read, by plural. One that is not listed, or not for a moment, has those that were `known`
-/// last.
+/// The objects of the kinds that modules read, by plural. For a kind that is not listed, or is being listed again, the result has the
+/// `known` objects.
 #[must_use]
 pub(super) fn objects(
     view: View<'_>,
@@ -159,7 +158,7 @@ pub(super) fn objects(
 ) -> BTreeMap<String, Value> {
     let of_kind = |plural: String| {
         let objects = match view.kind(&plural) {
-            // Also while another component watches Secrets.
+            // Even if another component watches Secrets.
             _ if is_withheld(view, settings, &plural) => Value::new_object(),
             KindState::Listed(kind) => view.documents(&kind),
             KindState::Nowhere => Value::new_object(),

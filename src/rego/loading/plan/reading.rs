@@ -1,4 +1,4 @@
-//! What is wrong with the kinds that modules read, and with rules where data is; and what is said of them.
+//! Faults of modules about the kinds that they read and the place of their rules, and the corresponding messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use crate::rego::loading::settings::Settings;
 use crate::rego::loading::view::{KindState, View};
 use crate::rego::secrets::{SecretReads, withheld};
 
-/// Where `bundle`, which has these reads of `secrets`, reads kinds that may not be listed, are withheld, or have too many objects, and where
-/// it has rules in place of data.
+/// The faults of `bundle`: reads of kinds that may not be listed, are withheld, or have too many objects; rules at places of data; and
+/// withheld reads of `secrets`.
 #[must_use]
 pub(in crate::rego::loading) fn faults(
     view: View<'_>,
@@ -38,7 +38,7 @@ pub(in crate::rego::loading) fn faults(
     faults
 }
 
-/// What is where `module`'s rules would be, if anything.
+/// The fault if rules of `module` are at a place of data.
 fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {

@@ -1,4 +1,4 @@
-//! An object of the hub as modules read it: whole, but for what nobody decides by.
+//! An object of the hub as modules read it, without fields that policies do not need.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 use crate::rego::loading::weight::weight;
 
-/// What is deeper in an object is left out: the engine goes through values by recursion.
+/// The maximum depth of an object, because the engine walks through values recursively. Deeper parts are removed.
 const DEEPEST: usize = 100;
 
-/// An object, without who wrote which field and what was applied last.
+/// An object without `managedFields` and the annotation of `kubectl apply`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
-    /// The object; undefined where it is left out.
+    /// The object; undefined if it is left out.
     pub value: Value,
-    /// The bytes that it takes, or would take, alone.
+    /// The estimated bytes of the object without sharing, even if it is left out.
     pub weight: usize,
 }
 
@@ -31,7 +31,7 @@ impl Document {
         (self.value != Value::Undefined).then_some(&self.value)
     }
 
-    /// The same, left out.
+    /// A copy of the row without the object.
     #[must_use]
     pub(crate) fn left_out(&self) -> Self {
         Self { value: Value::Undefined, weight: self.weight }

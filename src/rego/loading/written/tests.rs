@@ -46,6 +46,6 @@ async fn a_carrier_for_which_there_is_no_room_is_rejected_with_what_fits() {
     assert_eq!(loaded.check(&written("new", &one), None).await.unwrap(), Written::default());
     let faults = loaded.check(&written("new", &two), None).await.unwrap().faults.to_string();
     assert!(faults.contains("this object has 2 modules of 18 bytes, and 1 module of"), "{faults}");
-    // What is there already takes no more room.
+    // An existing carrier that does not grow is accepted.
     assert_eq!(loaded.check(&written("old", &two), None).await.unwrap(), Written::default());
 }

@@ -138,7 +138,7 @@ fn a_tenant_that_waits_for_nothing_yet_goes_before_one_of_many_that_has_used_mor
         schedule.push(of(&namespace), number).unwrap();
         let (ticket, _) = schedule.pop(now).unwrap();
         schedule.push(of(&namespace), number).unwrap();
-        // Those of others wait meanwhile, so none of these is evaluated for its own pods again.
+        // Evaluations of other tenants wait, so the second one of this tenant does not begin.
         schedule.end(&ticket, Some(true), now + SECOND);
     }
     assert_eq!(schedule.waiting(), WAITING);
