@@ -88,6 +88,8 @@ fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
     let mut run = runtime.block_on(async {
         let hub = Hub::new(&scenario::parameters()).await?;
         scenario::prepare(&hub).await?;
+        // A hostile tenant also writes routes.
+        hub.server.define_routes()?;
         let attack = match attack {
             Some(seed) => Some(Attackers::begin(&hub.server, seed, ATTACK_EVERY, &["eu-1", "us-1"]).await?),
             None => None,
@@ -288,16 +290,20 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
     ensure!(!plans.is_empty(), "there are no plans");
     let disturbed = AtomicUsize::new(0);
     each(&plans, |plan| {
-        // Its name chooses its attackers, so that they are the same where it is run alone.
-        let mut hasher = DefaultHasher::new();
-        plan.to_string().hash(&mut hasher);
-        let (fault, has_disturbed) = judge(faultless, plan, Some(hasher.finish()))?;
+        let (fault, has_disturbed) = judge(faultless, plan, Some(attackers_of(plan)))?;
         disturbed.fetch_add(usize::from(has_disturbed), Ordering::Relaxed);
         Ok(fault)
     })?;
     let disturbed = disturbed.into_inner();
     ensure!(2 * disturbed > plans.len(), "only {disturbed} of {} plans disturbed anything", plans.len());
     Ok(())
+}
+
+/// The seed of the attackers beside `plan`: a hash of its name, the same in a run of this plan alone.
+pub(crate) fn attackers_of(plan: &Plan) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    plan.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Judges each of the plans, several at a time.

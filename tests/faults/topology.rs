@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::topology::{object, targets};
-use policy_sync_testenv::memory::{Asked, MemoryServer, keep_topology};
+use policy_sync_testenv::memory::{Asked, Attackers, MemoryServer, keep_topology};
 use policy_sync_testenv::{fixtures, tenant};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use crate::sweep::{chosen, each};
+use crate::sweep::{attackers_of, chosen, each};
 
 const USER: &str = "topology";
 const CONTROLLER: &str = "example.com/topology";
@@ -25,6 +25,11 @@ const THEIRS: &str = "example.com/theirs";
 const LIMIT: Duration = Duration::from_secs(300);
 /// How soon everything is as it should be, where nothing goes wrong any more: the longest backoff, and the time between two writes.
 const SOON: Duration = Duration::from_secs(75);
+
+/// The interval between two moves of the attackers.
+const ATTACK_EVERY: Duration = Duration::from_secs(2);
+/// The number of plans that are played beside attackers.
+const BESIDE_ATTACKERS: usize = 8;
 
 /// Something that somebody does.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +77,8 @@ struct Hub {
     server: MemoryServer,
     /// How many routes others have said something of.
     theirs: BTreeMap<&'static str, Value>,
+    /// Whether attackers write to the same hub.
+    attacked: bool,
 }
 
 fn gateway(listeners: &[&str]) -> Value {
@@ -151,9 +158,15 @@ impl Hub {
 
     /// Whether everything says what the hub has, and others' entries are as they were.
     fn is_told(&self) -> Result<()> {
-        self.server.topology_stands(CONTROLLER, |_| true)?;
+        if self.attacked {
+            self.server.statuses_stand(CONTROLLER, |kind| kind == "RateLimitPolicy", "shop")?;
+        } else {
+            self.server.topology_stands(CONTROLLER, |_| true)?;
+        }
         let objects = self.server.objects();
-        for route in objects.values().filter(|object| object["kind"] == "HTTPRoute") {
+        let of_shop =
+            |object: &&Value| object["kind"] == "HTTPRoute" && object["metadata"]["namespace"] == "shop";
+        for route in objects.values().filter(of_shop) {
             let name = route["metadata"]["name"].as_str().unwrap_or_default();
             let parents = route["status"]["parents"].as_array().into_iter().flatten();
             let others: Vec<&Value> = parents.filter(|entry| entry["controllerName"] != CONTROLLER).collect();
@@ -191,12 +204,18 @@ async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     keep_topology(&mut flow)?;
     let stop = CancellationToken::new();
     flow.start(stop.clone());
-    Ok((Hub { server, theirs: BTreeMap::new() }, stop))
+    Ok((Hub { server, theirs: BTreeMap::new(), attacked: false }, stop))
 }
 
-async fn play(faults: &Faults) -> Result<()> {
+/// Plays the story under `faults`, beside attackers with the seed `attack`.
+async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
     let (mut hub, stop) = start(faults).await?;
     let server = hub.server.clone();
+    let attack = match attack {
+        Some(seed) => Some(Attackers::begin(&server, seed, ATTACK_EVERY, &[]).await?),
+        None => None,
+    };
+    hub.attacked = attack.is_some();
     let over = faults.over(&server, LIMIT);
     let story = async {
         hub.until(LIMIT + SOON).await?;
@@ -206,9 +225,13 @@ async fn play(faults: &Faults) -> Result<()> {
         }
         Ok(())
     };
+    // Attackers change the requests, so the disturbed one may never be sent.
     match faults.plan() {
-        Some(_) => drop(tokio::try_join!(story, over)?),
-        None => story.await?,
+        Some(_) if attack.is_none() => drop(tokio::try_join!(story, over)?),
+        _ => story.await?,
+    }
+    if let Some(attack) = attack {
+        attack.end().await?;
     }
     hub.until(SOON).await?;
     sleep(SOON).await;
@@ -226,7 +249,7 @@ fn told<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 fn played(faults: &Faults) -> Result<()> {
-    told(play(faults))
+    told(play(faults, None))
 }
 
 /// Takes away what a route says whenever it says it, for so long; returns how often it was written.
@@ -254,8 +277,8 @@ fn what_somebody_undoes_again_and_again_is_written_every_ten_seconds() -> Result
     Ok(())
 }
 
-/// Plays those of `plans` that are about what the topology asks, or as many as are tried.
-fn sweep(plans: Vec<Plan>) -> Result<()> {
+/// Selects the `plans` that disturb requests or events of the topology.
+fn about_topology(plans: Vec<Plan>) -> Vec<Plan> {
     let about = [
         "httproutes",
         "configmaps default",
@@ -265,7 +288,12 @@ fn sweep(plans: Vec<Plan>) -> Result<()> {
         "gatewayclasses",
     ];
     let of_topology = |plan: &Plan| about.iter().any(|what| plan.at.contains(what));
-    let plans = chosen(plans.into_iter().filter(of_topology).collect())?;
+    plans.into_iter().filter(of_topology).collect()
+}
+
+/// Plays a sample of the `plans` for the topology.
+fn sweep(plans: Vec<Plan>) -> Result<()> {
+    let plans = chosen(about_topology(plans))?;
     each(&plans, |plan| played(&Faults::of(plan)).map(|()| String::new()))
 }
 
@@ -290,4 +318,14 @@ fn whatever_goes_wrong_with_an_event_the_topology_says_what_the_hub_has() -> Res
     let plans = faults.event_plans();
     ensure!(plans.len() > 40 * OF_EVENTS.len(), "{} plans", plans.len());
     sweep(plans)
+}
+
+#[test]
+fn statuses_of_others_are_right_beside_a_hostile_tenant_and_faults() -> Result<()> {
+    let faults = Faults::default();
+    played(&faults)?;
+    let plans = about_topology([faults.request_plans(), faults.event_plans()].concat());
+    let every = plans.len().div_ceil(BESIDE_ATTACKERS);
+    let plans: Vec<Plan> = plans.into_iter().step_by(every).collect();
+    each(&plans, |plan| told(play(&Faults::of(plan), Some(attackers_of(plan)))).map(|()| String::new()))
 }

@@ -1,21 +1,26 @@
 //! Worlds in which a spoke, or the users of a namespace, write random values into what they may: whatever they write and
 //! whenever, the others have what they should. What becomes of the attackers' own is not judged.
 
-use policy_sync::api::annotations::DISPLACED_SINCE;
+use policy_sync::api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE};
 use policy_sync::api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync::sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
-use policy_sync_testenv::hostile::{Hostile, MOB, ROGUE};
+use policy_sync_testenv::hostile::{Hostile, MOB, REGION, ROGUE};
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;
-use crate::world::{self, Change, SHOP, World, create, delete, edit_in, limits, place, tighten, work_name};
+use crate::world::{
+    self, Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, place, tighten, work_name,
+};
 use crate::worlds::part;
 
 /// How many states are followed of each world.
 const STATES: usize = 3_000;
 /// Each world is explored with so many kinds of values.
 const SEEDS: u64 = 6;
+/// The limits of worlds with one kind of attack.
+const FEW_STATES: usize = 1_000;
+const FEW_SEEDS: u64 = 2;
 
 /// The spoke writes something else into the work `name`.
 fn forge(seed: u64, name: &str) -> Change {
@@ -33,6 +38,17 @@ fn forge(seed: u64, name: &str) -> Change {
 /// And into its ManagedCluster.
 fn relabel(seed: u64) -> Change {
     edit_in("", CLUSTERS.all(), ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
+}
+
+/// Flips a label of its ManagedCluster.
+fn flips(seed: u64) -> Vec<Change> {
+    let regions = Hostile::new(seed).flips();
+    let to = |region: &'static str| {
+        edit_in("", CLUSTERS.all(), ROGUE, move |cluster| {
+            cluster["metadata"]["labels"][REGION] = json!(region)
+        })
+    };
+    regions.into_iter().map(to).collect()
 }
 
 fn gateway_work() -> String {
@@ -99,5 +115,42 @@ fn users_write_what_they_may_while_those_of_another_namespace_do() {
             &world.faults(1).actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]),
             STATES,
         );
+    }
+}
+
+#[test]
+fn a_spoke_flips_its_label_while_a_policy_changes_its_selector() {
+    for seed in 0..FEW_SEEDS {
+        let selects = |region: &'static str| {
+            edit(limits(), "limits", move |json| {
+                json["metadata"]["annotations"][CLUSTER_SELECTOR] = json!(format!("{REGION}={region}"));
+            })
+        };
+        let world = World::beside_rogue("a spoke that flips its label").without("quota").crashes(1);
+        part(&world.actor(flips(seed)).actor([selects("eu"), selects("us")]), FEW_STATES);
+    }
+}
+
+#[test]
+fn users_write_to_what_is_terminating_while_those_of_another_namespace_do() {
+    for seed in 0..FEW_SEEDS {
+        let held = move |seed: u64| {
+            let mut policy = theirs(seed);
+            policy["metadata"]["finalizers"] = json!(["example.com/never"]);
+            policy
+        };
+        let changed = edit_in(MOB, limits(), "one", move |policy| {
+            policy["spec"] = held(seed + 100)["spec"].clone();
+        });
+        let released = edit_in(MOB, limits(), "one", |policy| {
+            policy["metadata"]["finalizers"] = json!([]);
+        });
+        let world = World::new("a hostile namespace whose policy is terminating")
+            .without("quota")
+            .with(PLACEMENTS.all(), placement(MOB, "all", 2))
+            .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
+            .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")));
+        let attack = [create(limits(), held(seed)), delete_in(MOB, limits(), "one"), changed, released];
+        part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
     }
 }

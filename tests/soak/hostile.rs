@@ -29,6 +29,8 @@ const SOON: Duration = Duration::from_secs(12);
 /// How long they are looked at then.
 const WATCHED: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The limit until statuses of Gateways and routes are right. Each is written at most every 10 s.
+const STATUSES_SOON: Duration = Duration::from_secs(30);
 /// How often the attackers do something.
 const ATTACK_EVERY: Duration = Duration::from_millis(300);
 
@@ -62,6 +64,16 @@ async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Durat
             Err(_) => sleep(LOOK_EVERY).await,
         }
     }
+}
+
+/// Waits for the right statuses of the users' Gateways and routes.
+async fn until_statuses_stand(users: &Users) -> Result<()> {
+    let start = Instant::now();
+    while let Err(error) = users.statuses_stand() {
+        ensure!(start.elapsed() < STATUSES_SOON, "not within {STATUSES_SOON:?}: {error:#}");
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
 }
 
 /// Watches that they stay as they were `before`.
@@ -100,6 +112,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
         let now = theirs(&server, &users);
         not_made_anew(wanted_throughout.keys(), &before, &now).with_context(done)?;
         stay(&server, &users, &now).await.with_context(done)?;
+        until_statuses_stand(&users).await.with_context(done)?;
         of_mob.fetch_add(
             works_where(&server, |work| is_trusted(work) && is_of_mob(work)).len(),
             Ordering::Relaxed,
@@ -112,6 +125,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     settled(&server, &controllers).await.context("once the attackers had gone")?;
     as_expected(&works_where(&server, is_trusted), &users).context("once the attackers had gone")?;
+    users.statuses_stand().context("once the attackers had gone")?;
     a_restart_writes_nothing(&server, &mut controllers).await?;
     Ok(longest)
 }

@@ -15,6 +15,7 @@ mod controllers;
 mod hostile;
 mod names;
 mod noise;
+mod placed;
 mod users;
 
 use std::collections::BTreeMap;

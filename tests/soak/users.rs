@@ -17,7 +17,7 @@ use policy_sync_testenv::fixtures::{
 use policy_sync_testenv::tenant::{auth_policies, rate_limit_policies, timeout_policies};
 
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
-const SHOP: &str = "shop";
+pub(crate) const SHOP: &str = "shop";
 pub(crate) const CLUSTERS: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 const PLACEMENTS: [&str; 2] = ["all", "edge"];
@@ -181,6 +181,12 @@ impl Users {
     /// Whether what the controller keeps of the topology is that of what they have written.
     pub(crate) fn topology_stands(&self) -> Result<()> {
         self.server.topology_stands(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
+    }
+
+    /// Checks the statuses of the Gateways and routes in their namespace, beside objects of others.
+    pub(crate) fn statuses_stand(&self) -> Result<()> {
+        let listed = |kind: &str| self.listed.iter().any(|listed| listed.name() == kind);
+        self.server.statuses_stand(CONTROLLER, listed, SHOP)
     }
 
     /// Puts right what would freeze.

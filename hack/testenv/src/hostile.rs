@@ -1,8 +1,9 @@
-//! Random values in everything that a hostile spoke and a hostile tenant may write.
+//! Random values for the fields that hostile spokes, tenants and authors of Rego policies can write.
 //!
 //! A [`Hostile`] only makes values: a test decides where they go. All that an API server would refuse (a label that is
 //! none, a number in place of a text) is left out, as it reaches no controller; what a schema leaves open is anything.
 
+mod author;
 pub mod costly;
 mod spoke;
 mod tenant;
@@ -16,6 +17,8 @@ pub use tenant::Deed;
 pub const ROGUE: &str = "rogue";
 /// What they call the namespace of a hostile tenant.
 pub const MOB: &str = "mob";
+/// The label that a hostile spoke flips on its ManagedCluster.
+pub const REGION: &str = "region";
 
 /// Strings that some reader might take for more than strings.
 const SUSPECT: [&str; 16] = [
@@ -159,7 +162,8 @@ mod tests {
             let mut work = json!({"metadata": {"name": "w", "namespace": "rogue"}});
             (0..50).for_each(|_| hostile.work(&mut work));
             (0..50).for_each(|_| hostile.answer(&mut work));
-            (work, (0..50).map(|_| hostile.deed("mob", &["eu-1"])).collect::<Vec<_>>())
+            let deeds: Vec<Deed> = (0..50).map(|_| hostile.deed("mob", &["eu-1"])).collect();
+            (work, deeds, (0..50).flat_map(|_| hostile.deeds("mob")).collect::<Vec<_>>())
         };
         assert_eq!(values(1), values(1));
         assert_ne!(values(1), values(2));
@@ -209,6 +213,44 @@ mod tests {
         }
         assert!(seen.contains(&("\"_revision\"".to_owned(), true, true, true)), "{seen:?}");
         assert!(seen.iter().any(|(name, ..)| name.contains("_Enforced_status")), "{seen:?}");
+    }
+
+    #[test]
+    fn a_tenant_makes_each_move() {
+        let mut hostile = Hostile::new(1);
+        let mut seen = BTreeSet::new();
+        for _ in 0..2_000 {
+            let deeds = hostile.deeds("mob");
+            if let [Deed::Write(held), Deed::Delete(_), Deed::Write(_)] = &deeds[..] {
+                assert!(held["metadata"]["finalizers"].is_array(), "{held}");
+                seen.insert("terminates".to_owned());
+            }
+            for deed in deeds {
+                let (Deed::Write(object) | Deed::Delete(object)) = deed;
+                let text = object.to_string();
+                assert!(text.len() < 1_048_576, "{} is larger than etcd takes", object["kind"]);
+                let kind = object["kind"].as_str().unwrap();
+                let moves = [
+                    ("claims to terminate", object["metadata"]["deletionTimestamp"].is_string()),
+                    ("has expressions", text.contains("RegularExpression")),
+                    ("is large", text.len() > 300_000),
+                    ("has many keys", text.contains("key-3000")),
+                    ("is placed by hand", text.contains("kuadrant.io/remediate")),
+                ];
+                seen.extend(moves.iter().filter(|(_, made)| *made).map(|(name, _)| format!("{kind} {name}")));
+            }
+        }
+        for kind in ["ConfigMap", "Gateway", "HTTPRoute", "RateLimitPolicy", "Secret"] {
+            for name in ["claims to terminate", "is placed by hand"] {
+                assert!(seen.contains(&format!("{kind} {name}")), "{kind} {name}: {seen:?}");
+            }
+        }
+        for kind in ["ConfigMap", "RateLimitPolicy"] {
+            for name in ["is large", "has many keys"] {
+                assert!(seen.contains(&format!("{kind} {name}")), "{kind} {name}: {seen:?}");
+            }
+        }
+        assert!(seen.contains("HTTPRoute has expressions") && seen.contains("terminates"), "{seen:?}");
     }
 
     #[test]

@@ -9,13 +9,14 @@ use policy_sync::topology::rows::RouteKind;
 use policy_sync::topology::stored::kinds::{GATEWAYS, config_map, source};
 use policy_sync_testenv::fixtures::topology::object;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map};
+use policy_sync_testenv::hostile::{Hostile, MOB};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 use super::step::Topology;
 use crate::controller::CONTROLLER;
 use crate::explore::explore;
-use crate::world::{Change, SHOP, World, create, delete, edit, limits, params, policy};
+use crate::world::{Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, policy};
 
 /// More states than any world has that is followed to its end.
 const ENOUGH: usize = 1_000_000;
@@ -206,4 +207,20 @@ fn a_gateway_cannot_be_read_any_more_and_can_again() {
     let whole = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
     let world = world("an unreadable Gateway").actor([listeners(json!("none")), listeners(whole)]);
     follow(&world, ENOUGH, &[]);
+}
+
+#[test]
+fn a_route_attaches_beside_routes_that_are_expensive_to_read() {
+    for seed in 0..2 {
+        let mut hostile = Hostile::new(seed);
+        let mut routes_of_mob = || hostile.route(MOB, "orders");
+        let (made, changed) = (routes_of_mob(), routes_of_mob());
+        let attack = [
+            create(routes(), made),
+            edit_in(MOB, routes(), "orders", move |json| json["spec"] = changed["spec"].clone()),
+            delete_in(MOB, routes(), "orders"),
+        ];
+        let world = world("expensive routes").faults(1).actor(attack);
+        follow(&world.actor([attach("orders", "none"), attach("orders", "http")]), 1_000, &[]);
+    }
 }

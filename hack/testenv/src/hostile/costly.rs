@@ -45,11 +45,21 @@ pub fn route_of_expressions(namespace: &str, name: &str, expression: fn(usize) -
     route(namespace, name, "RegularExpression", &expression)
 }
 
-fn route(namespace: &str, name: &str, comparison: &str, value: &dyn Fn(usize) -> String) -> Value {
+/// `rules` rules for an HTTPRoute, each with 256 different expressions.
+#[must_use]
+pub fn rules_of_expressions(rules: usize, expression: fn(usize) -> String) -> Vec<Value> {
+    rules_of_headers(rules, "RegularExpression", &expression)
+}
+
+fn rules_of_headers(rules: usize, comparison: &str, value: &dyn Fn(usize) -> String) -> Vec<Value> {
     let header = |number: usize| json!({"name": format!("x-{}", number % 16), "type": comparison, "value": value(number)});
     let written = |first: usize| json!({"headers": (first..first + 16).map(header).collect::<Vec<_>>()});
     let rule = |rule: usize| json!({"matches": (0..16).map(|of| written((rule * 16 + of) * 16)).collect::<Vec<_>>()});
-    let rules: Vec<Value> = (0..16).map(rule).collect();
+    (0..rules).map(rule).collect()
+}
+
+fn route(namespace: &str, name: &str, comparison: &str, value: &dyn Fn(usize) -> String) -> Value {
+    let rules = rules_of_headers(16, comparison, value);
     object(
         GATEWAY_API,
         "HTTPRoute",

@@ -6,7 +6,7 @@ use policy_sync::api::annotations::{
 };
 use serde_json::{Value, json};
 
-use super::{Hostile, strings};
+use super::{Hostile, REGION, strings};
 
 /// Gateways and policies that may be there.
 const NAMES: [&str; 6] = ["web", "api", "limits", "auth", "one", "two"];
@@ -216,12 +216,18 @@ impl Hostile {
         text
     }
 
+    /// Successive values of the label [`REGION`], alternating between two.
+    pub fn flips(&mut self) -> Vec<&'static str> {
+        let regions = self.one(&[["eu", "us"], ["us", "eu"], ["eu", ""]]);
+        regions.into_iter().cycle().take(2 + self.below(6)).collect()
+    }
+
     /// Writes something else into the labels or the status of a ManagedCluster.
     pub fn cluster(&mut self, cluster: &mut Value) {
         match self.below(4) {
             0 => {
                 let region = self.one(&["eu", "us", "", "elsewhere"]);
-                strings(cluster, "labels").insert("region".to_owned(), region.into());
+                strings(cluster, "labels").insert(REGION.to_owned(), region.into());
             }
             1 => {
                 let labels = (0..self.below(300)).map(|number| {

@@ -1,13 +1,14 @@
-//! What the users of a namespace may write: its policies, Gateways, Placements and Secrets.
+//! Objects in the namespace of a tenant: policies, Gateways, routes, Placements, Secrets and ConfigMaps.
 
 use policy_sync::api::annotations::{
     CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
-    OF_POLICY, POLICY_SYNCED,
+    OF_POLICY, POLICY_SYNCED, REMEDIATE,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::costly::{EXPRESSIONS, rules_of_expressions};
 use super::{Hostile, strings};
-use crate::fixtures;
+use crate::fixtures::{self, topology};
 
 /// What a tenant does next.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,12 @@ const SELECTORS: [&str; 7] =
     ["region=eu", "region!=us", "", "region in (eu", "region in (eu,us),tier", "=", "kuadrant.io/a1"];
 /// The classes that its Gateways are of: the first is that of everybody.
 const CLASSES: [&str; 3] = ["shop", "nobody", "istio"];
+/// A finalizer that only the tenant removes.
+const FINALIZER: &str = "example.com/never";
+/// The longest text of a large object, in bytes: above the limit of a work, below that of etcd.
+const LARGE: usize = 600_000;
+/// The most keys of a large object.
+const KEYS: usize = 4_000;
 
 impl Hostile {
     /// What the tenant `namespace` does, who may place what it has on `clusters`.
@@ -58,6 +65,45 @@ impl Hostile {
             }
         };
         if self.once_in(4) { Deed::Delete(object) } else { Deed::Write(object) }
+    }
+
+    /// Writes and deletes of the tenant `namespace`, in order. The objects are large, expensive to read or terminating, or carry
+    /// annotations against remediation.
+    pub fn deeds(&mut self, namespace: &str) -> Vec<Deed> {
+        let name = self.name(&NAMES);
+        let mut object = match self.below(8) {
+            0..=2 => self.route(namespace, &name),
+            3 => self.config_map(namespace, &name),
+            4 | 5 => {
+                let mut policy = self.policy(namespace, &name);
+                self.enlarge(&mut policy, "spec");
+                policy
+            }
+            6 => self.gateway(namespace, &name),
+            _ => self.secret(namespace, &name),
+        };
+        self.claim(&mut object);
+        if self.once_in(3) {
+            self.keep(&mut object);
+        }
+        match self.below(6) {
+            0 => vec![Deed::Delete(object)],
+            1 => self.terminate(object),
+            _ => vec![Deed::Write(object)],
+        }
+    }
+
+    /// Creates `object` with a finalizer, deletes it, and changes it while it is terminating.
+    fn terminate(&mut self, mut object: Value) -> Vec<Deed> {
+        object["metadata"]["finalizers"] = json!([FINALIZER]);
+        let mut changed = object.clone();
+        strings(&mut changed, "labels").insert("example.com/touched".to_owned(), "late".into());
+        match changed["kind"].as_str().unwrap_or_default() {
+            "ConfigMap" => self.enlarge(&mut changed, "data"),
+            kind if kind.ends_with("Policy") => self.enlarge(&mut changed, "spec"),
+            _ => {}
+        }
+        vec![Deed::Write(object.clone()), Deed::Delete(object), Deed::Write(changed)]
     }
 
     /// A policy with something in every place where a user may write something.
@@ -99,6 +145,49 @@ impl Hostile {
         policy
     }
 
+    /// Fills `field` of `object` with one long text or with many keys.
+    fn enlarge(&mut self, object: &mut Value, field: &str) {
+        if self.once_in(2) {
+            object[field]["large"] = "x".repeat(self.below(LARGE)).into();
+            return;
+        }
+        let keys = (0..self.below(KEYS)).map(|number| (format!("key-{number}"), Value::from("v")));
+        let keys: Map<String, Value> = keys.collect();
+        if field == "data" { object[field] = keys.into() } else { object[field]["keys"] = keys.into() }
+    }
+
+    /// Annotates `object` with `kuadrant.io/remediate: manual`.
+    pub fn keep(&mut self, object: &mut Value) {
+        strings(object, "annotations").insert(REMEDIATE.to_owned(), "manual".into());
+    }
+
+    /// A ConfigMap, often a large one.
+    pub fn config_map(&mut self, namespace: &str, name: &str) -> Value {
+        let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace}, "data": {"text": self.text(1_000)}});
+        if !self.once_in(3) {
+            self.enlarge(&mut map, "data");
+        }
+        map
+    }
+
+    /// An HTTPRoute with up to 1,024 expensive regular expressions, attached to Gateways of its namespace or of `shop`.
+    pub fn route(&mut self, namespace: &str, name: &str) -> Value {
+        let rules = if self.once_in(8) { 4 } else { self.below(3) };
+        let parents: Vec<Value> = (0..=self.below(3))
+            .map(|_| {
+                let mut parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": self.name(&NAMES),
+                    "namespace": self.one(&["shop", namespace])});
+                if self.once_in(2) {
+                    parent["sectionName"] = self.one(&["http", "l0", "none"]).into();
+                }
+                parent
+            })
+            .collect();
+        let rules = rules_of_expressions(rules, self.one(&EXPRESSIONS));
+        topology::object("HTTPRoute", (namespace, name), json!({"parentRefs": parents, "rules": rules}))
+    }
+
     fn overrides(&mut self) -> String {
         let overrides: Vec<Value> = (0..self.below(10))
             .map(|_| {
@@ -129,7 +218,7 @@ impl Hostile {
             strings(object, "labels").insert(key, "whatever".into());
         }
         if self.once_in(6) {
-            object["metadata"]["finalizers"] = json!(["example.com/never"]);
+            object["metadata"]["finalizers"] = json!([FINALIZER]);
             object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
         }
     }

@@ -18,7 +18,7 @@ use super::agents::look_after;
 use super::{Faultless, MemoryServer};
 use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::fixtures::{managed_cluster, namespace};
-use crate::hostile::{Deed, Hostile, MOB, ROGUE};
+use crate::hostile::{Deed, Hostile, MOB, REGION, ROGUE};
 
 /// As whom they ask.
 const USER: &str = "attacker";
@@ -27,6 +27,8 @@ const USER: &str = "attacker";
 pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
+    /// A second source of values, so that new moves leave the sequence of `hostile` as it is.
+    beside: Hostile,
     /// Where the tenant may place what it has.
     clusters: Vec<String>,
     /// How much of what they wrote was accepted.
@@ -55,8 +57,8 @@ impl Attackers {
         let objects = [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(MOB)];
         apply_all(&server.client(), &objects).await?;
         let clusters = clusters.iter().chain([&ROGUE]).map(|&cluster| cluster.to_owned()).collect();
-        let mut attackers =
-            Self { server: server.clone(), hostile: Hostile::new(seed), clusters, written: 0 };
+        let (hostile, beside) = (Hostile::new(seed), Hostile::new(!seed));
+        let mut attackers = Self { server: server.clone(), hostile, beside, clusters, written: 0 };
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let working = tokio::spawn(async move {
@@ -72,12 +74,31 @@ impl Attackers {
     async fn act(&mut self) -> Result<()> {
         let done = match self.hostile.below(9) {
             0..=3 => self.write_work().await,
-            4 => self.write_cluster().await,
+            4 => self.write_cluster(Hostile::cluster).await,
             5 => self.work_honestly().await,
-            _ => self.write_object().await,
+            _ => {
+                let clusters: Vec<&str> = self.clusters.iter().map(String::as_str).collect();
+                let deed = self.hostile.deed(MOB, &clusters);
+                self.write_object(deed).await
+            }
         };
         self.written += usize::from(done.is_ok());
-        unless_refused(done)
+        unless_refused(done)?;
+        unless_refused(self.act_beside().await)
+    }
+
+    /// Sometimes flips a label of the spoke, or writes expensive objects as the tenant.
+    async fn act_beside(&mut self) -> Result<()> {
+        match self.beside.below(20) {
+            0 => self.flip_label().await,
+            1..=3 => {
+                for deed in self.beside.deeds(MOB) {
+                    self.write_object(deed).await?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn works(&self) -> Vec<Arc<Value>> {
@@ -111,23 +132,34 @@ impl Attackers {
         self.replace(Request::new(path), subresource, &work).await
     }
 
-    async fn write_cluster(&mut self) -> Result<()> {
+    /// Flips the label [`REGION`] of the spoke's ManagedCluster.
+    async fn flip_label(&mut self) -> Result<()> {
+        let pause = [0, 100, 1_500][self.beside.below(3)];
+        for region in self.beside.flips() {
+            let flip =
+                |_: &mut Hostile, cluster: &mut Value| cluster["metadata"]["labels"][REGION] = region.into();
+            self.write_cluster(flip).await?;
+            sleep(Duration::from_millis(pause)).await;
+        }
+        Ok(())
+    }
+
+    async fn write_cluster(&mut self, change: impl FnOnce(&mut Hostile, &mut Value)) -> Result<()> {
         let group = "cluster.open-cluster-management.io";
         let clusters = self.server.objects_of(group, "managedclusters");
         let Some(found) = clusters.iter().find(|found| found["metadata"]["name"] == *ROGUE) else {
             return Ok(());
         };
         let mut cluster = found.as_ref().clone();
-        self.hostile.cluster(&mut cluster);
+        change(&mut self.hostile, &mut cluster);
         let in_status = cluster["status"] != found["status"];
         let path = format!("/apis/{group}/v1/managedclusters");
         self.replace(Request::new(path), in_status.then_some("status"), &cluster).await
     }
 
-    async fn write_object(&mut self) -> Result<()> {
-        let clusters: Vec<&str> = self.clusters.iter().map(String::as_str).collect();
+    async fn write_object(&self, deed: Deed) -> Result<()> {
         let client = self.client();
-        match self.hostile.deed(MOB, &clusters) {
+        match deed {
             Deed::Delete(object) => delete(&client, &object).await,
             Deed::Write(object) if object["status"].is_null() => apply(&client, &object).await.map(drop),
             Deed::Write(object) => apply_with_status(&client, &object).await.map(drop),

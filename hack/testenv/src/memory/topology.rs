@@ -43,6 +43,25 @@ impl MemoryServer {
             self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
         topology_stands(&found, controller, listed, false)
     }
+
+    /// Checks the statuses of the Gateways and HTTPRoutes in `namespace` against the graph of all objects. Objects of others may be
+    /// unreadable. The ConfigMap covers all namespaces and is not compared.
+    ///
+    /// # Errors
+    ///
+    /// The first difference.
+    pub fn statuses_stand(
+        &self,
+        controller: &str,
+        listed: impl Fn(&str) -> bool,
+        namespace: &str,
+    ) -> Result<()> {
+        let found: Vec<HubObject> =
+            self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
+        let objects = taken(&found, listed, true)?;
+        let facts = objects.facts();
+        are_statuses(&Graph::build(&facts), &found, controller, |of| of == namespace)
+    }
 }
 
 /// Whether the ConfigMap, and the statuses of all Gateways and HTTPRoutes, are those of the graph of all objects that were `found`, as
@@ -58,6 +77,18 @@ pub fn topology_stands(
     listed: impl Fn(&str) -> bool,
     unreadable: bool,
 ) -> Result<()> {
+    let objects = taken(found, listed, unreadable)?;
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let stored = found.iter().find(|object| object.kind == "ConfigMap" && object.metadata.name == "topology");
+    let stored: BTreeMap<String, String> = stored.context("there is no ConfigMap")?.data_as();
+    let expected = text(&graph, LIMIT).dot;
+    ensure!(stored["topology"] == expected, "the ConfigMap says {}, and not {expected}", stored["topology"]);
+    are_statuses(&graph, found, controller, |_| true)
+}
+
+/// Reads the objects for a graph.
+fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -> Result<Objects> {
     let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());
     for object in found {
@@ -69,13 +100,16 @@ pub fn topology_stands(
         let taken = objects.take(object);
         ensure!(unreadable || taken.is_ok(), "{} cannot be read: {taken:?}", object.metadata.name);
     }
-    let facts = objects.facts();
-    let graph = Graph::build(&facts);
-    let stored = found.iter().find(|object| object.kind == "ConfigMap" && object.metadata.name == "topology");
-    let stored: BTreeMap<String, String> = stored.context("there is no ConfigMap")?.data_as();
-    let expected = text(&graph, LIMIT).dot;
-    ensure!(stored["topology"] == expected, "the ConfigMap says {}, and not {expected}", stored["topology"]);
+    Ok(objects)
+}
 
+/// Compares the statuses of the Gateways and HTTPRoutes in `such` namespaces with `graph`.
+fn are_statuses(
+    graph: &Graph<'_>,
+    found: &[HubObject],
+    controller: &str,
+    such: impl Fn(&str) -> bool,
+) -> Result<()> {
     let of_kind = |kind: &'static str| found.iter().filter(move |object| object.kind == kind);
     let is_ours = |class: &&HubObject| class.spec_as::<GatewayClassSpec>().controller_name == controller;
     let classes: BTreeSet<&str> =
@@ -84,12 +118,12 @@ pub fn topology_stands(
         .filter(|gateway| classes.contains(&*gateway.spec_as::<GatewaySpec>().gateway_class_name))
         .map(|gateway| (&*gateway.metadata.namespace, &*gateway.metadata.name))
         .collect();
-    for gateway in of_kind("Gateway") {
+    for gateway in of_kind("Gateway").filter(|gateway| such(&gateway.metadata.namespace)) {
         let metadata = &gateway.metadata;
         let locator = locator_of(GATEWAY, gateway);
         let is_ours = ours.contains(&(&*metadata.namespace, &*metadata.name));
         let node = graph.nodes().find(|node| is_ours && graph.locator(*node) == locator);
-        let expected = node.map(|node| gateway_conditions(&graph, node, AFFECTED_LIMIT)).unwrap_or_default();
+        let expected = node.map(|node| gateway_conditions(graph, node, AFFECTED_LIMIT)).unwrap_or_default();
         let status: Value = gateway.status_as();
         let conditions = status["conditions"].as_array().into_iter().flatten();
         let is_affected = |condition: &&Value| {
@@ -100,12 +134,12 @@ pub fn topology_stands(
         are(locator, &found, metadata.generation, &expected)?;
     }
     let mut expected = BTreeMap::new();
-    RouteConditions::new(&graph, |gateway| ours.contains(&(gateway.namespace, gateway.name))).each(
+    RouteConditions::new(graph, |gateway| ours.contains(&(gateway.namespace, gateway.name))).each(
         |_, locator, _, entries| {
             expected.insert((locator.namespace, locator.name), entries);
         },
     );
-    for route in of_kind("HTTPRoute") {
+    for route in of_kind("HTTPRoute").filter(|route| such(&route.metadata.namespace)) {
         let metadata = &route.metadata;
         let locator = locator_of(HTTP_ROUTE, route);
         let expected = expected.remove(&(&*metadata.namespace, &*metadata.name)).unwrap_or_default();

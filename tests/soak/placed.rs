@@ -1,0 +1,291 @@
+//! Placement by Rego policies beside hostile actors.
+//!
+//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes modules that are rejected. The
+//! policies of the shop still move to the right clusters soon after each change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use futures::FutureExt;
+use policy_sync::api::annotations::CLUSTER_SELECTOR;
+use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
+use policy_sync::rego::confined;
+use policy_sync::rego::loading::{Loading, RegoMetrics, Settings};
+use policy_sync_testenv::MemoryServer;
+use policy_sync_testenv::apply::{apply, apply_all};
+use policy_sync_testenv::fixtures::{
+    gateway_class, managed_cluster, namespace, params_config_map, rate_limit_policy,
+};
+use policy_sync_testenv::hostile::{Hostile, REGION, ROGUE};
+use policy_sync_testenv::memory::{Attackers, Faultless};
+use policy_sync_testenv::tenant::rate_limit_policies;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::each_seed;
+use crate::users::{CLUSTERS, CONTROLLER, SHOP};
+
+/// The policy namespace.
+const CARRIERS: &str = "policies";
+/// The namespace of a tenant that opts out of remediation.
+const KEEPER: &str = "keeper";
+/// Places policies on the clusters of the region in the ConfigMap `shop/site`.
+const PLACES: &str = r#"package io.k8s.federation.admission
+import rego.v1
+region := data.kubernetes.configmaps.shop.site.data.region
+names := sort([name | some name, cluster in data.kubernetes.clusters; cluster.metadata.labels.region == region])
+annotations["kuadrant.io/cluster-selector"] := sprintf("name in (%s)", [concat(",", names)]) if count(names) > 0
+"#;
+/// The memory limit of documents: less than the tenant's ConfigMaps take.
+const BYTES: usize = 1 << 19;
+/// The limit until policies are placed: the longest backoff and a margin.
+const SOON: Duration = Duration::from_secs(65);
+/// The time between two changes of users. Three moves within 10 minutes would make a cluster count as flapping.
+const BETWEEN: Duration = Duration::from_secs(301);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The interval between two moves of the attackers.
+const ATTACK_EVERY: Duration = Duration::from_secs(4);
+/// The number of carriers of the hostile author.
+const HOSTILE_CARRIERS: usize = 6;
+
+/// The annotation with the status of a carrier.
+const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
+
+/// Effects of the hostile actors.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Events `PlacementFlapping`.
+    flapping: usize,
+    /// Events `DocumentsLeftOut`.
+    left_out: usize,
+    /// Carriers with a status of `error`.
+    rejected: usize,
+}
+
+struct World {
+    server: MemoryServer,
+    dice: Rng,
+    hostile: Hostile,
+    regions: BTreeMap<&'static str, &'static str>,
+    region: &'static str,
+    /// The shop's policies.
+    policies: BTreeSet<String>,
+    /// Whether owners may opt out of remediation.
+    allows_manual: bool,
+}
+
+fn config_map(namespace: &str, name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
+}
+
+impl World {
+    async fn begin(seed: u64) -> Result<Self> {
+        let server = MemoryServer::hub()?;
+        server.define_routes()?;
+        let client = server.client();
+        for name in [CARRIERS, KEEPER, SHOP].into_iter().chain(CLUSTERS) {
+            apply(&client, &namespace(name)).await?;
+        }
+        let parameters = json!({"policiesToSync": [rate_limit_policies()]});
+        apply(&client, &params_config_map(SHOP, "params", &parameters)).await?;
+        apply(&client, &gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))).await?;
+        let mut flow = server.flow_of("controller", CONTROLLER, Faultless)?;
+        let alias = "managedclusters.cluster.open-cluster-management.io";
+        let settings = Settings {
+            namespaces: BTreeSet::from([CARRIERS.to_owned()]),
+            replicate: BTreeSet::new(),
+            aliases: BTreeMap::from([("clusters".to_owned(), alias.to_owned())]),
+            packages: Default::default(),
+            evaluator: Default::default(),
+            limit: 10_000,
+            bytes: BYTES,
+        };
+        // Paused time does not apply to other processes.
+        let check: confined::Check = Arc::new(|texts, _| {
+            async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
+        });
+        let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+        flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
+        let allows_manual = seed.is_multiple_of(2);
+        let settings = remediation::Settings { allows_manual, ..Default::default() };
+        let metrics = RemediationMetrics::new(&flow.metrics)?;
+        let remediation = Remediation::new(flow.controller.clone(), settings, flow.clock, metrics);
+        flow.remediation = Some(remediation);
+        drop(flow.start(CancellationToken::new()));
+        let (dice, hostile) = (Rng::with_seed(seed), Hostile::new(seed));
+        let mut world = Self {
+            server,
+            dice,
+            hostile,
+            regions: BTreeMap::new(),
+            region: "eu",
+            policies: BTreeSet::new(),
+            allows_manual,
+        };
+        for cluster in CLUSTERS {
+            world.locate(cluster, if cluster.starts_with("eu") { "eu" } else { "us" }).await?;
+        }
+        world.choose("eu").await?;
+        world.write_policy(0).await?;
+        let mut kept = rate_limit_policy(KEEPER, "kept", "web");
+        world.hostile.keep(&mut kept);
+        let places = config_map(CARRIERS, "places", json!({ "places.rego": PLACES }));
+        apply_all(&world.server.client(), [&kept, &places]).await?;
+        Ok(world)
+    }
+
+    async fn locate(&mut self, cluster: &'static str, region: &'static str) -> Result<()> {
+        let labels = BTreeMap::from([(REGION.to_owned(), region.to_owned())]);
+        apply(&self.server.client(), &managed_cluster(cluster, &labels)).await?;
+        self.regions.insert(cluster, region);
+        Ok(())
+    }
+
+    /// Selects the clusters of `region`.
+    async fn choose(&mut self, region: &'static str) -> Result<()> {
+        apply(&self.server.client(), &config_map(SHOP, "site", json!({ "region": region }))).await?;
+        self.region = region;
+        Ok(())
+    }
+
+    async fn write_policy(&mut self, number: usize) -> Result<()> {
+        let name = format!("limits-{number}");
+        apply(&self.server.client(), &rate_limit_policy(SHOP, &name, "web")).await?;
+        self.policies.insert(name);
+        Ok(())
+    }
+
+    /// Moves a cluster, selects another region, or writes a policy.
+    async fn act(&mut self, round: usize) -> Result<String> {
+        match self.dice.u8(..3) {
+            0 => {
+                let cluster = CLUSTERS[self.dice.usize(..CLUSTERS.len())];
+                let region = if self.regions[cluster] == "eu" { "us" } else { "eu" };
+                self.locate(cluster, region).await?;
+                Ok(format!("{cluster} is in {region}"))
+            }
+            1 => {
+                let region = if self.region == "eu" { "us" } else { "eu" };
+                self.choose(region).await?;
+                Ok(format!("the shop chooses {region}"))
+            }
+            _ => {
+                self.write_policy(round).await?;
+                Ok(format!("the policy {round} is written"))
+            }
+        }
+    }
+
+    /// Writes a carrier as the hostile author.
+    async fn write_carrier(&mut self) -> Result<()> {
+        let name = format!("hostile-{}", self.hostile.below(HOSTILE_CARRIERS));
+        let carrier = self.hostile.carrier(CARRIERS, &name);
+        apply(&self.server.client(), &carrier).await.map(drop)
+    }
+
+    /// The valid selectors: without the hostile spoke and with it.
+    fn expected(&self) -> [Option<String>; 2] {
+        let named: BTreeSet<&str> = self
+            .regions
+            .iter()
+            .filter(|(_, region)| **region == self.region)
+            .map(|(name, _)| *name)
+            .collect();
+        let with_rogue = named.iter().copied().chain([ROGUE]).collect();
+        [named, with_rogue].map(|names| {
+            let names: Vec<&str> = names.into_iter().collect();
+            (!names.is_empty()).then(|| format!("name in ({})", names.join(",")))
+        })
+    }
+
+    fn is_placed(&self) -> Result<()> {
+        let objects = self.server.objects();
+        let selector = |namespace: &str, name: &str| {
+            let key = format!("ratelimitpolicies.kuadrant.io {namespace}/{name}");
+            let policy = objects.get(&key).with_context(|| format!("there is no {key}"))?;
+            anyhow::Ok(policy["metadata"]["annotations"][CLUSTER_SELECTOR].as_str().map(str::to_owned))
+        };
+        let expected = self.expected();
+        for name in &self.policies {
+            let found = selector(SHOP, name)?;
+            ensure!(expected.contains(&found), "{name} has {found:?}, expected one of {expected:?}");
+        }
+        let kept = selector(KEEPER, "kept")?;
+        let is_right = if self.allows_manual { kept.is_none() } else { expected.contains(&kept) };
+        ensure!(is_right, "{KEEPER}/kept has {kept:?}, expected one of {expected:?}");
+        Ok(())
+    }
+
+    async fn until_placed(&self) -> Result<()> {
+        let start = Instant::now();
+        while let Err(error) = self.is_placed() {
+            ensure!(start.elapsed() < SOON, "not within {SOON:?}: {error:#}\n{}", self.reported());
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// The reports of the controller about carriers and the shop.
+    fn reported(&self) -> String {
+        let mut lines = Vec::new();
+        for (name, object) in self.server.objects() {
+            let metadata = &object["metadata"];
+            if object["kind"] == "Event"
+                && (metadata["namespace"] == SHOP || metadata["namespace"] == "default")
+            {
+                lines.push(format!("{}: {}", object["reason"], object["note"]));
+            } else if metadata["namespace"] == CARRIERS {
+                lines.push(format!("{name}: {}", metadata["annotations"][STATUS]));
+            }
+        }
+        lines.join("\n")
+    }
+
+    fn look(&self, seen: &mut Seen) {
+        let objects = self.server.objects();
+        let events = objects.values().filter(|object| object["kind"] == "Event");
+        let reasons: Vec<&str> = events.filter_map(|event| event["reason"].as_str()).collect();
+        let count = |reason: &str| reasons.iter().filter(|found| **found == reason).count();
+        seen.flapping += count("PlacementFlapping");
+        seen.left_out += count("DocumentsLeftOut");
+        let rejected = objects.values().filter(|object| {
+            let status = object["metadata"]["annotations"][STATUS].as_str().unwrap_or_default();
+            object["metadata"]["namespace"] == CARRIERS && status.contains("\"error\"")
+        });
+        seen.rejected += rejected.count();
+    }
+}
+
+async fn one_seed(seed: u64, rounds: usize) -> Result<Seen> {
+    let mut world = World::begin(seed).await?;
+    world.until_placed().await.context("at the start")?;
+    let attack = Attackers::begin(&world.server, seed, ATTACK_EVERY, &[]).await?;
+    let mut seen = Seen::default();
+    for round in 1..=rounds {
+        world.write_carrier().await?;
+        sleep(BETWEEN).await;
+        let done = world.act(round).await?;
+        world.until_placed().await.with_context(|| format!("round {round}, after {done}"))?;
+        world.look(&mut seen);
+    }
+    let written = attack.end().await?;
+    ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
+    sleep(BETWEEN).await;
+    world.until_placed().await.context("once the attackers had gone")?;
+    Ok(seen)
+}
+
+#[test]
+fn hostile_actors_keep_no_policy_of_others_from_moving() -> Result<()> {
+    let all = each_seed(2, 4, one_seed)?;
+    println!("{} seeds: {all:?}", all.len());
+    let sum = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
+    ensure!(sum(|seen| seen.flapping) > 0, "no cluster was flapping");
+    ensure!(sum(|seen| seen.left_out) > 0, "no documents were left out");
+    ensure!(sum(|seen| seen.rejected) > 0, "no carrier was rejected");
+    Ok(())
+}
