@@ -108,6 +108,8 @@ pub struct Settled {
     pub secrets: SecretReads,
     /// The plurals of all kinds that texts read which passed the check, whether or not these texts are in force.
     pub reads: BTreeSet<String>,
+    /// The largest bundle that was read, with modules that are pending.
+    pub known: Bundle,
 }
 
 /// Checks bundles for [`settle`].
@@ -376,7 +378,9 @@ impl<'c, J: Judge> Settling<'c, J> {
             self.settled.in_force.extend(in_force.map(|in_force| (id.clone(), in_force)));
             self.settled.outcomes.entry(id.clone()).or_insert(Outcome::Loaded);
         }
-        Settled { bundle, secrets, ..self.settled }
+        // Modules of deleted texts are dropped.
+        let ids = self.candidates.iter().map(|candidate| candidate.id().clone()).collect();
+        Settled { bundle, secrets, known: self.known.of_some(&ids), ..self.settled }
     }
 }
 

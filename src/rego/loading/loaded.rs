@@ -59,6 +59,7 @@ impl Loaded {
         let found = Found {
             verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
             engine,
+            read: Default::default(),
             too_large: BTreeMap::new(),
             left_out: BTreeMap::new(),
             newly_left_out: BTreeSet::new(),

@@ -144,6 +144,7 @@ impl Loader {
         self.shared.found.lock().unfit.among(texts);
         let settled = settle(&candidates, &*self.shared).await?;
         let engine = self.shared.settings.evaluator.engine(&settled.bundle)?;
+        let read = settled.known.clone();
         let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
@@ -160,6 +161,7 @@ impl Loader {
             let mut found = self.shared.found.lock();
             found.verdicts = Arc::new(verdicts);
             found.engine = engine;
+            found.read = read;
         }
         self.watch();
         self.shared.publish()?;
@@ -173,7 +175,7 @@ impl Loader {
     }
 
     fn judge(&self, settled: Settled, candidates: Vec<Candidate>, before: &Verdicts) -> Verdicts {
-        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads } = settled;
+        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads, known: _ } = settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let secrets = self.shared.settings.withholds_secrets().then_some(secrets);

@@ -111,6 +111,8 @@ pub(super) struct Found {
     pub(super) verdicts: Arc<Verdicts>,
     /// The modules that are in force, without data.
     pub(super) engine: Engine,
+    /// The modules that were read last, in force or pending.
+    pub(super) read: Bundle,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
     /// The parts that are left out, with the time of their last check.
@@ -334,7 +336,7 @@ impl Judge for Shared {
     }
 
     fn known(&self) -> Bundle {
-        self.found.lock().verdicts.bundle.clone()
+        self.found.lock().read.clone()
     }
 
     fn packages(&self) -> Packages {

@@ -26,6 +26,8 @@ use crate::rego::settle::Outcome;
 pub(crate) const LOADED: &str = "Loaded";
 /// The most bytes of a condition's message.
 const MESSAGE: usize = 16 * 1024;
+/// The maximum number of warnings, and of notes, in an annotation: all annotations of an object together have a limit of 256 KiB.
+const WARNINGS: usize = 20;
 /// How a carrier's modules fare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fare {
@@ -167,7 +169,9 @@ impl Fare {
         let mut status = match self.is_ok() {
             true => json!({"status": "ok"}),
             false => {
-                json!({"status": "error", "error": {"message": self.message(), "errors": entries(&self.faults.told)}})
+                let message = self.message();
+                let message = capped(&message, MESSAGE);
+                json!({"status": "error", "error": {"message": message, "errors": entries(&self.faults.told)}})
             }
         };
         if self.faults.more > 0 {
@@ -175,10 +179,13 @@ impl Fare {
         }
         let warnings: Vec<&Fault> = self.told_as_warnings().collect();
         if !warnings.is_empty() {
-            status["warnings"] = entries(warnings);
+            status["warnings"] = entries(warnings.iter().copied().take(WARNINGS));
+        }
+        if warnings.len() > WARNINGS {
+            status["moreWarnings"] = (warnings.len() - WARNINGS).into();
         }
         if !self.notes.is_empty() {
-            status["notes"] = json!(self.notes);
+            status["notes"] = self.notes.iter().take(WARNINGS).cloned().collect();
         }
         status.to_string()
     }

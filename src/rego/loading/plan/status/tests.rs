@@ -83,6 +83,25 @@ fn a_module_that_takes_too_long_is_named_while_that_text_is_in_force() {
 }
 
 #[test]
+fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
+    let names: Vec<String> = (0..2_500).map(|number| format!("{number:04}.rego")).collect();
+    let verdicts: Vec<(&str, Verdict)> = names
+        .iter()
+        .map(|name| {
+            let mut advised = verdict("text", Outcome::Loaded, true);
+            let id = ModuleId::new(&format!("policies/a/{name}"));
+            advised.advice = vec![Fault::new(&id, None, "x".repeat(1_000))];
+            (name.as_str(), advised)
+        })
+        .collect();
+    let status = says(&verdicts);
+    assert_eq!(status["status"], "ok");
+    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(WARNINGS));
+    assert_eq!(status["moreWarnings"], 2_480);
+    assert!(status.to_string().len() < 64 << 10);
+}
+
+#[test]
 fn it_is_ok_once_all_of_it_counts() {
     assert_eq!(says(&[("a.rego", verdict("text", Outcome::Loaded, true))]), json!({"status": "ok"}));
     let mut advised = verdict("text", Outcome::Loaded, true);
