@@ -247,9 +247,17 @@ impl Bundle {
             let too_many = || format!("package {package}: the names of its rules take more than 1 MiB");
             engine.add_policy(whole.name, whole.text).map_err(|_| Fault::new(&module, None, too_many()))?;
         }
-        for Joint { name, text, syntax } in self.joined.texts(&self.modules) {
+        for Joint { name, text, syntax, rules } in self.joined.texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
+            // No rule may get lost.
+            if engine.get_modules().last().is_none_or(|module| module.policy.len() != rules) {
+                return Err(Fault::new(
+                    &self.some_module(),
+                    None,
+                    "cannot be read together with others of its package",
+                ));
+            }
         }
         // Queries use version 1 of the syntax.
         engine.set_rego_v0(false);

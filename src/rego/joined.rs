@@ -31,6 +31,8 @@ pub(super) struct Joint {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) syntax: Syntax,
+    /// The number of rules, with those between modules.
+    pub(super) rules: usize,
 }
 
 impl Joined {
@@ -73,7 +75,8 @@ impl Joined {
             let first = &modules[members[0].0];
             if members.len() == 1 {
                 let text = first.guarded.text().as_ref().to_owned();
-                return Joint { name: first.id.as_str().to_owned(), text, syntax: first.syntax };
+                let name = first.id.as_str().to_owned();
+                return Joint { name, text, syntax: first.syntax, rules: first.header.rules };
             }
             let mut text = String::new();
             for (nth, (index, _)) in members.iter().enumerate() {
@@ -82,7 +85,9 @@ impl Joined {
                 }
                 append(&modules[*index], nth == 0, &mut text);
             }
-            Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax }
+            let rules: usize = members.iter().map(|(index, _)| modules[*index].header.rules).sum();
+            let rules = rules + members.len() - 1;
+            Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax, rules }
         })
     }
 
@@ -149,8 +154,10 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
     if is_first {
         text.push_str(header);
     } else {
-        let is_kept = |next: char| matches!(next, '\n' | '\r' | '\t');
-        text.extend(header.chars().map(|next| if is_kept(next) { next } else { ' ' }));
+        // Comments have no limit of columns, and blanks have one.
+        let last = header.rsplit('\n').next().unwrap_or_default();
+        text.extend(header.matches('\n'));
+        text.extend(last.chars().map(|next| if next == '\t' { next } else { ' ' }));
     }
     text.push_str(rules);
     if !text.ends_with('\n') {

@@ -79,9 +79,11 @@ pub(super) fn refuse(candidates: &mut [Candidate]) {
         if !after.contains_key(carrier) {
             order.push(carrier.to_owned());
         }
-        let good = candidate.in_force.iter().map(|good| &*good.text);
+        let (text, good) = (&*candidate.text.text, candidate.in_force.as_ref().map(|good| &*good.text));
         add(&mut before, carrier, Size::of(good));
-        add(&mut after, carrier, Size::of([&*candidate.text.text]));
+        // The text in force stays if the other is rejected or pending.
+        let larger = good.filter(|good| good.len() > text.len()).unwrap_or(text);
+        add(&mut after, carrier, Size::of([larger]));
     }
     let mut all = before.values().fold(Size::default(), |all, size| all.plus(*size));
     let mut refused: BTreeMap<String, String> = BTreeMap::new();

@@ -58,18 +58,26 @@ pub struct LoadedModule {
 /// The part of a module before its rules.
 #[derive(Debug, Default)]
 pub(super) struct Header {
-    /// The byte offset of the first rule; 0 without rules.
+    /// The byte offset of the first rule; 0 if the module cannot be joined with others.
     pub(super) end: usize,
     /// The imports, as they are written.
     pub(super) imports: Box<str>,
+    /// The number of rules that follow.
+    pub(super) rules: usize,
 }
 
 impl Header {
     fn of(module: &Module) -> Self {
         let imports: Vec<&str> =
             module.tree.imports.iter().map(|import| module.slice(&import.span)).collect();
-        let first = module.tree.policy.first();
-        Self { end: first.map_or(0, |rule| rule.span().start as usize), imports: imports.join("\n").into() }
+        // A target, and keywords as names, change how the engine parses the modules that follow.
+        let is_plain = module.tree.target.is_none() && module.tree.rego_v1 == (module.syntax == Syntax::V1);
+        let first = module.tree.policy.first().filter(|_| is_plain);
+        Self {
+            end: first.map_or(0, |rule| rule.span().start as usize),
+            imports: imports.join("\n").into(),
+            rules: module.tree.policy.len(),
+        }
     }
 }
 

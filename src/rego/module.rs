@@ -9,6 +9,7 @@ use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Packages;
+use super::edit::place_of;
 use super::fault::{Fault, Place};
 pub use super::module_id::ModuleId;
 use super::tree;
@@ -74,6 +75,10 @@ impl Module {
         };
         too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;
         too_much(text.text.lines().count(), LENGTH.max_lines, "lines")?;
+        // The engine takes it for the end of the text.
+        if let Some(at) = text.text.find('\0') {
+            return Err(Fault::new(&text.id, place_of(&text.text, at), "has a NUL character"));
+        }
         let of = |syntax| parse_as(text, syntax).map(|tree| (syntax, tree));
         let (syntax, tree) = of(Syntax::V1).or_else(|newer| {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })

@@ -22,6 +22,7 @@ use super::bundle::Bundle;
 use super::confined::{CheckError, Checked};
 use super::enforcement;
 use super::fault::{Fault, Faults};
+use super::loaded_module::LoadedModule;
 use super::module::{ModuleId, Text};
 use super::secrets::SecretReads;
 use crate::api::rego_policy::Enforcement;
@@ -378,8 +379,13 @@ impl<'c, J: Judge> Settling<'c, J> {
             self.settled.in_force.extend(in_force.map(|in_force| (id.clone(), in_force)));
             self.settled.outcomes.entry(id.clone()).or_insert(Outcome::Loaded);
         }
-        // Modules of deleted texts are dropped.
-        let ids = self.candidates.iter().map(|candidate| candidate.id().clone()).collect();
+        // Modules of other texts are dropped.
+        let is_known = |candidate: &&Candidate| {
+            let known = self.known.module(candidate.id()).map(LoadedModule::text);
+            let good = candidate.in_force.as_ref().map(|good| &good.text);
+            known.is_some_and(|known| *known == candidate.text.text || Some(known) == good)
+        };
+        let ids = self.candidates.iter().filter(is_known).map(|candidate| candidate.id().clone()).collect();
         Settled { bundle, secrets, known: self.known.of_some(&ids), ..self.settled }
     }
 }

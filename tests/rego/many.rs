@@ -17,7 +17,7 @@ const MODULES: usize = 2_000;
 const CONFIG_MAPS: usize = 7;
 /// How many times longer than OPA's load of the same modules a restart may take until writes are reviewed.
 const OPA_RATIO: f64 = 3.0;
-/// The most memory for each module after a restart, in KiB. `docs/operations.md` has this number.
+/// The most memory for each module after a restart, in KiB. `docs/operations.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
 
 /// The resident memory of `controller`, in bytes.

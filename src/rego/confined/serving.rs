@@ -90,7 +90,9 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     std::io::stdin().lock().read_to_end(&mut request)?;
     let Request { texts, extent, secrets } = serde_json::from_slice(&request)?;
     drop(request);
-    setrlimit(Resource::Cpu, processor_of(processor(&texts).as_secs()))?;
+    // Each text has a limit of its own where it is read alone.
+    let seconds = if extent == Extent::Bundle { processor(&texts).as_secs() } else { 2 * PROCESSOR_LIMIT };
+    setrlimit(Resource::Cpu, processor_of(seconds))?;
     let thread = std::thread::Builder::new().stack_size(STACK);
     let checking = thread.spawn(move || match extent {
         Extent::Bundle => bundle_checked(&texts, evaluator, &packages, &secrets, Progress::start()),

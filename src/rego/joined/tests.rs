@@ -74,6 +74,28 @@ fn joined_modules_have_the_values_of_modules_read_one_by_one() {
 }
 
 #[test]
+fn modules_are_joined_whatever_their_comments_contain_and_keep_all_rules() {
+    let long = format!("package a\n# {}\n#{}\nlong = 1 {{ true }}", "x".repeat(5_000), "\t".repeat(2_000));
+    let returned = "package a\n# a\rb\nreturned = 1 { true }";
+    let target = "package a\n__target__ := \"x\"\nevery = 1";
+    let further = "package a\nm_NUMBER = NUMBER { true }\n";
+    let texts = [many(&[], further), vec![long, returned.to_owned()]].concat();
+    let joined = bundle(&texts);
+    assert_eq!(joined.texts_of_engine(), 1);
+    assert_eq!(value(&joined, "data.a").unwrap(), value(&joined.unjoined(), "data.a").unwrap());
+    // A target changes the syntax of the rules that follow.
+    let texts = [vec![target.to_owned()], many(&[], further)].concat();
+    assert_eq!(bundle(&texts).texts_of_engine(), 2);
+}
+
+#[test]
+fn nul_characters_are_rejected() {
+    let text = Text { id: ModuleId::new("a.rego"), text: "package a\nx = 1 { true }\n# \0".into() };
+    let faults = Bundle::read(&[text]).unwrap_err();
+    assert_eq!(faults[0].to_string(), "a.rego:3:3: has a NUL character");
+}
+
+#[test]
 fn faults_name_the_module_and_its_place() {
     let faulty = "package a\n# a comment\nsum = 1 + input.list { true }\n";
     let conflicting = "package a\n\nsame = 1 { true }\n";

@@ -73,12 +73,11 @@ impl Shared {
         self.registered.send_if_modified(|known| {
             let before = known.slow.len();
             known.slow.retain(|module, slow| slow.counts(module, &verdicts));
-            for Culprit { module, took } in culprits {
+            for Culprit { module, text, took } in culprits {
                 let in_force = verdicts.modules.get(&module).and_then(|verdict| verdict.in_force.as_ref());
-                if let Some(in_force) = in_force
-                    && !known.slow.contains_key(&module)
+                if in_force.is_some_and(|in_force| in_force.text == text) && !known.slow.contains_key(&module)
                 {
-                    let slow = Slow::new(in_force.text.clone(), took);
+                    let slow = Slow::new(text, took);
                     info!(%module, why = slow.why, "a module takes too long");
                     new.push((module.clone(), slow.why.clone()));
                     known.slow.insert(module, slow);

@@ -26,6 +26,8 @@ use crate::rego::settle::Outcome;
 pub(crate) const LOADED: &str = "Loaded";
 /// The most bytes of a condition's message.
 const MESSAGE: usize = 16 * 1024;
+/// The maximum size of an annotation with warnings and notes, in bytes. A control character may take six.
+const ANNOTATION: usize = 128 << 10;
 /// The maximum number of warnings, and of notes, in an annotation: all annotations of an object together have a limit of 256 KiB.
 const WARNINGS: usize = 20;
 /// How a carrier's modules fare.
@@ -186,6 +188,13 @@ impl Fare {
         }
         if !self.notes.is_empty() {
             status["notes"] = self.notes.iter().take(WARNINGS).cloned().collect();
+        }
+        let text = status.to_string();
+        if text.len() <= ANNOTATION {
+            return text;
+        }
+        if let Some(status) = status.as_object_mut() {
+            status.retain(|part, _| part != "warnings" && part != "notes");
         }
         status.to_string()
     }
