@@ -203,7 +203,8 @@ impl Bundle {
     /// `fault` of what the embedded engine reads, where it was written.
     pub(super) fn original(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
-            fault.place = fault.place.map(|place| loaded.guarded.original(place));
+            let place = fault.place.map(|place| loaded.bounded.original(place));
+            fault.place = place.map(|place| loaded.guarded.original(place));
         }
         self.original_of_edited(fault)
     }
@@ -244,7 +245,7 @@ impl Bundle {
         for module in self.modules() {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine
-                .add_policy(module.id.as_str().to_owned(), module.guarded.text().as_ref().to_owned())
+                .add_policy(module.id.as_str().to_owned(), module.bounded.text().as_ref().to_owned())
                 .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
         }
         // Queries are written in one.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
+use super::bounds;
 use super::bundle::Bundle;
 use super::culprits::package_of;
 use super::engine_error::Failure;
@@ -67,6 +68,7 @@ impl Embedded {
     pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine)
+            .and_then(|()| bounds::add_to(&mut engine))
             .map_err(|error| bundle.original(Fault::of_engine(&bundle.some_module(), &error)))?;
         // Builtins that fail are undefined, as in OPA.
         engine.set_strict_builtin_errors(false);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::advice;
+use super::bounds;
 use super::called::Called;
 use super::edit::Edited;
 use super::enforcement::Denials;
@@ -29,8 +30,10 @@ pub struct LoadedModule {
     pub(super) asked_for: Option<&'static str>,
     /// Its text with `matches` resolved.
     pub(super) edited: Edited,
-    /// That text as the embedded engine reads it.
+    /// That text with what its heads need.
     pub(super) guarded: Edited,
+    /// That text as the embedded engine reads it.
+    pub(super) bounded: Edited,
     /// Where its package begins, in bytes, where OPA needs `import rego.v1` after it.
     untold: Option<usize>,
     /// Where its package is declared.
@@ -60,11 +63,22 @@ impl LoadedModule {
     ///
     /// What cannot be edited.
     pub(super) fn of(module: &Module) -> Result<(Self, Result<Module, Fault>), Vec<Fault>> {
+        if bounds::names_one(&module.text) {
+            return Err(vec![Fault::new(
+                &module.id,
+                None,
+                "names that begin with policysync_bounded are reserved",
+            )]);
+        }
         let edited = review::edit(module)?;
         let read = read(module, &edited);
         let guarded = match &read {
             Ok(read) => heads::guarded(read),
             Err(_) => Edited::unchanged(edited.text()),
+        };
+        let bounded = match &read {
+            Ok(read) => bounded(read, &guarded),
+            Err(_) => Edited::unchanged(guarded.text()),
         };
         let rules = module.tree.policy.iter().filter(|rule| tree::arity(rule).is_none());
         let rules = rules.filter_map(|rule| tree::constants(tree::reference(rule)).into_iter().next());
@@ -88,6 +102,7 @@ impl LoadedModule {
             called: Called::all(module),
             edited,
             guarded,
+            bounded,
         };
         Ok((loaded, read))
     }
@@ -142,6 +157,17 @@ impl LoadedModule {
     pub(super) fn is_of(&self, text: &Text, asked_for: impl Fn(&str) -> Option<&'static str>) -> bool {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
             && self.asked_for == asked_for(&self.package())
+    }
+}
+
+/// `module`, as it is `guarded`, with bounds. It is parsed again only where it has any.
+fn bounded(module: &Module, guarded: &Edited) -> Edited {
+    if bounds::bounded(module).is_unchanged() {
+        return Edited::unchanged(guarded.text());
+    }
+    match read(module, guarded) {
+        Ok(module) => bounds::bounded(&module),
+        Err(_) => Edited::unchanged(guarded.text()),
     }
 }
 

@@ -12,6 +12,7 @@
 
 pub mod advice;
 pub mod asked;
+mod bounds;
 pub mod builtins;
 pub mod bundle;
 pub mod called;

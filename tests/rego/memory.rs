@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::process::Command;
+
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::embedded::Embedded;
 use policy_sync::rego::engine_error::Failure;
 use policy_sync::rego::module::{ModuleId, Text};
 use regorus::Value;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::json;
 
 fn engine(text: &str) -> Embedded {
@@ -78,4 +81,59 @@ fn an_evaluation_that_takes_little_memory_at_a_time_may_take_much_in_all() {
         + "long := d(d(d(d(input.label))))\nn := count([1 | some x in input.all; count(concat(x, [long, x])) > 0])\n";
     let input = json!({"label": "x".repeat(63), "all": vec!["0123456789abcdef"; 12]});
     assert_eq!(engine(&text).ask("data.a.n", &input.into()).unwrap(), Some(Value::from(12)));
+}
+
+/// An array of 16 copies of a value, and so on, for seven levels: 4 GiB of text of a few KiB of memory.
+const NESTED: &str = "nested := n(n(n(n(n(n(n(input.label)))))))
+n(x) := [x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x]
+";
+
+/// Rules for which the engine would format `nested`, and how their failures end.
+const FORMATTED: [(&str, &str); 13] = [
+    ("p := nested + 1", MEMORY),
+    ("p := 1 % nested", MEMORY),
+    ("p := nested - {1}", MEMORY),
+    ("p := {1} - nested", MEMORY),
+    ("p := {1} | nested", MEMORY),
+    ("p := nested & {1}", MEMORY),
+    ("p := [1 | some i in [1, 2]; x := nested; x & {i}]", MEMORY),
+    ("p if print(\"a\", nested)", MEMORY),
+    ("p if print({\"a\": {nested}})", MEMORY),
+    ("default p := {1: [nested, i] | some i in [1, 2]}", MEMORY),
+    ("p := {1: [nested, i] | some i in [1, 2]}", "more than one value for a key of an object"),
+    ("p := data.b[nested]", MEMORY),
+    ("p := data.b[x] if { x := nested }", MEMORY),
+];
+const MEMORY: &str = "the evaluation took more than 32 MiB of memory";
+
+/// Variables of the process that evaluates one rule: the rule, and how its failure ends.
+const RULE: &str = "POLICY_SYNC_TEST_RULE";
+const FAILURE: &str = "POLICY_SYNC_TEST_FAILURE";
+
+/// Evaluates the rule that the test below sets, in a process with little memory.
+#[test]
+fn rule_of_the_environment_fails_within_a_data_segment_of_one_gibibyte() {
+    let (Ok(rule), Ok(expected)) = (std::env::var(RULE), std::env::var(FAILURE)) else { return };
+    let limit = Some(1 << 30);
+    setrlimit(Resource::Data, Rlimit { current: limit, maximum: limit }).unwrap();
+    let text = format!("package a\n{rule}\n{NESTED}");
+    let failure = engine(&text).ask("data.a.p", &json!({"label": "0123456789abcdef"}).into()).unwrap_err();
+    assert!(failure.too_large == (expected == MEMORY), "{failure:?}");
+    let text = failure.to_string();
+    assert!(text.starts_with("m.rego:2:") && text.ends_with(&format!(": {expected}")), "{text}");
+}
+
+#[test]
+fn engine_formats_no_value_over_the_memory_limit() {
+    let test = "memory::rule_of_the_environment_fails_within_a_data_segment_of_one_gibibyte";
+    let mut failed = Vec::new();
+    for (rule, failure) in FORMATTED {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let run = command.args(["--exact", test]).env(RULE, rule).env(FAILURE, failure).output().unwrap();
+        let output = String::from_utf8_lossy(&run.stdout);
+        if !run.status.success() || !output.contains("1 passed") {
+            failed.push(format!("{rule}: {} {output} {}", run.status, String::from_utf8_lossy(&run.stderr)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

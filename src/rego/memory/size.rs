@@ -10,14 +10,14 @@ const DEPTH: usize = 512;
 
 /// The bytes of `value` as JSON; `None` where they are more than `most`, or it is nested too deep.
 pub(in crate::rego) fn written(value: &Value, most: usize) -> Option<usize> {
-    let mut walk = Walk { left: most, element: 2, escaped: true };
+    let mut walk = Walk { left: most, element: 2, escaped: true, keys: 0 };
     walk.value(value, 0)?;
     Some(most - walk.left)
 }
 
 /// The bytes of a copy of `value` that shares nothing; `None` where they are more than `most`, or it is nested too deep.
 pub(in crate::rego) fn copied(value: &Value, most: usize) -> Option<usize> {
-    let mut walk = Walk { left: most, element: ELEMENT, escaped: false };
+    let mut walk = Walk { left: most, element: ELEMENT, escaped: false, keys: 0 };
     walk.value(value, 0)?;
     Some(most - walk.left)
 }
@@ -51,11 +51,14 @@ struct Walk {
     element: usize,
     /// Whether texts have escapes.
     escaped: bool,
+    /// In how many keys the value is: a key that is no text is written as the text of its JSON, and each quote in it is escaped.
+    keys: u32,
 }
 
 impl Walk {
     fn take(&mut self, bytes: usize) -> Option<()> {
-        self.left = self.left.checked_sub(bytes)?;
+        let times = if self.escaped { 1_usize.checked_shl(self.keys)? } else { 1 };
+        self.left = self.left.checked_sub(bytes.checked_mul(times)?)?;
         Some(())
     }
 
@@ -75,7 +78,10 @@ impl Walk {
             }
             Value::Object(fields) => self.take(2).and_then(|()| {
                 fields.iter().try_for_each(|(key, value)| {
+                    let nested = u32::from(!matches!(key, Value::String(_)));
+                    self.keys += nested;
                     self.item(key, depth)?;
+                    self.keys -= nested;
                     self.item(value, depth)
                 })
             }),
@@ -103,5 +109,28 @@ fn escapes(byte: u8) -> usize {
         0..0x20 | 0x7f => 5,
         0x80.. => 3,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_in_keys_that_are_no_texts_are_escaped_at_each_level() {
+        let mut value = Value::from("a");
+        for _ in 0..12 {
+            let mut object = Value::new_object();
+            object.as_object_mut().unwrap().insert(value, 1.into());
+            value = object;
+            let text = value.to_json_str().unwrap().len();
+            assert!(written(&value, 1 << 30).unwrap() >= text, "{text}");
+        }
+        for _ in 0..30 {
+            let mut object = Value::new_object();
+            object.as_object_mut().unwrap().insert(value, 1.into());
+            value = object;
+        }
+        assert_eq!(written(&value, 1 << 30), None);
     }
 }

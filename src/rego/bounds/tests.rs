@@ -1,0 +1,90 @@
+use serde_json::json;
+
+use super::*;
+use crate::rego::bundle::Bundle;
+use crate::rego::embedded::Embedded;
+use crate::rego::module::{ModuleId, Text};
+
+fn module(text: &str) -> Module {
+    Module::parse(&Text { id: ModuleId::new("m.rego"), text: text.into() }).unwrap()
+}
+
+fn edited(rules: &str) -> String {
+    let text = format!("package a\nimport rego.v1\n{rules}\n");
+    let edited = bounded(&module(&text));
+    assert_eq!(edited.text().lines().count(), text.lines().count(), "{}", edited.text());
+    let prefix = "package a\nimport rego.v1\n";
+    edited.text().strip_prefix(prefix).unwrap().trim_end().replace("policysync_bounded", "B")
+}
+
+#[test]
+fn expressions_whose_values_may_be_quoted_are_bounded() {
+    for (text, expected) in [
+        ("p := input.a + 1", "p := B(input.a) + 1"),
+        ("p := (f(1) - x[\"y\"]) * 2", "p := (B(B_set(f(1)) - B_set(x[\"y\"]))) * 2"),
+        ("p := {1} | q | {x | some x in q}", "p := {1} | B_set(q) | {x | some x in q}"),
+        ("p := [1] & q", "p := B_set([1]) & B_set(q)"),
+        ("p if print(\"a\", input.b, 1)", "p if print(\"a\", B(input.b), 1)"),
+        ("p := data.b[input.c]", "p := data.b[B(input.c)]"),
+        ("p := data.b[c] if { some c in q }", "p := data.b[B(c)] if { some c in q }"),
+        (
+            "p := {k: v |\n\tsome k, v in q # : |\n\tv > 1\n}",
+            "p := B_object([[k, v ]|\n\tsome k, v in q # : |\n\tv > 1\n])",
+        ),
+        ("p := {\"a:|\": f(x - 1)|some x in q}", "p := B_object([[\"a:|\", f(B_set(x) - 1)]|some x in q])"),
+        ("default p := {k: 1 | some k in q}", "default p := {B(k): 1 | some k in q}"),
+    ] {
+        assert_eq!(edited(text), expected);
+        module(&format!("package a\nimport rego.v1\n{expected}\n"));
+    }
+}
+
+#[test]
+fn other_expressions_are_not() {
+    for text in [
+        "p := 1 + 2",
+        "p if input.a == input.b",
+        "p contains x if { some x in q; x != \"+\" }",
+        "p := data.b.c",
+        "p := data.b[i] if i > 1",
+        "p := data.b[i] if { some i; i != \"a\" }",
+        "p := data.b[_]",
+        "p := input.b[input.c]",
+        "p := data.b[[i, 1]]",
+    ] {
+        assert_eq!(edited(text), text);
+    }
+}
+
+#[test]
+fn bounded_expressions_have_the_same_values() {
+    let text = "package a
+p := [input.n + 1, {1} | input_set, {1, 2} - input_set, 7 - input.n, data.b[input.k], {k: v | some k, v in data.b}]
+q contains [i, x] if { x := data.b[i] }
+r := data.b[i] if { i = input.k }
+s := {1: x | some x in [1, 1]}
+t := input.n + input.missing
+input_set := {2}
+";
+    let text = Text { id: ModuleId::new("m.rego"), text: text.into() };
+    let engine =
+        Embedded::new(&Bundle::read(&[text]).unwrap(), json!({"b": {"c": 1, "d": 2}}).into()).unwrap();
+    let ask = |query: &str| {
+        let value = engine.ask(query, &json!({"n": 2, "k": "c"}).into()).unwrap();
+        value.map(|value| value.to_string())
+    };
+    assert_eq!(ask("data.a.p").as_deref(), Some(r#"[3,[1,2],[1],5,1,{"c":1,"d":2}]"#));
+    assert_eq!(ask("data.a.q").as_deref(), Some(r#"[["c",1],["d",2]]"#));
+    assert_eq!(ask("data.a.r").as_deref(), Some("1"));
+    assert_eq!(ask("data.a.s").as_deref(), Some(r#"{"1":1}"#));
+    assert_eq!(ask("data.a.t"), None);
+}
+
+#[test]
+fn a_module_cannot_replace_the_bounds() {
+    for text in ["policysync_bounded(x) := x", "p := policysync_bounded_set(1)"] {
+        let text = Text { id: ModuleId::new("m.rego"), text: format!("package a\n{text}").into() };
+        let faults = Bundle::read(&[text]).unwrap_err();
+        assert!(faults[0].text.contains("reserved"), "{faults:?}");
+    }
+}
