@@ -9,19 +9,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail, ensure};
-use regorus::unstable::{ArithOp, Expr, Literal, Query, Rule};
+use regorus::unstable::{ArithOp, AssignOp, Expr, Literal, Query, Rule};
 use regorus::{Engine, Value};
 
-use super::edit::{Edit, Edited};
+use super::edit::{Edit, Edited, place_of};
+use super::fault::Fault;
 use super::memory::size::{self, ELEMENT};
 use super::memory::{self, LIMIT};
 use super::module::Module;
+use super::names::Names;
 use super::tree;
 
 /// Returns its argument, unless its text exceeds the memory limit.
 const BOUNDED: &str = "policysync_bounded";
 /// The same for an operand of a set operator: a set is not measured, because no error quotes it.
 const SET: &str = "policysync_bounded_set";
+/// Returns its argument. The engine forms no path of an index of a call. And it rejects a module with an argument that nothing binds;
+/// about an unbound variable in a head or in the term of a comprehension, its error quotes all variables.
+const VALUE: &str = "policysync_bounded_value";
 /// Returns the object of an array of pairs.
 const OBJECT: &str = "policysync_bounded_object";
 /// The most digits of an operand. A product has as many as both of its operands.
@@ -29,9 +34,22 @@ const DIGITS: usize = 40_000;
 /// How many copies of a quoted value the engine makes.
 const COPIES: usize = 4;
 
-/// Whether `text` names one of the functions, which is reserved: a definition in a module would replace the function.
-pub(super) fn names_one(text: &str) -> bool {
-    text.contains(BOUNDED)
+/// Why `module` cannot be bounded.
+pub(super) fn fault(module: &Module) -> Option<Fault> {
+    // A definition in a module would replace the function.
+    if let Some(at) = module.text.find(BOUNDED) {
+        let text = format!("names that begin with {BOUNDED} are reserved");
+        return Some(Fault::new(&module.id, place_of(&module.text, at), text));
+    }
+    // The engine's error about another result of `walk` than an array quotes the result. OPA cannot replace relations, either.
+    let mut replaced = None;
+    for rule in &module.tree.policy {
+        tree::each_statement(rule, &mut |statement| {
+            let targets = statement.with_mods.iter().map(|with| &with.refr);
+            replaced = replaced.take().or(targets.into_iter().find(|target| is(target, "walk")));
+        });
+    }
+    replaced.map(|target| module.fault(target.span(), "with: walk cannot be replaced"))
 }
 
 /// Adds the functions to `engine`.
@@ -52,6 +70,11 @@ pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
             Some(set @ Value::Set(_)) => Ok(set),
             value => quoted(value),
         }),
+    )?;
+    engine.add_extension(
+        VALUE.to_owned(),
+        1,
+        Box::new(|values: Vec<Value>| Ok(values.into_iter().next().unwrap_or(Value::Undefined))),
     )?;
     engine.add_extension(OBJECT.to_owned(), 1, Box::new(|values: Vec<Value>| object(&values)))
 }
@@ -90,17 +113,51 @@ fn object(values: &[Value]) -> Result<Value> {
 pub(super) fn bounded(module: &Module) -> Edited {
     let rules = module.tree.policy.iter().map(|rule| tree::constants(tree::reference(rule)));
     let rules: BTreeSet<String> = rules.filter_map(|names| names.into_iter().next()).collect();
+    let names = Names::of(module);
     let mut bounds = Bounds { text: &module.text, ..Bounds::default() };
     for rule in &module.tree.policy {
         let bound = variables(rule);
+        let is_bound =
+            |name: &str| ["input", "data"].contains(&name) || bound.contains(name) || rules.contains(name);
+        bounds.assigned = assigned(rule);
         bounds.is_default = matches!(rule.as_ref(), Rule::Default { .. });
-        tree::each_of_rule(rule, &mut |expr| {
-            bounds.expr(expr, &|name| bound.contains(name) || rules.contains(name))
-        });
+        tree::each_of_rule(rule, &mut |expr| bounds.expr(expr, &is_bound));
+        if let Rule::Spec { bodies, .. } = rule.as_ref() {
+            let head = tree::given(rule).into_iter().chain(indexes(rule));
+            for body in bodies {
+                let assigned = body.assign.as_ref().map(|assign| assign.value.as_ref());
+                bounds.output(head.clone().chain(assigned), &body.query, &is_bound);
+            }
+        }
     }
     // Edits at one place apply in this order.
-    let edits = [bounds.closed, bounds.changed, bounds.opened].concat();
+    let edits = [bounds.ends, bounds.changed, bounds.opened].concat();
     Edited::new(&module.text, edits)
+}
+
+/// The variables that statements of `rule` unify with a reference or a call.
+fn assigned(rule: &Rule) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    tree::each_statement(rule, &mut |statement| {
+        let Literal::Expr { expr, .. } = &statement.literal else { return };
+        let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr.as_ref() else { return };
+        for (pattern, value) in [(lhs, rhs), (rhs, lhs)] {
+            if matches!(value.as_ref(), Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Call { .. }) {
+                tree::pattern(pattern, &mut names);
+            }
+        }
+    });
+    names
+}
+
+/// The indexes in the head of `rule`.
+fn indexes(rule: &Rule) -> impl Iterator<Item = &Expr> + Clone {
+    let (_, steps) = tree::steps(tree::reference(rule));
+    let indexes = steps.into_iter().filter_map(|step| match step {
+        tree::Step::Index(index) => Some(index),
+        tree::Step::Key(_) => None,
+    });
+    indexes.collect::<Vec<_>>().into_iter()
 }
 
 /// The variables of `rule` that have a value wherever they are used: none of them iterates.
@@ -121,9 +178,13 @@ struct Bounds<'m> {
     text: &'m str,
     /// Whether the expressions are of a default rule, whose value cannot be a call.
     is_default: bool,
+    /// The variables that a statement of the rule unifies with a value.
+    assigned: BTreeSet<&'m str>,
+    /// Where the variables begin that are arguments already.
+    wrapped: BTreeSet<u32>,
     opened: Vec<Edit>,
     changed: Vec<Edit>,
-    closed: Vec<Edit>,
+    ends: Vec<Edit>,
 }
 
 impl Bounds<'_> {
@@ -138,19 +199,72 @@ impl Bounds<'_> {
                 self.operand(lhs, SET);
                 self.operand(rhs, SET);
             }
-            Expr::Call { fcn, params, .. } if is_print(fcn) => {
+            Expr::Call { fcn, params, .. } if is(fcn, "print") => {
                 params.iter().for_each(|param| self.operand(param, BOUNDED));
             }
-            Expr::RefBrack { refr, index, .. } if is_static(refr) && may_be_bounded(index, is_bound) => {
-                self.operand(index, BOUNDED);
+            Expr::RefDot { .. } | Expr::RefBrack { .. } => self.reference(expr, is_bound),
+            Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
+                self.output([term.as_ref()], query, is_bound);
             }
-            Expr::ObjectCompr { key, value, .. } if self.is_default => {
+            // The engine takes the variable to be bound.
+            Expr::AssignExpr { op: AssignOp::ColEq, rhs, .. }
+                if matches!(rhs.as_ref(), Expr::Var { .. }) && !self.is_assigned(rhs, is_bound) =>
+            {
+                self.wrap(rhs, VALUE);
+            }
+            Expr::ObjectCompr { key, value, query, .. } if self.is_default => {
+                self.output([key.as_ref(), value.as_ref()], query, is_bound);
                 self.operand(key, BOUNDED);
                 self.operand(value, BOUNDED);
             }
             Expr::ObjectCompr { span, key, value, query, .. } => {
-                self.object((span.start as usize, span.end as usize), (key, value, query))
+                self.object((span.start as usize, span.end as usize), (key, value, query), is_bound)
             }
+            _ => {}
+        }
+    }
+
+    fn is_assigned(&self, variable: &Expr, is_bound: &dyn Fn(&str) -> bool) -> bool {
+        matches!(variable, Expr::Var { span, .. } if is_bound(span.text()) || self.assigned.contains(span.text()))
+    }
+
+    /// Makes the variables of `outputs` arguments at the end of `query`.
+    fn output<'t>(
+        &mut self,
+        outputs: impl IntoIterator<Item = &'t Expr>,
+        query: &Query,
+        is_bound: &dyn Fn(&str) -> bool,
+    ) {
+        let mut names = BTreeSet::new();
+        for output in outputs {
+            variables_of(output, &mut names);
+            // The engine takes a variable that is the whole output to be bound.
+            if matches!(output, Expr::Var { span, .. } if !is_bound(span.text()))
+                && self.wrapped.insert(output.span().start)
+            {
+                self.wrap(output, VALUE);
+            }
+        }
+        names.retain(|name| *name != "_" && !is_bound(name) && !self.assigned.contains(*name));
+        let Some(last) = query.stmts.last() else { return };
+        let end = self.closed(last.span.end);
+        for name in names {
+            let nth = self.changed.len();
+            self.changed.push(Edit::insert(end, format!("; {BOUNDED}_{nth} := {VALUE}({name})")));
+        }
+    }
+
+    /// The first index of a reference after a constant path in `data`.
+    fn reference(&mut self, expr: &Expr, is_bound: &dyn Fn(&str) -> bool) {
+        match expr {
+            Expr::RefBrack { refr, index, .. } if is_static(refr) => {
+                if are_bound(index, is_bound) {
+                    self.operand(index, BOUNDED);
+                } else if !matches!(refr.as_ref(), Expr::Var { .. }) && !is(index, "_") {
+                    self.wrap(refr, VALUE);
+                }
+            }
+            Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } => self.reference(refr, is_bound),
             _ => {}
         }
     }
@@ -167,13 +281,23 @@ impl Bounds<'_> {
             _ => false,
         };
         if is_needed {
-            self.opened.push(Edit::insert(expr.span().start, format!("{function}(")));
-            self.closed.push(Edit::insert(self.end(expr), ")".to_owned()));
+            self.wrap(expr, function);
         }
     }
 
+    /// Makes `expr`, which is no text, an argument of `function`.
+    fn wrap(&mut self, expr: &Expr, function: &str) {
+        self.opened.push(Edit::insert(expr.span().start, format!("{function}(")));
+        self.ends.push(Edit::insert(self.end(expr), ")".to_owned()));
+    }
+
     /// Replaces `{key: value | query}` by a call with `[[key, value] | query]`.
-    fn object(&mut self, (start, end): (usize, usize), (key, value, query): (&Expr, &Expr, &Query)) {
+    fn object(
+        &mut self,
+        (start, end): (usize, usize),
+        (key, value, query): (&Expr, &Expr, &Query),
+        is_bound: &dyn Fn(&str) -> bool,
+    ) {
         let colon = self.find(self.end(key) as usize, ':');
         let bar = self.find(self.end(value) as usize, '|');
         let (Some(colon), Some(bar)) = (colon, bar) else { return };
@@ -184,6 +308,7 @@ impl Bounds<'_> {
         let at = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let replace =
             |start: usize, text: &str| Edit { start: at(start), end: at(start + 1), text: text.to_owned() };
+        self.output([key, value], query, is_bound);
         self.opened.push(replace(start, &format!("{OBJECT}([[")));
         self.changed.push(replace(colon, ","));
         self.changed.push(Edit::insert(at(bar), "]".to_owned()));
@@ -192,7 +317,10 @@ impl Bounds<'_> {
 
     /// Where `expr` ends. The tree has the places of strings without their quotes.
     fn end(&self, expr: &Expr) -> u32 {
-        let end = expr.span().end;
+        self.closed(expr.span().end)
+    }
+
+    fn closed(&self, end: u32) -> u32 {
         end + u32::from(self.text[end as usize..].starts_with(['"', '`']))
     }
 
@@ -207,22 +335,44 @@ impl Bounds<'_> {
     }
 }
 
-fn is_print(function: &Expr) -> bool {
-    matches!(function, Expr::Var { span, .. } if span.text() == "print")
+fn is(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::Var { span, .. } if span.text() == name)
 }
 
 /// Whether `reference` is a constant path in `data`, of which the engine looks up an index as a part of a path.
 fn is_static(reference: &Expr) -> bool {
     let (root, steps) = tree::steps(reference);
-    matches!(root, Expr::Var { span, .. } if span.text() == "data")
-        && steps.iter().all(|step| matches!(step, tree::Step::Key(_)))
+    is(root, "data") && steps.iter().all(|step| matches!(step, tree::Step::Key(_)))
 }
 
-/// Whether `index` has a value before the reference is evaluated. A variable without one iterates, and can be no argument.
-fn may_be_bounded(index: &Expr, is_bound: &dyn Fn(&str) -> bool) -> bool {
-    let mut names = BTreeSet::new();
-    tree::pattern(index, &mut names);
-    names.into_iter().all(is_bound)
+/// Adds the variables of `expr` that are no index.
+fn variables_of<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+    match expr {
+        Expr::Var { span, .. } => drop(names.insert(span.text())),
+        Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } => variables_of(refr, names),
+        _ => {
+            for part in tree::parts(expr) {
+                if let tree::Part::Expr(expr) = part {
+                    variables_of(expr, names);
+                }
+            }
+        }
+    }
+}
+
+/// Whether all variables of `expr`, be they in arrays, sets or objects, have a value before it is evaluated. An index without one
+/// iterates, and can be no argument.
+fn are_bound(expr: &Expr, is_bound: &dyn Fn(&str) -> bool) -> bool {
+    match expr {
+        Expr::Var { span, .. } => is_bound(span.text()),
+        Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
+            tree::parts(expr).into_iter().all(|part| match part {
+                tree::Part::Expr(expr) => are_bound(expr, is_bound),
+                tree::Part::Comprehension(..) => true,
+            })
+        }
+        _ => true,
+    }
 }
 
 #[cfg(test)]

@@ -237,15 +237,20 @@ impl Bundle {
 
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
+        self.engine_of(|module| module.bounded.text())
+    }
+
+    /// An engine with one text of each module.
+    pub(super) fn engine_of(&self, text: fn(&LoadedModule) -> &Arc<str>) -> Result<Engine, Fault> {
         let mut engine = module::engine_for(Syntax::V1);
-        for (name, text) in whole::first(self.modules()) {
-            let added = engine.add_policy(name, text);
+        for (name, whole) in whole::first(self.modules()) {
+            let added = engine.add_policy(name, whole);
             added.map_err(|error| Fault::of_engine(&self.some_module(), &error))?;
         }
         for module in self.modules() {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine
-                .add_policy(module.id.as_str().to_owned(), module.bounded.text().as_ref().to_owned())
+                .add_policy(module.id.as_str().to_owned(), text(module).as_ref().to_owned())
                 .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
         }
         // Queries are written in one.

@@ -98,7 +98,7 @@ pub(super) fn offset_of(text: &str, place: Place) -> usize {
     before + columns.map_or(line.len(), |(offset, _)| offset)
 }
 
-fn place_of(text: &str, offset: usize) -> Place {
+pub(super) fn place_of(text: &str, offset: usize) -> Place {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.rfind('\n').map_or(before, |newline| &before[newline + 1..]);
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);

@@ -63,12 +63,8 @@ impl LoadedModule {
     ///
     /// What cannot be edited.
     pub(super) fn of(module: &Module) -> Result<(Self, Result<Module, Fault>), Vec<Fault>> {
-        if bounds::names_one(&module.text) {
-            return Err(vec![Fault::new(
-                &module.id,
-                None,
-                "names that begin with policysync_bounded are reserved",
-            )]);
+        if let Some(fault) = bounds::fault(module) {
+            return Err(vec![fault]);
         }
         let edited = review::edit(module)?;
         let read = read(module, &edited);

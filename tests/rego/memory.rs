@@ -89,7 +89,7 @@ n(x) := [x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x]
 ";
 
 /// Rules for which the engine would format `nested`, and how their failures end.
-const FORMATTED: [(&str, &str); 13] = [
+const FORMATTED: [(&str, &str); 14] = [
     ("p := nested + 1", MEMORY),
     ("p := 1 % nested", MEMORY),
     ("p := nested - {1}", MEMORY),
@@ -103,6 +103,7 @@ const FORMATTED: [(&str, &str); 13] = [
     ("p := {1: [nested, i] | some i in [1, 2]}", "more than one value for a key of an object"),
     ("p := data.b[nested]", MEMORY),
     ("p := data.b[x] if { x := nested }", MEMORY),
+    ("p := data.b[nested].c", MEMORY),
 ];
 const MEMORY: &str = "the evaluation took more than 32 MiB of memory";
 
@@ -136,4 +137,26 @@ fn engine_formats_no_value_over_the_memory_limit() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Rules with a variable that nothing binds: the engine's error would quote all variables, one of which is `nested`.
+const UNBOUND: [&str; 9] = [
+    "p := unbound if { x := nested }",
+    "p := [unbound | x := nested]",
+    "p := [{unbound} | x := nested]",
+    "p contains unbound if { x := nested }",
+    "p[unbound] { x := nested }",
+    "p = unbound { x := nested }",
+    "p := {unbound: 1 | x := nested}",
+    "p := f(1)\nf(x) := unbound if { y := nested }",
+    "p if { false } else := unbound if { y := nested }",
+];
+
+#[test]
+fn variable_that_nothing_binds_is_found_when_a_module_is_loaded() {
+    for rule in UNBOUND {
+        let text = Text { id: ModuleId::new("m.rego"), text: format!("package a\n{rule}\n{NESTED}").into() };
+        let fault = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap_err().to_string();
+        assert!(fault.contains("use of undefined variable `unbound` is unsafe"), "{rule}: {fault}");
+    }
 }

@@ -32,6 +32,17 @@ fn expressions_whose_values_may_be_quoted_are_bounded() {
             "p := B_object([[k, v ]|\n\tsome k, v in q # : |\n\tv > 1\n])",
         ),
         ("p := {\"a:|\": f(x - 1)|some x in q}", "p := B_object([[\"a:|\", f(B_set(x) - 1)]|some x in q])"),
+        ("p := data.b[c] if { c = q }", "p := B_value(data.b)[c] if { c = q }"),
+        (
+            "p if { data.b[q[_]].d[c] == [y | q[y]] }",
+            "p if { data.b[B(q[_])].d[c] == [B_value(y) | q[y]; B_0 := B_value(y)] }",
+        ),
+        ("p := c if { d[c]; x := c }", "p := B_value(c) if { d[c]; x := B_value(c); B_0 := B_value(c) }"),
+        ("p := [c, 1] if { d[c] }", "p := [c, 1] if { d[c]; B_0 := B_value(c) }"),
+        (
+            "p := {f(c.d): x[y] | x[y]}",
+            "p := B_object([[f(c.d), x[y] ]| x[y]; B_0 := B_value(c); B_1 := B_value(x)])",
+        ),
         ("default p := {k: 1 | some k in q}", "default p := {B(k): 1 | some k in q}"),
     ] {
         assert_eq!(edited(text), expected);
@@ -46,11 +57,10 @@ fn other_expressions_are_not() {
         "p if input.a == input.b",
         "p contains x if { some x in q; x != \"+\" }",
         "p := data.b.c",
-        "p := data.b[i] if i > 1",
-        "p := data.b[i] if { some i; i != \"a\" }",
-        "p := data.b[_]",
+        "p := data[i] if i > 1",
+        "p := [[x, input, data.b[_]] | some x in q]",
         "p := input.b[input.c]",
-        "p := data.b[[i, 1]]",
+        "p := [c, e] if { [c, _] = input.d; e = f(c) }",
     ] {
         assert_eq!(edited(text), text);
     }
@@ -82,9 +92,16 @@ input_set := {2}
 
 #[test]
 fn a_module_cannot_replace_the_bounds() {
-    for text in ["policysync_bounded(x) := x", "p := policysync_bounded_set(1)"] {
-        let text = Text { id: ModuleId::new("m.rego"), text: format!("package a\n{text}").into() };
-        let faults = Bundle::read(&[text]).unwrap_err();
-        assert!(faults[0].text.contains("reserved"), "{faults:?}");
+    for (text, expected) in [
+        ("policysync_bounded(x) := x", "m.rego:3:1: names that begin with policysync_bounded are reserved"),
+        (
+            "p := policysync_bounded_set(1)",
+            "m.rego:3:6: names that begin with policysync_bounded are reserved",
+        ),
+        ("p if { walk(1, x) with walk as {1} }", "m.rego:3:24: with: walk cannot be replaced"),
+    ] {
+        let text = format!("package a\nimport rego.v1\n{text}");
+        let text = Text { id: ModuleId::new("m.rego"), text: text.into() };
+        assert_eq!(Bundle::read(&[text]).unwrap_err()[0].to_string(), expected);
     }
 }

@@ -133,7 +133,7 @@ fn the_limit_of_memory_costs_little() {
         .map(|(at, text)| Text { id: ModuleId::new(&format!("{at}.rego")), text: (*text).into() });
     let bundle = Bundle::read(&texts.collect::<Vec<_>>()).unwrap();
     let limited = Embedded::new(&bundle, json!({}).into()).unwrap();
-    let mut free = bundle.engine().unwrap();
+    let mut free = bundle.engine_of(|module| module.guarded.text()).unwrap();
     extensions::add_without_limits(&mut free).unwrap();
     free.set_strict_builtin_errors(false);
     free.set_gather_prints(true);
