@@ -6,16 +6,18 @@
 //! these expressions as arguments of the functions below, which fail if the text exceeds the memory limit of the evaluation. No line
 //! moves.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-use regorus::unstable::{ArithOp, AssignOp, Expr, Literal, Query, Rule};
+use regorus::unstable::{ArithOp, AssignOp, Expr, Literal, Query, Rule, RuleBody, RuleHead};
 use regorus::{Engine, Value};
 
 use super::edit::{Edit, Edited, place_of};
 use super::fault::Fault;
 use super::memory::size::{self, ELEMENT};
-use super::memory::{self, LIMIT};
+use super::memory::{self, LIMIT, OverLimit};
 use super::module::Module;
 use super::names::Names;
 use super::tree;
@@ -24,6 +26,9 @@ use super::tree;
 const BOUNDED: &str = "policysync_bounded";
 /// The same for an operand of a set operator: a set is not measured, because no error quotes it.
 const SET: &str = "policysync_bounded_set";
+/// Returns the last of a site, the arguments of a function, and one of its results. It fails if several results exceed the limit: the
+/// engine's error quotes all of them.
+const RESULT: &str = "policysync_bounded_result";
 /// Returns its argument. The engine forms no path of an index of a call. And it rejects a module with an argument that nothing binds;
 /// about an unbound variable in a head or in the term of a comprehension, its error quotes all variables.
 const VALUE: &str = "policysync_bounded_value";
@@ -76,6 +81,7 @@ pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
         1,
         Box::new(|values: Vec<Value>| Ok(values.into_iter().next().unwrap_or(Value::Undefined))),
     )?;
+    engine.add_extension(RESULT.to_owned(), 3, Box::new(|values: Vec<Value>| result(&values)))?;
     engine.add_extension(OBJECT.to_owned(), 1, Box::new(|values: Vec<Value>| object(&values)))
 }
 
@@ -90,6 +96,51 @@ fn quoted(value: Option<Value>) -> Result<Value> {
         }
     }
     Ok(value)
+}
+
+/// The results of a function for the same arguments: those, the last result, and how many bytes all of them take.
+type Results = (Value, Value, usize);
+
+thread_local! {
+    /// By the site of the result.
+    static RESULTS: RefCell<BTreeMap<Value, Results>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Forgets the results of this thread's evaluation.
+pub(super) fn forget_results() {
+    RESULTS.take();
+}
+
+fn result(values: &[Value]) -> Result<Value> {
+    let [site, arguments, result] = values else { return Ok(Value::Undefined) };
+    RESULTS.with_borrow_mut(|results| {
+        let bytes = match results.get(site) {
+            Some((before, last, bytes)) if are_same(before, arguments) => {
+                if last == result {
+                    return Ok(());
+                }
+                let both = [last, result].map(|value| size::copied(value, LIMIT).unwrap_or(usize::MAX));
+                both.into_iter().fold(*bytes, usize::saturating_add)
+            }
+            _ => 0,
+        };
+        memory::check(bytes.saturating_mul(COPIES))?;
+        results.insert(site.clone(), (arguments.clone(), result.clone(), bytes));
+        Ok::<_, OverLimit>(())
+    })?;
+    Ok(result.clone())
+}
+
+/// Whether these are the arguments of one call. Collections are compared by their addresses.
+fn are_same(one: &Value, other: &Value) -> bool {
+    let (Value::Array(one), Value::Array(other)) = (one, other) else { return false };
+    one.len() == other.len()
+        && one.iter().zip(other.iter()).all(|pair| match pair {
+            (Value::Array(one), Value::Array(other)) => Arc::ptr_eq(one, other),
+            (Value::Set(one), Value::Set(other)) => Arc::ptr_eq(one, other),
+            (Value::Object(one), Value::Object(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one == other,
+        })
 }
 
 /// The object of an array of pairs.
@@ -114,7 +165,7 @@ pub(super) fn bounded(module: &Module) -> Edited {
     let rules = module.tree.policy.iter().map(|rule| tree::constants(tree::reference(rule)));
     let rules: BTreeSet<String> = rules.filter_map(|names| names.into_iter().next()).collect();
     let names = Names::of(module);
-    let mut bounds = Bounds { text: &module.text, ..Bounds::default() };
+    let mut bounds = Bounds { id: module.id.as_str(), text: &module.text, ..Bounds::default() };
     for rule in &module.tree.policy {
         let bound = variables(rule);
         let is_bound =
@@ -128,11 +179,31 @@ pub(super) fn bounded(module: &Module) -> Edited {
                 let assigned = body.assign.as_ref().map(|assign| assign.value.as_ref());
                 bounds.output(head.clone().chain(assigned), &body.query, &is_bound);
             }
+            bounds.results(rule, bodies, &is_bound);
         }
     }
     // Edits at one place apply in this order.
     let edits = [bounds.ends, bounds.changed, bounds.opened].concat();
     Edited::new(&module.text, edits)
+}
+
+/// Whether `rule` may hold in several ways for the same arguments.
+fn iterates(rule: &Rule, is_bound: &dyn Fn(&str) -> bool) -> bool {
+    let mut iterates = false;
+    tree::each_statement(rule, &mut |statement| {
+        iterates |= matches!(statement.literal, Literal::SomeIn { .. } | Literal::SomeVars { .. });
+    });
+    tree::each_of_rule(rule, &mut |expr| match expr {
+        Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+            iterates |= tree::steps(expr).1.into_iter().any(|step| match step {
+                tree::Step::Index(index) => !are_bound(index, is_bound),
+                tree::Step::Key(_) => false,
+            });
+        }
+        Expr::Call { fcn, .. } => iterates |= is(fcn, "walk"),
+        _ => {}
+    });
+    iterates
 }
 
 /// The variables that statements of `rule` unify with a reference or a call.
@@ -175,6 +246,7 @@ fn variables(rule: &Rule) -> BTreeSet<&str> {
 
 #[derive(Default)]
 struct Bounds<'m> {
+    id: &'m str,
     text: &'m str,
     /// Whether the expressions are of a default rule, whose value cannot be a call.
     is_default: bool,
@@ -222,6 +294,35 @@ impl Bounds<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Bounds the results of the function `rule`, if it may have several for the same arguments.
+    fn results(&mut self, rule: &Rule, bodies: &[RuleBody], is_bound: &dyn Fn(&str) -> bool) {
+        let Rule::Spec { head: RuleHead::Func { assign, .. }, .. } = rule else { return };
+        if !iterates(rule, is_bound) {
+            return;
+        }
+        let mut names = BTreeSet::new();
+        tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut names));
+        names.remove("_");
+        let arguments = names.into_iter().collect::<Vec<_>>().join(", ");
+        let assigned = bodies.iter().filter_map(|body| body.assign.as_ref());
+        for assign in assign.iter().chain(assigned) {
+            let value = &assign.value;
+            if matches!(value.as_ref(), Expr::Bool { .. } | Expr::Null { .. } | Expr::Number { .. }) {
+                continue;
+            }
+            let (start, end) = (self.opened_at(value.span().start), self.end(value));
+            let site = serde_json::Value::from(format!("{}:{start}", self.id));
+            // Around the other edits of the same expression.
+            self.opened.insert(0, Edit::insert(start, format!("{RESULT}({site}, [{arguments}], ")));
+            self.changed.insert(0, Edit::insert(end, ")".to_owned()));
+        }
+    }
+
+    /// Where what begins at `start` does, with its quote.
+    fn opened_at(&self, start: u32) -> u32 {
+        start - u32::from(self.text[..start as usize].ends_with(['"', '`']))
     }
 
     fn is_assigned(&self, variable: &Expr, is_bound: &dyn Fn(&str) -> bool) -> bool {

@@ -155,6 +155,7 @@ impl Embedded {
             }
             Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
         });
+        bounds::forget_results();
         match evaluated {
             Ok(evaluated) => evaluated.map_err(|error| self.failure(query, &error, describe(self, &error))),
             Err((over, evaluated)) => Err(self.over_limit(query, over, evaluated.err().as_ref())),

@@ -43,6 +43,10 @@ fn expressions_whose_values_may_be_quoted_are_bounded() {
             "p := {f(c.d): x[y] | x[y]}",
             "p := B_object([[f(c.d), x[y] ]| x[y]; B_0 := B_value(c); B_1 := B_value(x)])",
         ),
+        (
+            "f(x, [y, _]) := \"a\" if { some y in x } else := x.y - 1 if { x[_] }",
+            "f(x, [y, _]) := B_result(\"m.rego:41\", [x, y], \"a\") if { some y in x } else := B_result(\"m.rego:72\", [x, y], B_set(x.y) - 1) if { x[_] }",
+        ),
         ("default p := {k: 1 | some k in q}", "default p := {B(k): 1 | some k in q}"),
     ] {
         assert_eq!(edited(text), expected);
@@ -60,6 +64,7 @@ fn other_expressions_are_not() {
         "p := data[i] if i > 1",
         "p := [[x, input, data.b[_]] | some x in q]",
         "p := input.b[input.c]",
+        "f(x) := x.a if { x.b == 1 }",
         "p := [c, e] if { [c, _] = input.d; e = f(c) }",
     ] {
         assert_eq!(edited(text), text);
