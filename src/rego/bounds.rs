@@ -36,6 +36,8 @@ const VALUE: &str = "policysync_bounded_value";
 const OBJECT: &str = "policysync_bounded_object";
 /// The most digits of an operand. A product has as many as both of its operands.
 const DIGITS: usize = 40_000;
+/// How many braces before a field may be that of its object.
+const BRACES: usize = 16;
 /// How many copies of a quoted value the engine makes.
 const COPIES: usize = 4;
 
@@ -309,10 +311,16 @@ impl Bounds<'_> {
         let assigned = bodies.iter().filter_map(|body| body.assign.as_ref());
         for assign in assign.iter().chain(assigned) {
             let value = &assign.value;
-            if matches!(value.as_ref(), Expr::Bool { .. } | Expr::Null { .. } | Expr::Number { .. }) {
+            let is_constant = match value.as_ref() {
+                Expr::Bool { .. } | Expr::Null { .. } | Expr::Number { .. } => true,
+                // The tree has no end of it.
+                Expr::Set { items, .. } => items.is_empty(),
+                _ => false,
+            };
+            if is_constant {
                 continue;
             }
-            let (start, end) = (self.opened_at(value.span().start), self.end(value));
+            let (start, end) = (self.start(value), self.end(value));
             let site = serde_json::Value::from(format!("{}:{start}", self.id));
             // Around the other edits of the same expression.
             self.opened.insert(0, Edit::insert(start, format!("{RESULT}({site}, [{arguments}], ")));
@@ -320,9 +328,22 @@ impl Bounds<'_> {
         }
     }
 
-    /// Where what begins at `start` does, with its quote.
-    fn opened_at(&self, start: u32) -> u32 {
-        start - u32::from(self.text[..start as usize].ends_with(['"', '`']))
+    /// Where `expr` begins. The tree has the places of strings without their quotes, and of an object that of its last field.
+    fn start(&self, expr: &Expr) -> u32 {
+        let start = expr.span().start;
+        let Expr::Object { fields, .. } = expr else {
+            return start - u32::from(self.text[..start as usize].ends_with(['"', '`']));
+        };
+        let Some((_, key, _)) = fields.first() else { return start };
+        let key = self.start(key) as usize;
+        let is_blank = |text: &str| {
+            let mut lines = text.lines().map(|line| line.trim_matches([' ', '\t', '\r', '(']));
+            lines.all(|line| line.is_empty() || line.starts_with('#'))
+        };
+        // Nearer braces are in comments.
+        let braces = self.text[..key].rmatch_indices('{').map(|(at, _)| at).take(BRACES);
+        let brace = braces.filter(|at| is_blank(&self.text[at + 1..key])).last();
+        brace.map_or(start, |at| u32::try_from(at).unwrap_or(u32::MAX))
     }
 
     fn is_assigned(&self, variable: &Expr, is_bound: &dyn Fn(&str) -> bool) -> bool {
@@ -377,7 +398,9 @@ impl Bounds<'_> {
             Expr::Array { .. } | Expr::Object { .. } | Expr::ArrayCompr { .. } | Expr::ObjectCompr { .. } => {
                 true
             }
-            Expr::Set { .. } | Expr::SetCompr { .. } | Expr::BinExpr { .. } => function == BOUNDED,
+            // The tree has no end of `set()`.
+            Expr::Set { items, .. } => function == BOUNDED && !items.is_empty(),
+            Expr::SetCompr { .. } | Expr::BinExpr { .. } => function == BOUNDED,
             Expr::ArithExpr { .. } => true,
             _ => false,
         };
@@ -388,7 +411,7 @@ impl Bounds<'_> {
 
     /// Makes `expr`, which is no text, an argument of `function`.
     fn wrap(&mut self, expr: &Expr, function: &str) {
-        self.opened.push(Edit::insert(expr.span().start, format!("{function}(")));
+        self.opened.push(Edit::insert(self.start(expr), format!("{function}(")));
         self.ends.push(Edit::insert(self.end(expr), ")".to_owned()));
     }
 

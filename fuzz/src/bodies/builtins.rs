@@ -1,4 +1,4 @@
-//! A module of rules, each of which calls a builtin with what the rules before it give: each byte is a choice. Evaluated, it has an
+//! A module of rules, each of which applies a builtin, an operator or a comprehension to what the rules before it give: each byte is a choice. Evaluated, it has an
 //! answer or fails, and the process never has more than [`MOST`] bytes of memory.
 
 use std::fmt::Write;
@@ -97,7 +97,8 @@ impl<'d> Module<'d> {
             choices: data.iter(),
             rules: Vec::new(),
             text: "package fuzz\nimport rego.v1\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s])\n\
-                   n(v) := [v, v, v, v, v, v, v, v]\n"
+                   n(v) := [v, v, v, v, v, v, v, v]\n\
+                   g(v) := [v, y] if { some y in [1, 2] }\n"
                 .to_owned(),
         };
         while module.choices.len() > 0 && module.rules.len() < RULES {
@@ -112,11 +113,14 @@ impl<'d> Module<'d> {
     }
 
     fn rule(&mut self) {
-        let (value, kind) = match self.choice(8) {
+        let (value, kind) = match self.choice(11) {
             0..4 => self.large(),
             4 => self.any(),
             5 => (self.collection(), 'a'),
             6 => self.comprehension(),
+            7 => self.operation(),
+            8 => (format!("n(n({}))", self.value('a')), 'a'),
+            9 => self.formatted(),
             _ => (format!("d(d({}))", self.value('s')), 's'),
         };
         // Writing to a String cannot fail.
@@ -145,6 +149,31 @@ impl<'d> Module<'d> {
             })
             .collect();
         (format!("{name}({})", arguments.join(", ")), ['s', 'n', 'a', 't', 'o'][self.choice(5)])
+    }
+
+    /// An operator with operands of any types.
+    fn operation(&mut self) -> (String, char) {
+        let (first, second) = (self.value_of_any_type(), self.value_of_any_type());
+        let (operator, gives) =
+            [("+", 'n'), ("-", 't'), ("*", 'n'), ("/", 'n'), ("%", 'n'), ("|", 't'), ("&", 't'), ("==", 'b')]
+                [self.choice(8)];
+        (format!("{first} {operator} {second}"), gives)
+    }
+
+    /// An expression whose values the engine formats.
+    fn formatted(&mut self) -> (String, char) {
+        let value = self.value_of_any_type();
+        match self.choice(4) {
+            0 => (format!("print({value})"), 'b'),
+            1 => (format!("{{1: [{value}, i] | some i in [1, 2]}}"), 'o'),
+            2 => (format!("data.fuzzed[{value}]"), 's'),
+            _ => (format!("g({value})"), 'a'),
+        }
+    }
+
+    fn value_of_any_type(&mut self) -> String {
+        let kind = ['s', 'n', 'a', 't', 'o'][self.choice(5)];
+        self.value(kind)
     }
 
     fn collection(&mut self) -> String {

@@ -23,6 +23,11 @@ fn expressions_whose_values_may_be_quoted_are_bounded() {
         ("p := input.a + 1", "p := B(input.a) + 1"),
         ("p := (f(1) - x[\"y\"]) * 2", "p := (B(B_set(f(1)) - B_set(x[\"y\"]))) * 2"),
         ("p := {1} | q | {x | some x in q}", "p := {1} | B_set(q) | {x | some x in q}"),
+        ("p := { # {\n\t(\"a\"): 1, \"b\": 2} + set()", "p := B({ # {\n\t(\"a\"): 1, \"b\": 2}) + set()"),
+        (
+            "p := {{\"a\": 1, \"b\": 2}: 1, \"c\": 2} + {}",
+            "p := B({{\"a\": 1, \"b\": 2}: 1, \"c\": 2}) + B({})",
+        ),
         ("p := [1] & q", "p := B_set([1]) & B_set(q)"),
         ("p if print(\"a\", input.b, 1)", "p if print(\"a\", B(input.b), 1)"),
         ("p := data.b[input.c]", "p := data.b[B(input.c)]"),
