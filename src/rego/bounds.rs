@@ -170,8 +170,12 @@ pub(super) fn bounded(module: &Module) -> Edited {
     let mut bounds = Bounds { id: module.id.as_str(), text: &module.text, ..Bounds::default() };
     for rule in &module.tree.policy {
         let bound = variables(rule);
-        let is_bound =
-            |name: &str| ["input", "data"].contains(&name) || bound.contains(name) || rules.contains(name);
+        let is_bound = |name: &str| {
+            ["input", "data"].contains(&name)
+                || names.import(name).is_some()
+                || bound.contains(name)
+                || rules.contains(name)
+        };
         bounds.assigned = assigned(rule);
         bounds.is_default = matches!(rule.as_ref(), Rule::Default { .. });
         tree::each_of_rule(rule, &mut |expr| bounds.expr(expr, &is_bound));

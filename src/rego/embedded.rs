@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
@@ -146,14 +148,18 @@ impl Embedded {
         describe: fn(&Self, &anyhow::Error) -> Fault,
     ) -> Result<Evaluated, Failure> {
         let evaluated = memory::limited(|| {
-            let mut engine = self.engine.clone();
-            engine.set_input(input.clone());
-            let results = engine.eval_query(query.to_owned(), false)?;
-            for result in &results.result {
-                let expressions = result.expressions.iter().map(|expression| &expression.value);
-                expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
-            }
-            Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
+            // Formatting a number that JSON lacks panics.
+            let evaluated = catch_unwind(AssertUnwindSafe(|| {
+                let mut engine = self.engine.clone();
+                engine.set_input(input.clone());
+                let results = engine.eval_query(query.to_owned(), false)?;
+                for result in &results.result {
+                    let expressions = result.expressions.iter().map(|expression| &expression.value);
+                    expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
+                }
+                Ok(Evaluated { results, prints: engine.take_prints().unwrap_or_default() })
+            }));
+            evaluated.unwrap_or_else(|_| Err(anyhow!("the engine panicked")))
         });
         bounds::forget_results();
         match evaluated {

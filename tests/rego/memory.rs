@@ -163,3 +163,10 @@ fn variable_that_nothing_binds_is_found_when_a_module_is_loaded() {
         assert!(fault.contains("use of undefined variable `unbound` is unsafe"), "{rule}: {fault}");
     }
 }
+
+#[test]
+fn number_that_json_lacks_fails_the_evaluation() {
+    let text = "package a\np := {1} | bits.lsh(1, 5000)\n";
+    let failure = engine(text).ask("data.a.p", &json!({}).into()).unwrap_err();
+    assert!(!failure.too_large && !failure.too_long, "{failure:?}");
+}

@@ -70,6 +70,7 @@ fn other_expressions_are_not() {
         "p := [[x, input, data.b[_]] | some x in q]",
         "p := input.b[input.c]",
         "f(x) := x.a if { x.b == 1 }",
+        "import data.lib\np := lib.x if { lib.y }",
         "p := [c, e] if { [c, _] = input.d; e = f(c) }",
     ] {
         assert_eq!(edited(text), text);
