@@ -237,7 +237,7 @@ fn indexes(rule: &Rule) -> impl Iterator<Item = &Expr> + Clone {
     indexes.collect::<Vec<_>>().into_iter()
 }
 
-/// The variables of `rule` that have a value wherever they are used: none of them iterates.
+/// The variables of `rule` that are bound before any use, so that none of them iterates.
 fn variables(rule: &Rule) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut names));
@@ -467,7 +467,7 @@ fn is(expr: &Expr, name: &str) -> bool {
     matches!(expr, Expr::Var { span, .. } if span.text() == name)
 }
 
-/// Whether `reference` is a constant path in `data`, of which the engine looks up an index as a part of a path.
+/// Whether `reference` is a constant path in `data`. The engine formats an index that follows it.
 fn is_static(reference: &Expr) -> bool {
     let (root, steps) = tree::steps(reference);
     is(root, "data") && steps.iter().all(|step| matches!(step, tree::Step::Key(_)))
