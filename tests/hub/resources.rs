@@ -62,10 +62,12 @@ async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> R
         "{work:?}"
     );
     ensure!(work.metadata.labels.context("labels")?["kuadrant.io/work-for"] == "resource");
-    let access = json!(tenant.work("eu-1", "access").await?.spec);
-    for resource in ["deployments", "configmaps"] {
-        ensure!(access.to_string().contains(resource), "{resource} is missing in {access}");
-    }
+    // The rights for the second kind may follow those for the first in a second write.
+    let has_both = |work: &ManifestWork| {
+        let access = json!(work.spec).to_string();
+        ["deployments", "configmaps"].iter().all(|resource| access.contains(resource))
+    };
+    tenant.until_work("eu-1", "access", has_both).await?;
 
     let work = tenant.work("eu-1", "deployment-web").await?;
     ensure!(*replicas(&work) == 4, "{work:?}");
