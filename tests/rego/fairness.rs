@@ -10,7 +10,7 @@ use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::registration::Registered;
-use crate::sent::Connection;
+use crate::sent::{Connection, review};
 use crate::world::LIMIT;
 
 const CONFLICT: &str = include_str!("../../docs/examples/rego/gates/ingress-conflict.rego");
@@ -25,17 +25,6 @@ fn ingress(namespace: &str, name: &str, hosts: usize) -> Value {
         "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}, "rules": rules}})
 }
 
-/// The review of a dry run that creates `object`.
-fn review(object: &Value) -> Vec<u8> {
-    let resource = json!({"group": "networking.k8s.io", "version": "v1", "resource": "ingresses"});
-    let request = json!({"uid": "u", "operation": "CREATE", "dryRun": true, "object": object,
-        "kind": {"group": "networking.k8s.io", "version": "v1", "kind": "Ingress"}, "resource": resource,
-        "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
-        "userInfo": {"username": "somebody"}});
-    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    review.to_string().into_bytes()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> Result<()> {
     let mut hub = Registered::prepare_with_files("rego-fair").await?;
@@ -45,14 +34,15 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
     hub.world.write("conflict", json!({"conflict.rego": CONFLICT})).await?;
     hub.world.until_ok("conflict").await?;
     let (long, short) = (
-        review(&ingress("rego-fair-hostile", "written", HOSTS)),
-        review(&ingress("rego-fair-shop", "web", 1)),
+        review("ingresses", &ingress("rego-fair-hostile", "written", HOSTS)),
+        review("ingresses", &ingress("rego-fair-shop", "web", 1)),
     );
     // The stored Ingress is loaded once its host is denied to another Ingress.
     let mut taken = ingress("rego-fair-shop", "taken", 1);
     taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
     wait::until("the stored Ingress is known", LIMIT, || async {
-        let answer = Connection::open(&hub.webhooks).await?.post("/admit", &review(&taken)).await?;
+        let answer =
+            Connection::open(&hub.webhooks).await?.post("/admit", &review("ingresses", &taken)).await?;
         ensure!(answer.contains("is taken by Ingress rego-fair-hostile/stored"), "{answer}");
         Ok(())
     })

@@ -9,7 +9,7 @@ use policy_sync_testenv::{Controller, Opa, wait};
 use serde_json::{Value, json};
 
 use crate::registration::Registered;
-use crate::sent::Connection;
+use crate::sent::{Connection, review};
 use crate::world::{LIMIT, World, denies, until_loaded};
 
 /// How many modules there are, and in how many ConfigMaps.
@@ -25,7 +25,7 @@ async fn resident(controller: &Controller) -> Result<f64> {
     controller.metrics().await?.value("process_resident_memory_bytes", &[])
 }
 
-/// A module of 400 bytes with a rule, a function and a message of its own.
+/// A module of 400 bytes with a rule, a function and a message that contain `number`.
 fn small(number: usize) -> String {
     format!(
         "package admission\n\nimport data.k8s.matches\n\ndeny[{{\n\t\"id\": \"owner-{number}\",\n\t\"resource\": {{\"kind\": \
@@ -42,22 +42,12 @@ fn tiny(carrier: &str, count: usize) -> Value {
     json!((0..count).map(module).collect::<BTreeMap<_, _>>())
 }
 
-/// The review of a ConfigMap `name` that is created in the shop of `hub`.
-fn review(hub: &Registered, name: &str) -> Vec<u8> {
+/// Reviews the creation of a ConfigMap `name` in the shop of `hub`, and returns the response.
+async fn answer(hub: &Registered, name: &str) -> Result<String> {
     let namespace = Registered::shop(&hub.world.namespace);
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
-    let request = json!({"uid": "u", "operation": "CREATE", "dryRun": true, "object": object,
-        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-        "name": name, "namespace": namespace, "userInfo": {"username": "somebody"}});
-    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    review.to_string().into_bytes()
-}
-
-/// The answer to the review of a ConfigMap `name`.
-async fn answer(hub: &Registered, name: &str) -> Result<String> {
-    Connection::open(&hub.webhooks).await?.post("/admit", &review(hub, name)).await
+    Connection::open(&hub.webhooks).await?.post("/admit", &review("configmaps", &object)).await
 }
 
 /// Waits until a policy denies `bad`, and nothing denies `good`.

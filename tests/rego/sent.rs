@@ -8,6 +8,7 @@ use policy_sync_testenv::webhooks::Webhooks;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -60,6 +61,19 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
     Ok((code, body.to_owned()))
+}
+
+/// The review of a dry run that creates `object`, one of the resource with this plural.
+pub(crate) fn review(plural: &str, object: &Value) -> Vec<u8> {
+    let (group, version) =
+        object["apiVersion"].as_str().unwrap_or_default().rsplit_once('/').unwrap_or(("", "v1"));
+    let request = json!({"uid": "u", "operation": "CREATE", "dryRun": true, "object": object,
+        "kind": {"group": group, "version": version, "kind": object["kind"]},
+        "resource": {"group": group, "version": version, "resource": plural},
+        "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
+        "userInfo": {"username": "somebody"}});
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    review.to_string().into_bytes()
 }
 
 /// A connection that stays.
