@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -12,7 +13,6 @@ use super::key::CarrierKey;
 use super::shared::Shared;
 use super::verdict::Verdicts;
 use crate::api::text::with_causes;
-use crate::aside::aside;
 use crate::reconcile::Events;
 use crate::rego::culprits::{Culprit, TimedOut};
 use crate::rego::embedded::LIMIT;
@@ -51,7 +51,8 @@ impl Slow {
 pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver<TimedOut>, events: Events) {
     while let Some(query) = timed_out.recv().await {
         let began = Instant::now();
-        match aside("slow-modules", move || query.culprits()).await {
+        // At normal priority: a search without processor time finds nothing. The pause bounds its share.
+        match spawn_blocking(move || query.culprits()).await {
             Ok(culprits) => {
                 for (carrier, uid, note) in shared.slow(culprits) {
                     events.warn(carrier.reference(&uid), SLOW, note);
@@ -74,10 +75,8 @@ impl Shared {
             let before = known.slow.len();
             known.slow.retain(|module, slow| slow.counts(module, &verdicts));
             for Culprit { module, text, took } in culprits {
-                let in_force = verdicts.modules.get(&module).and_then(|verdict| verdict.in_force.as_ref());
-                if in_force.is_some_and(|in_force| in_force.text == text) && !known.slow.contains_key(&module)
-                {
-                    let slow = Slow::new(text, took);
+                let slow = Slow::new(text, took);
+                if slow.counts(&module, &verdicts) && !known.slow.contains_key(&module) {
                     info!(%module, why = slow.why, "a module takes too long");
                     new.push((module.clone(), slow.why.clone()));
                     known.slow.insert(module, slow);
