@@ -1,8 +1,8 @@
 //! Modules of one package that the embedded engine reads as one text.
 //!
-//! The engine keeps the names of all rules of a package for each text of that package. Its memory, and the time that it takes to
-//! prepare, would grow with the square of the number of modules. So many modules with the same syntax, package and imports become one
-//! text. Each keeps its lines and columns; only its first line differs.
+//! For each text of a package, the engine stores the names of all rules of that package. With one text for each module, memory and
+//! preparation time would grow with the square of the number of modules. Therefore modules with the same syntax, package and imports are
+//! joined into one text. Only line numbers are offset; columns do not change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
