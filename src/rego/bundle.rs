@@ -1,13 +1,13 @@
 //! Bundles: checked modules that are loaded together, ready for the engine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use regorus::Engine;
 
 use super::advice;
-use super::asked::Packages;
+use super::asked::{self, Packages};
 use super::called::Called;
 use super::fault::Fault;
 use super::joined::{Joined, Joint};
@@ -23,8 +23,8 @@ pub struct Bundle {
     modules: Arc<Vec<Arc<LoadedModule>>>,
     /// The index of each module in `modules`.
     by_id: Arc<HashMap<ModuleId, usize>>,
-    /// The texts that the embedded engine reads.
-    joined: Arc<Joined>,
+    /// The texts that the embedded engine reads, made for the first engine.
+    joined: Arc<OnceLock<Joined>>,
     /// The paths that each package refers to, computed on demand.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
@@ -47,8 +47,7 @@ impl Bundle {
     pub fn read_for(texts: &[Text], packages: &Packages, known: &Self) -> Result<Self, Vec<Fault>> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for text in texts {
-            let asked_for = |package: &str| packages.asked_for(package);
-            match known.shared(&text.id).filter(|module| module.is_of(text, asked_for)) {
+            match known.shared(&text.id).filter(|module| module.is_of(text, packages)) {
                 Some(module) => modules.push(module.clone()),
                 None => match Module::parse(text) {
                     Ok(module) => load(&module.asked(packages), &mut modules, &mut faults, drop),
@@ -79,8 +78,16 @@ impl Bundle {
 
     fn new(modules: Vec<Arc<LoadedModule>>) -> Self {
         let by_id = modules.iter().enumerate().map(|(index, module)| (module.id.clone(), index)).collect();
-        let joined = Arc::new(Joined::of(&modules));
-        Self { modules: Arc::new(modules), by_id: Arc::new(by_id), joined, referred: Arc::default() }
+        Self {
+            modules: Arc::new(modules),
+            by_id: Arc::new(by_id),
+            joined: Arc::default(),
+            referred: Arc::default(),
+        }
+    }
+
+    fn joined(&self) -> &Joined {
+        self.joined.get_or_init(|| Joined::of(&self.modules))
     }
 
     /// The modules, in the order in which they were given.
@@ -192,6 +199,20 @@ impl Bundle {
         }
     }
 
+    /// The package that `query` refers to: `admission` for `data.admission.deny with …`.
+    pub(super) fn package_of(&self, query: &str) -> Option<String> {
+        let is_of = |package: &String| {
+            let dotted = format!("data.{package}");
+            let quoted = asked::query(package);
+            [dotted, quoted].iter().any(|path| {
+                query.strip_prefix(path.as_str()).is_some_and(|rest| {
+                    !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '"')
+                })
+            })
+        };
+        self.packages().into_iter().filter(is_of).max_by_key(String::len)
+    }
+
     /// The bundle of the modules `ids` of this one.
     pub(super) fn of_some(&self, ids: &HashSet<ModuleId>) -> Self {
         Self::new(self.modules.iter().filter(|module| ids.contains(&module.id)).cloned().collect())
@@ -247,7 +268,7 @@ impl Bundle {
             let too_many = || format!("package {package}: the names of its rules take more than 1 MiB");
             engine.add_policy(whole.name, whole.text).map_err(|_| Fault::new(&module, None, too_many()))?;
         }
-        for Joint { name, text, syntax, rules } in self.joined.texts(&self.modules) {
+        for Joint { name, text, syntax, rules } in self.joined().texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
             // No rule may get lost.
@@ -266,24 +287,24 @@ impl Bundle {
 
     /// Converts the engine's `error` to a fault with its place in the guarded text of a module.
     pub(super) fn fault_of_engine(&self, error: &anyhow::Error) -> Fault {
-        self.joined.located(&self.modules, Fault::of_engine(&self.some_module(), error))
+        self.joined().located(&self.modules, Fault::of_engine(&self.some_module(), error))
     }
 
     /// Maps the places in a line that the engine prints to the modules.
     pub(super) fn printed(&self, line: &str) -> String {
-        self.joined.relocated(&self.modules, line)
+        self.joined().relocated(&self.modules, line)
     }
 
     /// The same bundle, with each module as a separate text for the engine.
     #[cfg(test)]
     pub(super) fn unjoined(&self) -> Self {
-        Self { joined: Arc::new(Joined::none(&self.modules)), ..self.clone() }
+        Self { joined: Arc::new(Joined::none(&self.modules).into()), ..self.clone() }
     }
 
     /// The number of texts that the engine reads.
     #[cfg(test)]
     pub(super) fn texts_of_engine(&self) -> usize {
-        self.joined.texts(&self.modules).count()
+        self.joined().texts(&self.modules).count()
     }
 
     /// The module to which faults without a module are attributed: the first.

@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::bundle::Bundle;
 use super::embedded::{Embedded, LIMIT};
+use super::loaded_module::LoadedModule;
 use super::module::{Module, ModuleId, Text};
 use super::names::Names;
 use super::tree;
@@ -51,23 +52,23 @@ impl TimedOut {
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
-        let Some(package) = package_of(bundle, &self.query) else { return Vec::new() };
+        let Some(package) = bundle.package_of(&self.query) else { return Vec::new() };
         let needed = Needed::of(bundle, &package);
         let (mut found, mut longest) = (Vec::new(), None::<Culprit>);
         for module in &needed.modules {
             if found.len() == NAMED || began.elapsed() > PATIENCE {
                 break;
             }
-            let Ok(engine) = self.engine.of_some(&needed.by(module)) else { continue };
-            let Some(text) = bundle.module(module).map(|module| module.text().clone()) else { continue };
+            let (id, text) = (module.id().clone(), module.text().clone());
+            let Ok(engine) = self.engine.of_some(&needed.by(&id)) else { continue };
             let began = used();
             let failed = engine.ask(&self.query, &self.input).err();
             // On a busy machine the time limit ends evaluations that used little of the processor.
             let took = used().saturating_sub(began);
             if failed.is_some_and(|failure| failure.too_long) && took > LIMIT / 8 {
-                found.push(Culprit { module: module.clone(), text, took: None });
+                found.push(Culprit { module: id, text, took: None });
             } else if longest.as_ref().is_none_or(|longest| longest.took < Some(took)) {
-                longest = Some(Culprit { module: module.clone(), text, took: Some(took) });
+                longest = Some(Culprit { module: id, text, took: Some(took) });
             }
         }
         if found.is_empty() {
@@ -79,29 +80,15 @@ impl TimedOut {
 
 /// The processor time that this thread has used.
 fn used() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())
-}
-
-/// The package that `query` refers to: `admission` for `data.admission.deny with …`.
-pub(super) fn package_of(bundle: &Bundle, query: &str) -> Option<String> {
-    let is_of = |package: &String| {
-        let dotted = format!("data.{package}");
-        let quoted = super::asked::query(package);
-        [dotted, quoted].iter().any(|path| {
-            query.strip_prefix(path.as_str()).is_some_and(|rest| {
-                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '"')
-            })
-        })
-    };
-    bundle.packages().into_iter().filter(is_of).max_by_key(String::len)
+    // Only a negative time has no duration.
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 /// The dependencies of each module of a package.
 struct Needed<'b> {
     bundle: &'b Bundle,
     /// The modules of the package.
-    modules: Vec<ModuleId>,
+    modules: Vec<&'b LoadedModule>,
     /// The names in the package that each of them uses.
     uses: HashMap<ModuleId, HashSet<String>>,
     /// The modules of the package that define each name.
@@ -110,15 +97,14 @@ struct Needed<'b> {
 
 impl<'b> Needed<'b> {
     fn of(bundle: &'b Bundle, package: &str) -> Self {
-        let of_package = bundle.modules().filter(|module| module.package() == package);
         let mut needed = Self {
             bundle,
-            modules: of_package.map(|module| module.id().clone()).collect(),
+            modules: bundle.modules().filter(|module| module.package() == package).collect(),
             uses: HashMap::new(),
             defining: HashMap::new(),
         };
-        for id in &needed.modules {
-            let Some(module) = bundle.module(id) else { continue };
+        for module in &needed.modules {
+            let id = module.id();
             // This module was parsed before, when the bundle was loaded.
             let text = Text { id: id.clone(), text: module.text().clone() };
             let Ok(module) = Module::parse(&text) else { continue };
@@ -218,24 +204,5 @@ mod tests {
         assert_eq!(culprits(&modules, "data.admission.deny"), ["user"]);
         let modules = [("lib", library.as_str()), ("quick", quick), ("user", other)];
         assert_eq!(culprits(&modules, "data.admission.deny"), ["user"]);
-    }
-
-    #[test]
-    fn a_query_is_of_the_longest_package_that_it_begins_with() {
-        let text = |id: &str, package: &str| Text {
-            id: ModuleId::new(id),
-            text: format!("package {package}\np := 1").into(),
-        };
-        let bundle = Bundle::read(&[text("a", "a"), text("b", "a.b"), text("c", "c[\"d-e\"]")]).unwrap();
-        for (query, expected) in [
-            ("data.a.deny", Some("a")),
-            ("data.a.b.deny with input as {}", Some("a.b")),
-            ("data.ab.deny", None),
-            ("data[\"a\"]", Some("a")),
-            ("data[\"c\"][\"d-e\"]", Some("c.d-e")),
-            ("true", None),
-        ] {
-            assert_eq!(package_of(&bundle, query).as_deref(), expected, "{query}");
-        }
     }
 }

@@ -11,7 +11,6 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, QueryResults, Value};
 
 use super::bundle::Bundle;
-use super::culprits::package_of;
 use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
@@ -98,7 +97,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// Where these do not fit each other.
+    /// Returns a fault if these modules conflict with each other.
     pub(super) fn of_some(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
         Self::new(&self.bundle.of_some(modules), self.engine.get_data())
     }
@@ -145,7 +144,7 @@ impl Embedded {
         describe: fn(&Self, &anyhow::Error) -> Fault,
     ) -> Result<Evaluated, Failure> {
         let evaluated = memory::limited(|| {
-            // The engine panics where it formats a number that JSON lacks.
+            // The engine panics when it formats an integer that JSON cannot represent.
             let evaluated = catch_unwind(AssertUnwindSafe(|| self.run(query, input)));
             evaluated.unwrap_or_else(|_| Err(anyhow!("the engine panicked")))
         });
@@ -209,8 +208,8 @@ impl Embedded {
     /// That `query` took too much, without the names of what was asked about.
     fn unplaced(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
-        // The engine does not say which module it was.
-        let package = package_of(&self.bundle, query);
+        // The error does not contain the module.
+        let package = self.bundle.package_of(query);
         let module =
             package.map_or_else(|| self.bundle.some_module(), |package| self.bundle.name_of(&package));
         Fault::new(&module, None, format!("{query} took more than {limit}"))

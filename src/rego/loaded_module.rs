@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::advice;
+use super::asked::Packages;
 use super::called::Called;
 use super::edit::Edited;
 use super::enforcement::Denials;
@@ -169,9 +170,9 @@ impl LoadedModule {
     }
 
     /// Whether it was read from the same `text` and for the same purpose.
-    pub(super) fn is_of(&self, text: &Text, asked_for: impl Fn(&str) -> Option<&'static str>) -> bool {
+    pub(super) fn is_of(&self, text: &Text, packages: &Packages) -> bool {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
-            && self.asked_for == asked_for(&self.package())
+            && self.asked_for == packages.asked_for(&self.package())
     }
 }
 

@@ -101,12 +101,6 @@ impl Module {
         &self.id
     }
 
-    /// What is written.
-    #[must_use]
-    pub fn text(&self) -> &Arc<str> {
-        &self.text
-    }
-
     /// The parts of its package, without `data`.
     #[must_use]
     pub fn path(&self) -> &[String] {

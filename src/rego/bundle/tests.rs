@@ -123,3 +123,19 @@ fn a_package_comes_to_its_modules_and_to_all_that_they_refer_to() {
     assert!(checked(&[any]).unwrap().reached("asked").any);
     assert_eq!(bundle.reached("nothing"), Reached::default());
 }
+
+#[test]
+fn a_query_is_of_the_longest_package_that_it_begins_with() {
+    let written = ["package a\np := 1", "package a.b\np := 1", "package c[\"d-e\"]\np := 1"];
+    let bundle = Bundle::read(&texts(&written)).unwrap();
+    for (query, expected) in [
+        ("data.a.deny", Some("a")),
+        ("data.a.b.deny with input as {}", Some("a.b")),
+        ("data.ab.deny", None),
+        ("data[\"a\"]", Some("a")),
+        ("data[\"c\"][\"d-e\"]", Some("c.d-e")),
+        ("true", None),
+    ] {
+        assert_eq!(bundle.package_of(query).as_deref(), expected, "{query}");
+    }
+}

@@ -90,7 +90,7 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     std::io::stdin().lock().read_to_end(&mut request)?;
     let Request { texts, extent, secrets } = serde_json::from_slice(&request)?;
     drop(request);
-    // Each text has a limit of its own where it is read alone.
+    // `Progress` limits each text that is read separately.
     let seconds = if extent == Extent::Bundle { processor(&texts).as_secs() } else { 2 * PROCESSOR_LIMIT };
     setrlimit(Resource::Cpu, processor_of(seconds))?;
     let thread = std::thread::Builder::new().stack_size(STACK);
@@ -189,8 +189,8 @@ impl Progress {
 
 /// The processor time that this process has used.
 fn used() -> Duration {
-    let used = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())
+    // Only a negative time has no duration.
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 fn write(line: &str) {

@@ -142,9 +142,9 @@ impl Loader {
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
         let texts = candidates.iter().map(|candidate| candidate.text.clone()).collect();
         self.shared.found.lock().unfit.among(texts);
-        let settled = settle(&candidates, &*self.shared).await?;
+        let mut settled = settle(&candidates, &*self.shared).await?;
         let engine = self.shared.settings.evaluator.engine(&settled.bundle)?;
-        let read = settled.known.clone();
+        let read = std::mem::take(&mut settled.known);
         let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
