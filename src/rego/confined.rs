@@ -1,8 +1,9 @@
 //! Checks a bundle in a separate process with limits. Modules that end that process are rejected; the controller keeps running.
 //!
 //! The process writes the number of each module before it reads the module. So if it ends early, the parent knows the module. The parent
-//! then has each later module read separately, to find all modules that end a check. If no module ends the check alone, all together are
-//! too large: see [`settle`](super::settle).
+//! then has each later module read separately, to find all modules that end a check. It has this module read separately as well, unless it
+//! took too long, which does not depend on other modules. If no module ends the check alone, all together are too large: see
+//! [`settle`](super::settle).
 
 mod serving;
 
@@ -128,8 +129,17 @@ enum Extent {
 /// How a check ended.
 enum End {
     Checked(Checked),
-    /// The cause, and the index of the text if known.
-    Died(String, Option<usize>),
+    Died(Death),
+}
+
+/// An early end of the check process.
+struct Death {
+    /// The cause.
+    how: String,
+    /// The index of the text that was being read, if any.
+    at: Option<usize>,
+    /// Whether the text exceeded its own limit, whatever was read before it.
+    of_text: bool,
 }
 
 impl Checker {
@@ -179,11 +189,12 @@ impl Checker {
     ///
     /// When the check cannot run.
     pub async fn check(&self, texts: &[Text], lane: Lane) -> Result<Checked, CheckError> {
-        let (how, at) = match self.run(texts, Extent::Bundle, lane).await? {
+        let death = match self.run(texts, Extent::Bundle, lane).await? {
             End::Checked(checked) => return Ok(checked),
-            End::Died(how, at) => (how, at),
+            End::Died(death) => death,
         };
-        let found = self.deadly(texts, at, lane).await?;
+        let how = death.how.clone();
+        let found = self.deadly(texts, death, lane).await?;
         let fault = |(id, how): (&ModuleId, &String)| Fault::new(id, None, how);
         let mut faults: Vec<Fault> = found.iter().map(fault).collect();
         let mut checked = Checked { deadly: found.into_keys().collect(), ..Checked::default() };
@@ -195,21 +206,30 @@ impl Checker {
         Ok(Checked { faults: Faults::new(faults), ..checked })
     }
 
-    /// Finds the texts that end a check alone, and how. The check of all texts ended in text `at`, or outside of any text. Each text found
-    /// costs one process; the texts between are only read.
+    /// Finds the texts that end a check alone, and how. `first` is how the check of all texts ended. Each text found costs one process; the
+    /// texts between are only read.
     async fn deadly(
         &self,
         texts: &[Text],
-        at: Option<usize>,
+        first: Death,
         lane: Lane,
     ) -> Result<BTreeMap<ModuleId, String>, CheckError> {
-        let extent = if at.is_some() { Extent::Each } else { Extent::EachEvaluated };
+        let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
         let (mut found, mut by_carrier) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
-        let mut left: Vec<Text> = texts[at.unwrap_or_default()..].to_vec();
+        let mut left: Vec<Text> = texts[first.at.unwrap_or_default()..].to_vec();
+        // The text at which `first` ended is the first of `left`.
+        let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
         while !left.is_empty() {
-            let End::Died(how, Some(at)) = self.run(&left, extent, lane).await? else { break };
+            let death = match known.take() {
+                Some(death) => death,
+                None => match self.run(&left, extent, lane).await? {
+                    End::Died(death) => death,
+                    End::Checked(_) => break,
+                },
+            };
+            let Some(at) = death.at else { break };
             let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
-            found.insert(died.id.clone(), how);
+            found.insert(died.id.clone(), death.how);
             left.drain(..=at);
             let ends = by_carrier.entry(died.id.carrier()).or_default();
             *ends += 1;
@@ -273,7 +293,10 @@ impl Checker {
         let (at, answer) = serving::progress(&output.stdout);
         let at = at.filter(|at| *at < texts.len());
         match died(output.status, texts, at)? {
-            Some(how) => Ok(End::Died(how, at)),
+            Some(how) => {
+                let of_text = at.is_some() && output.status.code() == Some(serving::SLOW);
+                Ok(End::Died(Death { how, at, of_text }))
+            }
             None => serde_json::from_slice(answer).map(End::Checked).map_err(CheckError::Answer),
         }
     }
