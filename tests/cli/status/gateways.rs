@@ -70,7 +70,9 @@ async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
     let one = ["web", name, "eu-1,us-1", "1/2", "True", "not", "programmed", "on", "1"];
     until(&tenant, admin, &["gateways", "-n", name], second(&one)).await?;
 
-    let ran = status_of(&tenant, admin, &["gateways", "web", "-n", name, "-o", "json"]);
+    // The controller may count eu-1 before it has the refusal of us-1.
+    let as_json = ["gateways", "web", "-n", name, "-o", "json"];
+    let ran = until(&tenant, admin, &as_json, |ran| ran.stdout.contains("\"NotProgrammed\"")).await?;
     ensure!(ran.code == 1, "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let web = &json["items"][0];
