@@ -39,6 +39,8 @@ const QUERIES: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The number of modules in one object that may end a check. After that, the remaining modules of the object are rejected unread.
 const ENDS: usize = 4;
+/// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later check.
+const ALL_ENDS: usize = 8;
 
 /// The check did not complete.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,9 @@ pub struct Checked {
     /// The modules that end the check process alone.
     #[serde(skip)]
     pub deadly: BTreeSet<ModuleId>,
+    /// The modules that were not read, because too many others ended the check process.
+    #[serde(skip)]
+    pub postponed: BTreeSet<ModuleId>,
     /// How the process ended, if the modules end it only in combination.
     #[serde(skip)]
     pub died: Option<String>,
@@ -130,6 +135,15 @@ enum Extent {
 enum End {
     Checked(Checked),
     Died(Death),
+}
+
+/// The search for texts that end a check alone.
+#[derive(Default)]
+struct Deadly {
+    /// The texts, and how each ends the check.
+    found: BTreeMap<ModuleId, String>,
+    /// The texts that were not read.
+    postponed: BTreeSet<ModuleId>,
 }
 
 /// An early end of the check process.
@@ -194,10 +208,10 @@ impl Checker {
             End::Died(death) => death,
         };
         let how = death.how.clone();
-        let found = self.deadly(texts, death, lane).await?;
+        let Deadly { found, postponed } = self.deadly(texts, death, lane).await?;
         let fault = |(id, how): (&ModuleId, &String)| Fault::new(id, None, how);
         let mut faults: Vec<Fault> = found.iter().map(fault).collect();
-        let mut checked = Checked { deadly: found.into_keys().collect(), ..Checked::default() };
+        let mut checked = Checked { deadly: found.into_keys().collect(), postponed, ..Checked::default() };
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
             faults.push(Fault::new(&module, None, &how));
@@ -206,19 +220,15 @@ impl Checker {
         Ok(Checked { faults: Faults::new(faults), ..checked })
     }
 
-    /// Finds the texts that end a check alone, and how. `first` is how the check of all texts ended. Each text found costs one process; the
-    /// texts between are only read.
-    async fn deadly(
-        &self,
-        texts: &[Text],
-        first: Death,
-        lane: Lane,
-    ) -> Result<BTreeMap<ModuleId, String>, CheckError> {
+    /// Finds the texts that end a check alone. `first` is how the check of all texts ended. Each text found costs one process; the texts
+    /// between are only read.
+    async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Deadly, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
         let (mut found, mut by_carrier) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
         let mut left: Vec<Text> = texts[first.at.unwrap_or_default()..].to_vec();
         // The text at which `first` ended is the first of `left`.
         let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
+        let mut ended = 0;
         while !left.is_empty() {
             let death = match known.take() {
                 Some(death) => death,
@@ -231,6 +241,15 @@ impl Checker {
             let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
             found.insert(died.id.clone(), death.how);
             left.drain(..=at);
+            ended += 1;
+            if ended == 1 {
+                // The time that the engine takes for a text grows exponentially with the depth of its brackets. So the texts that are left at
+                // the limit are those that most likely end the check, too.
+                left.sort_by_cached_key(|text| depth(&text.text));
+            }
+            if ended == ALL_ENDS {
+                return Ok(Deadly { found, postponed: left.into_iter().map(|text| text.id).collect() });
+            }
             let ends = by_carrier.entry(died.id.carrier()).or_default();
             *ends += 1;
             if *ends == ENDS {
@@ -241,7 +260,7 @@ impl Checker {
                 left.retain(|text| text.id.carrier() != carrier);
             }
         }
-        Ok(found)
+        Ok(Deadly { found, ..Deadly::default() })
     }
 
     /// Turns the checker into a function. It keeps the results for the last loaded bundles without a fault: the loader checks the modules
@@ -302,6 +321,20 @@ impl Checker {
     }
 }
 
+/// How many brackets of `text` are open at the same time. Brackets in strings and comments count as well.
+fn depth(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
 /// Describes how a process ended that its input ended, while it read module `at` of `texts`: by a limit of time or memory, or by the stack.
 fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<String>, CheckError> {
     use std::os::unix::process::ExitStatusExt;
@@ -326,4 +359,16 @@ fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<
 
 fn took_more_than(limit: Duration) -> String {
     format!("the check took more than {} s", limit.as_millis() as f64 / 1_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_that_of_the_innermost_bracket() {
+        assert_eq!(depth("package a"), 0);
+        assert_eq!(depth("p = [{(1)}, [2]]"), 3);
+        assert_eq!(depth("]]] p = [1]"), 1);
+    }
 }

@@ -85,6 +85,8 @@ pub enum Outcome {
     Loaded,
     /// The text is valid and waits for these.
     Pending(Vec<Awaited>),
+    /// The text is not checked yet, because too many others end the check process.
+    Unchecked,
     /// The text has faults.
     Refused {
         /// The faults.
@@ -149,12 +151,7 @@ pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Sett
     let base = base.collect();
     let mut settling =
         Settling { candidates, judge, settled: Settled::default(), base, known: judge.known() };
-    let mut changes = Vec::new();
-    for change in candidates.iter().filter(|candidate| candidate.is_change()) {
-        if settling.may_be_tried(change).await? {
-            changes.push(change);
-        }
-    }
+    let mut changes = settling.triable().await?;
     let mut fit = settling.until_fit(&mut changes, None).await?;
     let awaited = judge.awaited(&fit.0);
     let waits = changes.iter().filter_map(|change| Some((change.id(), awaited.get(change.id())?)));
@@ -186,19 +183,37 @@ struct Settling<'c, J> {
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Whether to check `change` with the others. If not, this rejects the change. If only its enforcement is invalid, its text is still
-    /// checked for its package.
-    async fn may_be_tried(&mut self, change: &Candidate) -> Result<bool, CheckError> {
-        if let Some((faults, deadly)) = &change.refused {
-            self.refuse(change.id(), faults.clone(), *deadly);
-        } else if let Err(fault) = &change.enforcement {
-            let checked = self.judge.check(std::slice::from_ref(&change.text)).await?;
-            self.settled.packages.extend(checked.packages);
-            self.refuse(change.id(), Faults::of(Fault::new(change.id(), None, fault)), false);
-        } else {
-            return Ok(true);
+    /// The changes to check together. Rejects the others: those that were refused before, and those whose enforcement is invalid.
+    async fn triable(&mut self) -> Result<Vec<&'c Candidate>, CheckError> {
+        let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
+        for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
+            if let Some((faults, deadly)) = &change.refused {
+                self.refuse(change.id(), faults.clone(), *deadly);
+            } else if let Err(fault) = &change.enforcement {
+                self.refuse(change.id(), Faults::of(Fault::new(change.id(), None, fault)), false);
+                unenforced.push(change.text.clone());
+            } else {
+                changes.push(change);
+            }
         }
-        Ok(false)
+        self.find_packages(unenforced).await?;
+        Ok(changes)
+    }
+
+    /// Finds the packages of `texts`, which are rejected for another reason than their text. Rejects those that end the check for this.
+    async fn find_packages(&mut self, mut texts: Vec<Text>) -> Result<(), CheckError> {
+        while !texts.is_empty() {
+            let checked = self.judge.check(&texts).await?;
+            self.settled.packages.extend(checked.packages);
+            if checked.deadly.is_empty() {
+                break;
+            }
+            for fault in checked.faults.told.iter().filter(|fault| checked.deadly.contains(&fault.module)) {
+                self.refuse(&fault.module, Faults::of(fault.clone()), true);
+            }
+            texts.retain(|text| !checked.deadly.contains(&text.id) && !checked.postponed.contains(&text.id));
+        }
+        Ok(())
     }
 
     fn refuse(&mut self, id: &ModuleId, faults: Faults, deadly: bool) {
@@ -231,6 +246,10 @@ impl<'c, J: Judge> Settling<'c, J> {
             self.settled.packages.extend(checked.packages.clone());
             if checked.faults.is_empty() {
                 return Ok((bundle.unwrap_or_default(), checked.secrets));
+            }
+            let is_postponed = |change: &&Candidate| checked.postponed.contains(change.id());
+            for change in changes.extract_if(.., |change| is_postponed(change)) {
+                self.settled.outcomes.insert(change.id().clone(), Outcome::Unchecked);
             }
             if let Some(how) = &checked.died {
                 // The texts ended the check only in combination. The texts in force passed before, so a check without changes cannot blame

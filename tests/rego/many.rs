@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use futures::try_join;
 use policy_sync_testenv::{Controller, Opa, wait};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_i
         // The API server calls a new webhook a moment after it was configured.
         let Err(error) = hub.world.write("second", tiny("second", 1_501)).await else {
             hub.world.delete("second").await?;
-            anyhow::bail!("it is accepted");
+            bail!("it is accepted");
         };
         Ok(format!("{error:#}"))
     })
@@ -185,6 +185,35 @@ async fn modules_that_are_slow_to_check_delay_the_status_of_no_other() -> Result
     // Four modules end their checks, and the others cost nothing.
     let status = world.until_refused("slow").await?;
     ensure!(status.to_string().contains("not checked: 4 other modules of"), "{status}");
+    until_loaded(&controller, 1).await
+}
+
+#[tokio::test]
+async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_other() -> Result<()> {
+    const SLOW: usize = 24;
+    let world = World::new("rego-slow-checks").await?;
+    let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
+    for number in 0..SLOW {
+        world.write(&format!("slow-{number}"), json!({"a.rego": nested})).await?;
+    }
+    // It is the newest, and the last by name.
+    world.write("zero", json!({"b.rego": denies("b")})).await?;
+    let controller = world.controller(&[]).await?;
+    world.until_ok("zero").await?;
+    wait::until("a slow one waits for its check", LIMIT, || async {
+        for number in 0..SLOW {
+            let status = world.status(&format!("slow-{number}")).await?.to_string();
+            if status.contains("waits for its check, because other modules end the check") {
+                return Ok(());
+            }
+        }
+        bail!("none does")
+    })
+    .await?;
+    for number in 0..SLOW {
+        let is_slow = |status: &Value| status.to_string().contains("the check took more than 0.5 s");
+        world.until_status(&format!("slow-{number}"), is_slow).await?;
+    }
     until_loaded(&controller, 1).await
 }
 

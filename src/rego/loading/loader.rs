@@ -157,6 +157,7 @@ impl Loader {
             .filter_map(|(id, _)| CarrierKey::of(id))
             .collect();
         let is_elsewhere = verdicts.elsewhere != before.elsewhere;
+        let is_unchecked = verdicts.modules.values().any(|verdict| verdict.outcome == Outcome::Unchecked);
         {
             let mut found = self.shared.found.lock();
             found.verdicts = Arc::new(verdicts);
@@ -166,6 +167,10 @@ impl Loader {
         self.watch();
         self.shared.publish()?;
         self.queue.affect(changed.into_iter().map(Key::Status));
+        if is_unchecked {
+            // The modules that ended this check are left out of the next one.
+            self.queue.add(Key::Bundle);
+        }
         if is_elsewhere {
             let all = self.everything();
             self.queue.affect(all.into_iter().filter(|key| matches!(key, Key::Status(_))));

@@ -103,7 +103,7 @@ impl RegoMetrics {
         let ignored = view.carriers(settings).map(|(_, carrier)| carrier.ignored).sum();
         let state = |outcome: &Outcome| match outcome {
             Outcome::Loaded => STATES[0],
-            Outcome::Pending(_) => STATES[1],
+            Outcome::Pending(_) | Outcome::Unchecked => STATES[1],
             Outcome::Refused { .. } => STATES[2],
         };
         for name in STATES {

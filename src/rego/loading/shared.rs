@@ -210,7 +210,7 @@ impl Shared {
         }
         let waits = verdicts.modules.values().find_map(|verdict| match &verdict.outcome {
             Outcome::Pending(awaited) => awaited.first(),
-            Outcome::Loaded | Outcome::Refused { .. } => None,
+            Outcome::Loaded | Outcome::Unchecked | Outcome::Refused { .. } => None,
         });
         let unread = view.unread(&self.settings);
         let waits = || match waits {

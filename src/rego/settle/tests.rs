@@ -57,6 +57,7 @@ fn fates(written: &[Written<'_>]) -> Vec<(String, Option<String>)> {
             Outcome::Loaded => "loaded".to_owned(),
             Outcome::Pending(awaited) => format!("waits for {}", awaited[0]),
             Outcome::Refused { faults, .. } => faults.to_string().trim_end().to_owned(),
+            Outcome::Unchecked => "unchecked".to_owned(),
         };
         (outcome, settled.in_force.get(&id).map(|good| good.text.to_string()))
     };
@@ -274,6 +275,72 @@ fn what_ends_a_check_by_itself_is_not_tried_once_more() {
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
     assert_eq!(judge.checks.into_inner(), 2, "with it, and without it");
+}
+
+/// A judge whose check ends at texts that contain `ends`, and gives up after two of them.
+struct GivesUp(AtomicUsize);
+
+impl Judge for GivesUp {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let mut ends = texts.iter().filter(|text| text.text.contains("ends")).map(|text| text.id.clone());
+        let deadly: BTreeSet<ModuleId> = ends.by_ref().take(2).collect();
+        if deadly.is_empty() {
+            return Ok(confined::checked(texts, Default::default(), &Default::default()));
+        }
+        let faults = deadly.iter().map(|id| Fault::new(id, None, "the check ended by signal 6")).collect();
+        let postponed = ends.collect();
+        Ok(Checked { faults: Faults::new(faults), deadly, postponed, ..Checked::default() })
+    }
+
+    fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn awaited(&self, _: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        BTreeMap::new()
+    }
+}
+
+#[test]
+fn modules_after_too_many_that_end_the_check_are_left_for_a_later_check() {
+    let ends = "package a\nends = 1";
+    let texts = [
+        ("a", ends, None),
+        ("b", ends, None),
+        ("c", ends, Some(OTHER)),
+        ("d", ends, None),
+        ("new", OTHER, None),
+    ];
+    let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
+    let judge = GivesUp(AtomicUsize::new(0));
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    let outcome = |id: &str| &settled.outcomes[&ModuleId::new(id)];
+    for id in ["a", "b"] {
+        assert!(matches!(outcome(id), Outcome::Refused { deadly: true, .. }), "{id}: {:?}", outcome(id));
+    }
+    assert_eq!((outcome("c"), outcome("d")), (&Outcome::Unchecked, &Outcome::Unchecked));
+    assert_eq!(outcome("new"), &Outcome::Loaded);
+    assert_eq!(&*settled.in_force[&ModuleId::new("c")].text, OTHER, "the last good text stays");
+    assert_eq!(judge.0.into_inner(), 2, "with them, and without them");
+}
+
+#[test]
+fn modules_without_a_valid_enforcement_are_checked_together_for_their_packages() {
+    let ends = "package a\nends = 1";
+    let texts = ["a", "b", "c", "d"].map(|id| (id, if id < "c" { OTHER } else { ends }, None));
+    let candidates: Vec<Candidate> = texts
+        .iter()
+        .map(|text| Candidate { enforcement: Err("expected deny".to_owned()), ..candidate(text) })
+        .collect();
+    let judge = GivesUp(AtomicUsize::new(0));
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    let ids: Vec<&str> = settled.packages.keys().map(ModuleId::as_str).collect();
+    assert_eq!(ids, ["a", "b"]);
+    let deadly =
+        |id: &str| matches!(settled.outcomes[&ModuleId::new(id)], Outcome::Refused { deadly: true, .. });
+    assert_eq!(["a", "b", "c", "d"].map(deadly), [false, false, true, true]);
+    assert_eq!(judge.0.into_inner(), 2, "with those that end the check, and without them");
 }
 
 #[test]

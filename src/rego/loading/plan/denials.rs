@@ -7,6 +7,9 @@ use crate::rego::asked::ASKED;
 use crate::rego::loading::verdict::{Verdict, Verdicts};
 use crate::rego::settle::{Awaited, Outcome};
 
+/// What an unchecked module waits for.
+pub(super) const UNCHECKED: &str = "its check, because other modules end the check";
+
 /// Why packages cannot be asked, by package.
 #[must_use]
 pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
@@ -28,6 +31,7 @@ fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
         Outcome::Loaded => None,
         Outcome::Pending(_) if verdict.unwritten_until().is_some_and(|until| now < until) => None,
         Outcome::Pending(awaited) => Some(waits(awaited)),
+        Outcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
         Outcome::Refused { faults, .. } => {
             Some(faults.told.first().map_or_else(|| "it is refused".to_owned(), |fault| fault.to_string()))
         }

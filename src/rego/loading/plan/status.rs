@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
-use super::denials::affected;
+use super::denials::{UNCHECKED, affected};
 use crate::api::condition::condition;
 use crate::api::moment::Moment;
 use crate::api::text::capped;
@@ -135,6 +135,10 @@ impl Fare {
             Outcome::Loaded => self.warnings.extend(verdict.advice.iter().cloned()),
             Outcome::Pending(awaited) => {
                 self.waits.extend(awaited.iter().map(ToString::to_string));
+                self.good_stays &= verdict.in_force.is_some();
+            }
+            Outcome::Unchecked => {
+                self.waits.push(UNCHECKED.to_owned());
                 self.good_stays &= verdict.in_force.is_some();
             }
             Outcome::Refused { .. } => self.good_stays &= verdict.in_force.is_some(),
