@@ -1,14 +1,15 @@
-//! Bodies of requests: bounded in bytes, in time, and in how many bytes are held at once.
+//! Bodies of requests: bounded in bytes, in time, and in how many bytes are held at once, in all and by address.
 
-use std::sync::Arc;
+mod room;
+
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use futures::StreamExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use self::room::{Evicted, Room, Taken};
 use super::connections::{Caller, WEBHOOKS};
 
 /// How long a body may take to arrive.
@@ -25,17 +26,17 @@ pub(super) type Refused = (StatusCode, String);
 pub(super) struct Bodies {
     /// The most MiB of one.
     most: usize,
-    /// The room of those that say that they are small, in KiB: more than all connections need, so that none waits for a large one.
-    small: Arc<Semaphore>,
+    /// The room of those that say that they are small: more than all connections need, so that none waits for a large one.
+    small: Room,
     /// That of all others.
-    large: Arc<Semaphore>,
+    large: Room,
 }
 
 impl Bodies {
-    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once.
+    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once, half of them for one address.
     pub(super) fn new(most: usize, all: usize) -> Self {
-        let room = |kib| Arc::new(Semaphore::new(kib));
-        Self { most, small: room(SMALL * WEBHOOKS), large: room(all << 10) }
+        let small = SMALL * WEBHOOKS;
+        Self { most, small: Room::new(small, small), large: Room::new(all << 10, all << 9) }
     }
 
     /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.
@@ -44,7 +45,7 @@ impl Bodies {
         request: Request<Body>,
         began: Instant,
         read: impl FnOnce(Vec<u8>) -> Result<T, String>,
-    ) -> Result<(T, OwnedSemaphorePermit), Refused> {
+    ) -> Result<(T, Taken), Refused> {
         let refused = |code: StatusCode, text: &str| (code, format!("{text}\n"));
         let caller = Caller::of(&request);
         if !is_json(request.headers()) {
@@ -57,7 +58,8 @@ impl Bodies {
         }
         let is_small = length.is_some_and(|length| length <= SMALL << 10);
         let lane = if is_small { &self.small } else { &self.large };
-        let (body, room) = match timeout_at(began + ARRIVES, self.body(request.into_body(), lane)).await {
+        let room = lane.enter(caller.as_ref().map(Caller::address));
+        let body = match timeout_at(began + ARRIVES, self.body(request.into_body(), &room)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
             Ok(Err((code, text))) => return Err(refused(code, &text)),
             Ok(Ok(body)) => body,
@@ -65,6 +67,7 @@ impl Bodies {
         if body.is_empty() {
             return Err(refused(StatusCode::BAD_REQUEST, "the body is empty"));
         }
+        room.arrived();
         let read = read(body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
         if let Some(caller) = caller {
             caller.prefer();
@@ -72,37 +75,38 @@ impl Bodies {
         Ok((read, room))
     }
 
-    /// A body, and the room that it takes: what has not arrived takes none.
-    async fn body(
-        &self,
-        body: Body,
-        lane: &Arc<Semaphore>,
-    ) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
-        let broken = |error: String| (StatusCode::BAD_REQUEST, error);
-        let more = |kib: usize| {
-            let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-            let room = lane.clone().acquire_many_owned(kib);
-            async { room.await.map_err(|error| broken(error.to_string())) }
-        };
-        let (mut chunks, mut read, mut room) = (body.into_data_stream(), Vec::new(), more(1).await?);
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| broken(error.to_string()))?;
+    /// A body that takes `room` as it arrives.
+    async fn body(&self, body: Body, room: &Taken) -> Result<Vec<u8>, Refused> {
+        let (mut chunks, mut read, mut taken) = (body.into_data_stream(), Vec::new(), 1);
+        room.grow(taken).await.map_err(refused_for_others)?;
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                evicted = room.evicted() => return Err(refused_for_others(evicted)),
+                chunk = chunks.next() => chunk,
+            };
+            let Some(chunk) = chunk else { return Ok(read) };
+            let chunk = chunk.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
             let length = read.len() + chunk.len();
             if length > self.most << 20 {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
             }
-            let missing = length.div_ceil(1 << 10).saturating_sub(room.num_permits());
+            let missing = length.div_ceil(1 << 10).saturating_sub(taken);
             if missing > 0 {
-                room.merge(more(missing).await?);
+                room.grow(missing).await.map_err(refused_for_others)?;
+                taken += missing;
             }
             read.extend_from_slice(&chunk);
         }
-        Ok((read, room))
     }
 
     fn too_large(&self) -> String {
         format!("a review has at most {} MiB", self.most)
     }
+}
+
+fn refused_for_others(_: Evicted) -> Refused {
+    (StatusCode::SERVICE_UNAVAILABLE, "the body made room for those of other addresses".to_owned())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -1,5 +1,6 @@
 //! Requests to the port of webhooks, byte by byte.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,16 +11,23 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// A connection to `webhooks`, whose certificate is in files.
 pub(crate) async fn connect(webhooks: &Webhooks) -> Result<TlsStream<TcpStream>> {
+    connect_from(webhooks, Ipv4Addr::LOCALHOST).await
+}
+
+/// A connection from this address, which has to be one of this machine's.
+pub(crate) async fn connect_from(webhooks: &Webhooks, from: Ipv4Addr) -> Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(webhooks.authority()?.as_bytes())?)?;
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let stream = TcpStream::connect(("127.0.0.1", webhooks.port())).await?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    let stream = socket.connect((Ipv4Addr::LOCALHOST, webhooks.port()).into()).await?;
     let name = ServerName::try_from("localhost")?;
     Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
 }

@@ -1,5 +1,6 @@
 //! The webhook that places what is written, asked by a real API server and by whoever reaches its port.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 
 use crate::sent;
@@ -206,6 +208,46 @@ async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
     let mut nothing = Vec::new();
     // It ends, with or without a word.
     let _ = tokio::time::timeout(LIMIT, silent.read_to_end(&mut nothing)).await.context("it stays")?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address() -> Result<()> {
+    let served = Served::start("rego-bodies").await?;
+    let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
+    let part = vec![b' '; 7 << 20];
+    // Half of the room for large bodies each.
+    let strangers = [2, 3].map(|number| Ipv4Addr::new(127, 0, 0, number));
+    let mut sending = JoinSet::new();
+    for address in strangers.into_iter().cycle().take(6) {
+        let mut stream = sent::connect_from(&served.webhooks, address).await?;
+        let (head, part) = (head.clone(), part.clone());
+        sending.spawn(async move {
+            // Those that make room are closed before they have sent all of it.
+            let _ = stream.write_all(head.as_bytes()).await;
+            let _ = stream.write_all(&part).await;
+            let _ = stream.flush().await;
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8_lossy(&answer).into_owned()
+        });
+    }
+    let honest =
+        review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(1 << 20)));
+    let mut answers = Vec::new();
+    // Until the strangers have run out of time.
+    while !sending.is_empty() {
+        let asking = tokio::time::timeout(Duration::from_millis(2_000), served.post(&honest));
+        let (code, text) = asking.await.context("the strangers delay it")??;
+        ensure!(code == 200, "{code} {text}");
+        while let Some(answer) = sending.try_join_next() {
+            answers.push(answer?);
+        }
+    }
+    for expected in ["the body took more than 3 s", "the body made room for those of other addresses"] {
+        ensure!(answers.iter().any(|answer| answer.contains(expected)), "{expected}: {answers:?}");
+    }
     served.stop().await
 }
 

@@ -1,0 +1,273 @@
+//! Room for the bodies of requests in memory, shared fairly by the addresses of their senders.
+//!
+//! A sender can hold room for as long as its body may take to arrive. So of the bodies that wait for room, the one whose address holds the
+//! least is served first. If there is no room for it, the address that holds the most loses a body that is still arriving.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// Room for bodies. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Room(Arc<Mutex<State>>);
+
+/// The room of one body, until this is dropped.
+#[derive(Debug)]
+pub(in crate::server) struct Taken {
+    room: Room,
+    body: u64,
+    /// Cancelled when the body must make room.
+    evicted: CancellationToken,
+}
+
+/// The body made room for those of other addresses.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Evicted;
+
+/// An address; `None` if it is not known.
+type Address = Option<IpAddr>;
+
+/// Sizes are in KiB.
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// The most that one address may hold.
+    share: usize,
+    bodies: BTreeMap<u64, Held>,
+    by_address: HashMap<Address, usize>,
+    waiting: Vec<Waiting>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    address: Address,
+    size: usize,
+    /// `None` once the body has arrived: then it is never evicted.
+    arriving: Option<CancellationToken>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    body: u64,
+    address: Address,
+    more: usize,
+    granted: oneshot::Sender<()>,
+}
+
+impl Room {
+    /// Creates room for `all` KiB, of which one address may hold `share`.
+    pub(super) fn new(all: usize, share: usize) -> Self {
+        let (bodies, by_address, waiting) = Default::default();
+        Self(Arc::new(Mutex::new(State { free: all, share, bodies, by_address, waiting, next: 0 })))
+    }
+
+    /// Begins with a body from `address`, which holds nothing yet.
+    pub(super) fn enter(&self, address: Address) -> Taken {
+        let (mut state, evicted) = (self.0.lock(), CancellationToken::new());
+        let body = state.next;
+        state.next += 1;
+        state.bodies.insert(body, Held { address, size: 0, arriving: Some(evicted.clone()) });
+        Taken { room: self.clone(), body, evicted }
+    }
+}
+
+impl Taken {
+    /// Waits for `more` KiB.
+    ///
+    /// # Errors
+    ///
+    /// When the body must make room.
+    pub(super) async fn grow(&self, more: usize) -> Result<(), Evicted> {
+        let (granted, waits) = oneshot::channel();
+        {
+            let mut state = self.room.0.lock();
+            let address = state.bodies.get(&self.body).and_then(|held| held.address);
+            state.waiting.push(Waiting { body: self.body, address, more, granted });
+            state.grant();
+        }
+        tokio::select! {
+            biased;
+            () = self.evicted.cancelled() => Err(Evicted),
+            // The sender is dropped only with this future.
+            _ = waits => Ok(()),
+        }
+    }
+
+    /// Waits until the body must make room.
+    pub(super) async fn evicted(&self) -> Evicted {
+        self.evicted.cancelled().await;
+        Evicted
+    }
+
+    /// Declares that the whole body has arrived. From now on it keeps its room.
+    pub(super) fn arrived(&self) {
+        if let Some(held) = self.room.0.lock().bodies.get_mut(&self.body) {
+            held.arriving = None;
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut state = self.room.0.lock();
+        if let Some(Held { address, size, .. }) = state.bodies.remove(&self.body) {
+            state.free += size;
+            let left = state.held_by(address) - size;
+            if left == 0 {
+                state.by_address.remove(&address)
+            } else {
+                state.by_address.insert(address, left)
+            };
+        }
+        state.grant();
+    }
+}
+
+impl State {
+    fn held_by(&self, address: Address) -> usize {
+        self.by_address.get(&address).copied().unwrap_or_default()
+    }
+
+    /// Grants what fits, and evicts bodies for the first request that does not fit.
+    fn grant(&mut self) {
+        self.waiting.retain(|waiting| !waiting.granted.is_closed());
+        loop {
+            let held = |waiting: &Waiting| self.held_by(waiting.address);
+            let may =
+                self.waiting.iter().enumerate().filter(|(_, next)| held(next) + next.more <= self.share);
+            let Some((at, next)) = may.min_by_key(|(_, next)| held(next)) else { return };
+            if next.more > self.free {
+                let (address, more) = (next.address, next.more);
+                self.make_room(address, more);
+                return;
+            }
+            let Waiting { body, address, more, granted } = self.waiting.remove(at);
+            let Some(held) = self.bodies.get_mut(&body) else { continue };
+            held.size += more;
+            self.free -= more;
+            *self.by_address.entry(address).or_default() += more;
+            // If the receiver is gone, the room is returned with its body.
+            let _ = granted.send(());
+        }
+    }
+
+    /// Evicts arriving bodies until `more` is free for `address`, each of an address that would still hold more.
+    fn make_room(&mut self, address: Address, more: usize) {
+        let is_evicted = |held: &&Held| held.arriving.as_ref().is_some_and(CancellationToken::is_cancelled);
+        let mut evicted: HashMap<Address, usize> = HashMap::new();
+        for held in self.bodies.values().filter(is_evicted) {
+            *evicted.entry(held.address).or_default() += held.size;
+        }
+        let mut free = self.free + evicted.values().sum::<usize>();
+        while free < more {
+            let left = |held: &Held| {
+                self.held_by(held.address) - evicted.get(&held.address).copied().unwrap_or_default()
+            };
+            let arriving = self.bodies.iter().filter_map(|(body, held)| {
+                let token = held.arriving.as_ref().filter(|token| !token.is_cancelled())?;
+                (held.size > 0).then_some((left(held), Reverse(*body), held, token))
+            });
+            // Of the address that holds the most, the body that came last.
+            let most = arriving.max_by_key(|(left, body, ..)| (*left, Reverse(*body)));
+            let Some((left, _, held, token)) = most else { return };
+            if left <= self.held_by(address) + more {
+                return;
+            }
+            token.cancel();
+            free += held.size;
+            *evicted.entry(held.address).or_default() += held.size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn address(number: u8) -> Address {
+        Some([192, 0, 2, number].into())
+    }
+
+    /// A body from an address that holds this many KiB.
+    fn taken(room: &Room, number: u8, size: usize) -> Taken {
+        let taken = room.enter(address(number));
+        taken.grow(size).now_or_never().unwrap().unwrap();
+        taken
+    }
+
+    #[tokio::test]
+    async fn an_address_that_holds_the_room_gives_way_to_others() {
+        let room = Room::new(16, 16);
+        let mut strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
+        let other = room.enter(address(2));
+        let mut grown = Box::pin(other.grow(4));
+        assert!(grown.as_mut().now_or_never().is_none(), "the room is full");
+        // The body that came last, and no other.
+        let evicted: Vec<bool> =
+            strangers.iter().map(|body| body.evicted().now_or_never().is_some()).collect();
+        assert_eq!(evicted, [false, false, false, true]);
+        strangers.pop();
+        assert_eq!(timeout(Duration::from_secs(1), grown).await.unwrap(), Ok(()));
+        assert!(strangers.iter().all(|body| body.evicted().now_or_never().is_none()));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_has_arrived_is_never_evicted() {
+        let room = Room::new(16, 16);
+        let stranger = taken(&room, 1, 16);
+        stranger.arrived();
+        let other = room.enter(address(2));
+        assert!(other.grow(4).now_or_never().is_none());
+        assert!(stranger.evicted().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn an_address_holds_no_more_than_its_share() {
+        let room = Room::new(16, 8);
+        let first = taken(&room, 1, 8);
+        let second = room.enter(address(1));
+        let mut grown = Box::pin(second.grow(1));
+        assert!(grown.as_mut().now_or_never().is_none());
+        drop(taken(&room, 2, 8));
+        assert!(first.evicted().now_or_never().is_none());
+        drop(first);
+        assert_eq!(grown.now_or_never(), Some(Ok(())));
+    }
+
+    #[tokio::test]
+    async fn who_holds_the_least_is_served_first() {
+        let room = Room::new(8, 8);
+        let (large, small) = (taken(&room, 1, 4), taken(&room, 2, 4));
+        let (waits, newcomer) = (room.enter(address(1)), room.enter(address(3)));
+        let (mut first, mut second) = (Box::pin(waits.grow(4)), Box::pin(newcomer.grow(4)));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        assert!(large.evicted().now_or_never().is_none(), "as much as the newcomer would hold");
+        drop(small);
+        assert_eq!(second.now_or_never(), Some(Ok(())));
+        assert!(first.as_mut().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_dropped_returns_its_room() {
+        let room = Room::new(8, 8);
+        let held = taken(&room, 1, 8);
+        let other = room.enter(address(2));
+        // A request that timed out.
+        assert!(other.grow(8).now_or_never().is_none());
+        drop(other);
+        drop(held);
+        let state = room.0.lock();
+        assert_eq!((state.free, state.bodies.len(), state.by_address.len()), (8, 0, 0));
+    }
+}
