@@ -10,6 +10,7 @@ use super::secrets;
 use crate::api::admission::{Asked, Request, Verdict};
 use crate::api::names::GroupResource;
 use crate::api::rego_policy::Enforcement;
+use crate::api::work;
 use crate::rego::asked::ADMISSION;
 use crate::rego::loading::document;
 use crate::rego::snapshot::{Snapshot, Unanswered};
@@ -74,6 +75,7 @@ pub fn review(
     let kind = GroupResource::new(&request.resource.group, &request.resource.resource);
     let (all, object) = match snapshot.withholds(&kind)? {
         true => (secrets::request_without_contents(all), secrets::without_contents(object)),
+        false if *kind.group == *work::GROUP => (secrets::request_without_manifests(all), object),
         false => (all, object),
     };
     let mut denials: Vec<Denial> = Vec::new();

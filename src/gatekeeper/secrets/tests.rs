@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::annotations::LAST_APPLIED;
 use crate::gatekeeper::denial::Place;
 
 fn secret() -> Value {

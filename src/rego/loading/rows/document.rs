@@ -10,12 +10,13 @@ use crate::api::annotations::LAST_APPLIED;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
+use crate::rego::contents::strip_work;
 use crate::rego::loading::weight::weight;
 
 /// The maximum depth of an object, because the engine walks through values recursively. Deeper parts are removed.
 const DEEPEST: usize = 100;
 
-/// An object without `managedFields` and the annotation of `kubectl apply`.
+/// An object without `managedFields` and the annotation of `kubectl apply`; a work also without the contents of Secrets among its manifests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
     /// The object; undefined if it is left out.
@@ -58,6 +59,7 @@ impl Pruned for Document {
                 fields.insert(name.into(), text.as_str().into());
             }
         }
+        strip_work(&mut value);
         value.into()
     }
 }
@@ -68,7 +70,9 @@ impl Pruned for Document {
 ///
 /// Where it is no JSON, or too deep.
 pub(crate) fn document(text: &str) -> Result<Value, serde_json::Error> {
-    Part::Object.deserialize(&mut serde_json::Deserializer::from_str(text))
+    let mut value = Part::Object.deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    strip_work(&mut value);
+    Ok(value)
 }
 
 /// A part of an object.
