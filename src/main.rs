@@ -14,6 +14,7 @@ async fn main() -> ExitCode {
         eprintln!("policy-sync: another TLS provider is installed already");
         return ExitCode::from(2);
     }
+    policy_sync::rego::panics::log_places_only();
     cli::complete();
     match cli::parse() {
         Ok(cli) => cli::run(cli).await,

@@ -72,6 +72,12 @@ impl Drop for Evaluation {
     }
 }
 
+/// Whether an evaluation runs on this thread.
+#[must_use]
+pub fn is_evaluating() -> bool {
+    CURRENT.get().is_some()
+}
+
 /// Bytes that the evaluation on this thread holds; 0 outside of one.
 #[must_use]
 pub fn in_use() -> u64 {

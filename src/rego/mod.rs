@@ -43,6 +43,7 @@ pub mod module;
 mod module_id;
 mod names;
 pub mod opa;
+pub mod panics;
 pub mod paths;
 pub mod reads;
 pub mod review;
