@@ -1,4 +1,4 @@
-//! Finds the modules of a package that make a query run out of time.
+//! Finds the modules of a package that make a query exceed its time or its memory.
 //!
 //! The engine does not report which module it was evaluating. So each module of the package is evaluated separately, with the modules that
 //! it refers to, on the same input and data.
@@ -23,38 +23,49 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
 const NAMED: usize = 8;
 
-/// A module that takes a large share of the evaluation time.
+/// What a module takes too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// It ran out of time by itself.
+    Time,
+    /// It took this processor time, which is most of the limit.
+    MostTime(Duration),
+    /// It exceeded the memory limit by itself.
+    Memory,
+}
+
+/// A module that takes too much of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
     /// The module.
     pub module: ModuleId,
     /// Its text.
     pub text: Arc<str>,
-    /// The processor time; `None` if the evaluation ran out of time.
-    pub took: Option<Duration>,
+    /// What it takes.
+    pub excess: Excess,
 }
 
-/// A query that ran out of time.
+/// A query that exceeded its time or its memory.
 #[derive(Clone, Debug)]
-pub struct TimedOut {
+pub struct Exceeded {
     engine: Embedded,
     query: String,
     input: Value,
 }
 
-impl TimedOut {
+impl Exceeded {
     pub(super) fn new(engine: Embedded, query: &str, input: &Value) -> Self {
         Self { engine, query: query.to_owned(), input: input.clone() }
     }
 
-    /// Finds the modules that run out of time alone. If there is none, returns the slowest module, provided that it takes more than half of
-    /// the time limit. The search may take a minute.
+    /// Finds the modules that exceed a limit alone. If there is none, returns the slowest module, provided that it takes more than half of the
+    /// time limit. The search may take a minute.
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
         let Some(package) = bundle.package_of(&self.query) else { return Vec::new() };
         let needed = Needed::of(bundle, &package);
-        let (mut found, mut longest) = (Vec::new(), None::<Culprit>);
+        let (mut found, mut longest) = (Vec::new(), None::<(Duration, Culprit)>);
         for module in &needed.modules {
             if found.len() == NAMED || began.elapsed() > PATIENCE {
                 break;
@@ -65,14 +76,20 @@ impl TimedOut {
             let failed = engine.ask(&self.query, &self.input).err();
             // On a busy machine the time limit ends evaluations that used little of the processor.
             let took = used().saturating_sub(began);
-            if failed.is_some_and(|failure| failure.too_long) && took > LIMIT / 8 {
-                found.push(Culprit { module: id, text, took: None });
-            } else if longest.as_ref().is_none_or(|longest| longest.took < Some(took)) {
-                longest = Some(Culprit { module: id, text, took: Some(took) });
+            let excess = match failed {
+                Some(failure) if failure.too_large => Excess::Memory,
+                Some(failure) if failure.too_long && took > LIMIT / 8 => Excess::Time,
+                _ => Excess::MostTime(took),
+            };
+            let culprit = Culprit { module: id, text, excess };
+            if excess != Excess::MostTime(took) {
+                found.push(culprit);
+            } else if longest.as_ref().is_none_or(|(longest, _)| *longest < took) {
+                longest = Some((took, culprit));
             }
         }
         if found.is_empty() {
-            found.extend(longest.filter(|longest| longest.took > Some(LIMIT / 2)));
+            found.extend(longest.filter(|(took, _)| *took > LIMIT / 2).map(|(_, culprit)| culprit));
         }
         found
     }
@@ -177,9 +194,10 @@ mod tests {
         let engine = Embedded::new(&bundle, json!({"labels": {"a": 1}}).into()).unwrap();
         let input: Value = json!({"name": "a"}).into();
         let failure = engine.ask(query, &input).unwrap_err();
-        assert!(failure.too_long, "{failure}");
-        let found = TimedOut::new(engine, query, &input).culprits();
-        assert!(found.iter().all(|culprit| culprit.took.is_none()), "{found:?}");
+        assert!(failure.too_long || failure.too_large, "{failure}");
+        let excess = if failure.too_long { Excess::Time } else { Excess::Memory };
+        let found = Exceeded::new(engine, query, &input).culprits();
+        assert!(found.iter().all(|culprit| culprit.excess == excess), "{found:?}");
         found.into_iter().map(|culprit| culprit.module.to_string()).collect()
     }
 
@@ -191,6 +209,15 @@ mod tests {
         assert_eq!(culprits(&modules, "data.admission.deny"), ["b/slow.rego"]);
         assert_eq!(culprits(&modules, "data.admission.deny with data.x as 1"), ["b/slow.rego"]);
         assert_eq!(culprits(&modules, "data[\"admission\"]"), ["b/slow.rego"]);
+    }
+
+    #[test]
+    fn the_module_that_takes_too_much_memory_is_named_and_not_the_first_of_its_package() {
+        let quick = "package admission\ndeny contains \"a\" if input.name == \"b\"";
+        let large = "package admission\ndeny contains \"l\" if count([x | some i in numbers.range(1, 1000); x := many | {i}]) > 0\n\
+                     many := {x | some x in numbers.range(1, 20000)}";
+        let modules = [("a/any.rego", quick), ("b/large.rego", large), ("c/other.rego", quick)];
+        assert_eq!(culprits(&modules, "data.admission.deny"), ["b/large.rego"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::bundle::Bundle;
-use super::culprits::TimedOut;
+use super::culprits::Exceeded;
 use super::embedded::Embedded;
 use super::engine_error::EngineError;
 use super::evaluated_by::EvaluatedBy;
@@ -137,10 +137,10 @@ impl Engine {
         }
     }
 
-    /// A query of this process that ran out of time.
-    pub(super) fn timed_out(&self, query: &str, input: &Value) -> Option<TimedOut> {
+    /// A query of this process that exceeded a limit.
+    pub(super) fn exceeded(&self, query: &str, input: &Value) -> Option<Exceeded> {
         match &self.by {
-            By::Embedded(embedded) => Some(TimedOut::new((**embedded).clone(), query, input)),
+            By::Embedded(embedded) => Some(Exceeded::new((**embedded).clone(), query, input)),
             By::Opa(_) | By::External(..) => None,
         }
     }

@@ -7,7 +7,7 @@ use regorus::Value;
 use tokio::sync::mpsc;
 
 use super::asked::{PLACEMENT, Packages};
-use super::culprits::TimedOut;
+use super::culprits::Exceeded;
 use super::engine::Engine;
 use super::engine_error::{EngineError, Failure};
 use super::incomplete::Incomplete;
@@ -27,7 +27,7 @@ pub struct Snapshot {
     /// The reason why policies are not loaded yet, if so.
     starting: Option<String>,
     /// Receives queries that ran out of time.
-    timed_out: Option<mpsc::Sender<TimedOut>>,
+    exceeded: Option<mpsc::Sender<Exceeded>>,
 }
 
 /// Facts for reviews of objects, beside the policies.
@@ -101,13 +101,13 @@ impl Snapshot {
     #[must_use]
     pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
         let (packages, gates, incomplete) = (Packages::default(), Arc::default(), Arc::default());
-        Self { engine, denials, packages, gates, incomplete, starting: None, timed_out: None }
+        Self { engine, denials, packages, gates, incomplete, starting: None, exceeded: None }
     }
 
-    /// Sends queries that run out of time to `timed_out`.
+    /// Sends queries that exceed a limit to `exceeded`.
     #[must_use]
-    pub fn timing_out(self, timed_out: mpsc::Sender<TimedOut>) -> Self {
-        Self { timed_out: Some(timed_out), ..self }
+    pub fn reporting_excess(self, exceeded: mpsc::Sender<Exceeded>) -> Self {
+        Self { exceeded: Some(exceeded), ..self }
     }
 
     /// Sets the queried packages.
@@ -258,12 +258,13 @@ impl Snapshot {
             return Err(Unanswered::Starting(why.clone()));
         }
         let answer = self.engine.ask(query, input);
-        if let (Err(EngineError::Failed(Failure { too_long: true, .. })), Some(timed_out)) =
-            (&answer, &self.timed_out)
-            && let Some(query) = self.engine.timed_out(query, input)
+        let has_exceeded =
+            matches!(&answer, Err(EngineError::Failed(failure)) if failure.too_long || failure.too_large);
+        if let (true, Some(exceeded)) = (has_exceeded, &self.exceeded)
+            && let Some(query) = self.engine.exceeded(query, input)
         {
             // If the channel is full, a search is due already.
-            let _ = timed_out.try_send(query);
+            let _ = exceeded.try_send(query);
         }
         Ok(answer?)
     }

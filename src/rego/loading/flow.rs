@@ -103,8 +103,8 @@ impl Loading {
             tokio::spawn(tasks.clone().watch("opa", pushing));
         }
         let events = Events::start(client.clone(), tasks, metrics.clone(), "Load");
-        if let Some(timed_out) = shared.timed_out.1.lock().take() {
-            let naming = name_slow(shared.clone(), timed_out, events.clone());
+        if let Some(exceeded) = shared.exceeded.1.lock().take() {
+            let naming = name_slow(shared.clone(), exceeded, events.clone());
             let stop = stop.clone();
             let naming = async move { stop.run_until_cancelled(naming).await };
             tokio::spawn(tasks.clone().watch("slow modules", naming));

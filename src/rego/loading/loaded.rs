@@ -74,8 +74,8 @@ impl Loaded {
         };
         let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes)));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
-        let (timed_out, receiver) = mpsc::channel(1);
-        let timed_out = (timed_out, Mutex::new(Some(receiver)));
+        let (exceeded, receiver) = mpsc::channel(1);
+        let exceeded = (exceeded, Mutex::new(Some(receiver)));
         let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
         Ok(Self(Arc::new(Shared {
             mirror,
@@ -83,7 +83,7 @@ impl Loaded {
             clock,
             found,
             check,
-            timed_out,
+            exceeded,
             snapshot,
             in_use,
             registered,

@@ -64,7 +64,7 @@ impl RegoMetrics {
             errors,
             slow: made.gauge(
                 "policy_sync_rego_slow_modules",
-                "Modules of Rego in force that were found to take too long.",
+                "Modules of Rego in force that were found to take too much time or memory.",
             )?,
             modules: made.gauges(
                 "policy_sync_rego_modules",

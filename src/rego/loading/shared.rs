@@ -26,7 +26,7 @@ use crate::hub::{Changes, Mirror};
 use crate::rego::asked::{ADMISSION, PLACEMENT, Packages};
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked, Lane};
-use crate::rego::culprits::TimedOut;
+use crate::rego::culprits::Exceeded;
 use crate::rego::engine::Engine;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
@@ -58,8 +58,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) found: Mutex<Found>,
     pub(super) check: Check,
-    /// Queries that ran out of time. The receiver is taken when the loader starts.
-    pub(super) timed_out: (mpsc::Sender<TimedOut>, Mutex<Option<mpsc::Receiver<TimedOut>>>),
+    /// Queries that exceeded a limit. The receiver is taken when the loader starts.
+    pub(super) exceeded: (mpsc::Sender<Exceeded>, Mutex<Option<mpsc::Receiver<Exceeded>>>),
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(super) in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
@@ -101,7 +101,7 @@ pub(super) struct Registered {
     pub since: Moment,
     /// Modules that want to mend an object otherwise than older ones do, and how.
     pub conflicts: BTreeMap<ModuleId, String>,
-    /// Modules whose evaluation takes too long.
+    /// Modules whose evaluation takes too much time or memory.
     pub slow: BTreeMap<ModuleId, Slow>,
 }
 
@@ -258,7 +258,7 @@ impl Shared {
         let incomplete = plan::left_out::incomplete(view, &self.settings, &verdicts, &gates, &left_out);
         found.left_out = left_out;
         let snapshot =
-            Snapshot::new(engine, denials).without(incomplete).timing_out(self.timed_out.0.clone());
+            Snapshot::new(engine, denials).without(incomplete).reporting_excess(self.exceeded.0.clone());
         let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gates);
         let snapshot = match starting {
             None => snapshot,

@@ -1,4 +1,4 @@
-//! Reports modules that make queries run out of time: in the status of their carrier and in an Event about it.
+//! Reports modules that make queries exceed their time or their memory: in the status of their carrier and in an Event about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,53 +14,63 @@ use super::shared::Shared;
 use super::verdict::Verdicts;
 use crate::api::text::with_causes;
 use crate::reconcile::Events;
-use crate::rego::culprits::{Culprit, TimedOut};
+use crate::rego::culprits::{Culprit, Exceeded, Excess};
 use crate::rego::embedded::LIMIT;
+use crate::rego::memory::OverLimit;
 use crate::rego::module::ModuleId;
 
-/// The reason of an Event.
+/// The reason of an Event about a module that takes too much time.
 const SLOW: &str = "PolicySlow";
+/// The reason of an Event about a module that takes too much memory.
+const LARGE: &str = "PolicyOverMemory";
 /// The minimum pause between two searches.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The pause as a multiple of the search's duration. So searches use at most a fifth of a processor.
 const SHARE: u32 = 4;
 
-/// A module that takes too long.
+/// A module that takes too much time or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slow {
-    /// The slow text. Another text of the same module may be fast.
+    /// The text that does. Another text of the same module may not.
     text: Arc<str>,
+    /// What it takes.
+    excess: Excess,
     /// The explanation for the status.
     pub(super) why: String,
 }
 
 impl Slow {
-    pub(super) fn new(text: Arc<str>, took: Option<Duration>) -> Self {
-        Self { text, why: words(took) }
+    pub(super) fn new(text: Arc<str>, excess: Excess) -> Self {
+        Self { text, excess, why: words(excess) }
     }
 
-    /// Whether the slow text is still in force.
+    /// The reason of the Event.
+    fn reason(&self) -> &'static str {
+        if self.excess == Excess::Memory { LARGE } else { SLOW }
+    }
+
+    /// Whether the text is still in force.
     pub(super) fn counts(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
         let in_force = verdicts.modules.get(module).and_then(|verdict| verdict.in_force.as_ref());
         in_force.is_some_and(|in_force| in_force.text == self.text)
     }
 }
 
-/// Searches culprits for each query that ran out of time; never returns. The channel may drop queries during a search, because the culprits
+/// Searches culprits for each query that exceeded a limit; never returns. The channel may drop queries during a search, because the culprits
 /// of later queries are found too.
-pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver<TimedOut>, events: Events) {
-    while let Some(query) = timed_out.recv().await {
+pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<Exceeded>, events: Events) {
+    while let Some(query) = exceeded.recv().await {
         let began = Instant::now();
         // At normal priority: a search without processor time finds nothing. The pause bounds its share.
         match spawn_blocking(move || query.culprits()).await {
             Ok(culprits) => {
-                for (carrier, uid, note) in shared.slow(culprits) {
-                    events.warn(carrier.reference(&uid), SLOW, note);
+                for (carrier, uid, reason, note) in shared.slow(culprits) {
+                    events.warn(carrier.reference(&uid), reason, note);
                 }
             }
             Err(error) => {
                 let error = with_causes(&error);
-                warn!(error, "cannot find the modules that take too long");
+                warn!(error, "cannot find the modules that take too much");
             }
         }
         sleep(PAUSE.max(began.elapsed() * SHARE)).await;
@@ -68,17 +78,17 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut timed_out: mpsc::Receiver
 }
 
 impl Shared {
-    /// Records these modules as slow. For each new one returns the carrier, the uid of the carrier and the note for the Event.
-    fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, String)> {
+    /// Records these modules. For each new one returns the carrier, the uid of the carrier, and the reason and the note for the Event.
+    fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {
             let before = known.slow.len();
             known.slow.retain(|module, slow| slow.counts(module, &verdicts));
-            for Culprit { module, text, took } in culprits {
-                let slow = Slow::new(text, took);
+            for Culprit { module, text, excess } in culprits {
+                let slow = Slow::new(text, excess);
                 if slow.counts(&module, &verdicts) && !known.slow.contains_key(&module) {
-                    info!(%module, why = slow.why, "a module takes too long");
-                    new.push((module.clone(), slow.why.clone()));
+                    info!(%module, why = slow.why, "a module takes too much");
+                    new.push((module.clone(), slow.clone()));
                     known.slow.insert(module, slow);
                 }
             }
@@ -86,27 +96,28 @@ impl Shared {
         });
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
-        let told = new.into_iter().filter_map(|(module, why)| {
+        let told = new.into_iter().filter_map(|(module, slow)| {
             let key = CarrierKey::of(&module)?;
             let uid = view.carrier(&key)?.uid.clone();
-            Some((key, uid, format!("{module}: {why}")))
+            Some((key, uid, slow.reason(), format!("{module}: {}", slow.why)))
         });
         told.collect()
     }
 }
 
-/// The number of slow modules in force.
+/// The number of these modules that are in force.
 pub(super) fn count(slow: &BTreeMap<ModuleId, Slow>, verdicts: &Verdicts) -> usize {
     slow.iter().filter(|(module, slow)| slow.counts(module, verdicts)).count()
 }
 
-fn words(took: Option<Duration>) -> String {
+fn words(excess: Excess) -> String {
     let limit = LIMIT.as_secs();
-    match took {
-        None => {
+    match excess {
+        Excess::Memory => format!("takes more than {} by itself for one review", OverLimit.limit()),
+        Excess::Time => {
             format!("takes more than {limit} s by itself, which all modules of its package may take together")
         }
-        Some(took) => format!(
+        Excess::MostTime(took) => format!(
             "takes {} ms of the {limit} s that all modules of its package may take together, more than any other",
             took.as_millis()
         ),

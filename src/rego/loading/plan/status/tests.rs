@@ -7,6 +7,7 @@ use super::*;
 use crate::api::names::ObjectKey;
 use crate::api::rego_policy::Enforcement;
 use crate::hub::served::Served;
+use crate::rego::culprits::Excess;
 use crate::rego::fault::Place;
 use crate::rego::loading::kinds::REGO_POLICIES;
 use crate::rego::loading::slow::Slow;
@@ -64,22 +65,26 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
 }
 
 #[test]
-fn a_module_that_takes_too_long_is_named_while_that_text_is_in_force() {
+fn a_module_that_takes_too_much_is_named_while_that_text_is_in_force() {
     let id = ModuleId::new("policies/a/a.rego");
-    let says = |text: &str, took: Option<Duration>| {
-        let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), took))]);
+    let says = |text: &str, excess: Excess| {
+        let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), excess))]);
         let registered = Registered { slow, ..Registered::default() };
         says_with(&[("a.rego", verdict("text", Outcome::Loaded, true))], &registered)
     };
     let location = json!({"file": "a.rego"});
     let message = "takes more than 1 s by itself, which all modules of its package may take together";
     let warnings = json!([{"message": message, "location": location}]);
-    assert_eq!(says("…", None), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(says("…", Excess::Time), json!({"status": "ok", "warnings": warnings}));
+    let message = "takes more than 32 MiB of memory by itself for one review";
+    let warnings = json!([{"message": message, "location": location}]);
+    assert_eq!(says("…", Excess::Memory), json!({"status": "ok", "warnings": warnings}));
     let message =
         "takes 700 ms of the 1 s that all modules of its package may take together, more than any other";
     let warnings = json!([{"message": message, "location": location}]);
-    assert_eq!(says("…", Some(Duration::from_millis(700))), json!({"status": "ok", "warnings": warnings}));
-    assert_eq!(says("another", None), json!({"status": "ok"}));
+    let most = Excess::MostTime(Duration::from_millis(700));
+    assert_eq!(says("…", most), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(says("another", Excess::Time), json!({"status": "ok"}));
 }
 
 #[test]
