@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures::namespace;
 use policy_sync_testenv::fixtures::topology::{object, targets};
+use policy_sync_testenv::hostile::costly::{EXPRESSIONS, rules_of_expressions};
 use policy_sync_testenv::{ControlPlane, Controller, wait};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::topology::{hub, launch_as, until_stored};
 
@@ -78,6 +81,54 @@ async fn nothing_waits(controller: &Controller) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Creates an HTTPRoute in the namespace `shop`, and returns the time until it has a status of ours.
+async fn time_to_status(hub: &ControlPlane, name: &str) -> Result<Duration> {
+    let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
+    apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;
+    let created = Instant::now();
+    until(hub, "HTTPRoute", name, |_| Ok(())).await?;
+    Ok(created.elapsed())
+}
+
+#[tokio::test]
+async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Result<()> {
+    /// Added to twice the time without hostile routes, for the decoding of their 130 KB on a busy machine.
+    const MORE: Duration = Duration::from_secs(1);
+    let hub = hub("route-fairness").await?;
+    let client = hub.client()?;
+    let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
+    until(&hub, "HTTPRoute", "shop", |_| Ok(())).await?;
+    let mut quiet = Duration::ZERO;
+    for number in 0..3 {
+        quiet = quiet.max(time_to_status(&hub, &format!("quiet-{number}")).await?);
+    }
+    apply(&client, &namespace("hostile")).await?;
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let writing = tokio::spawn(async move {
+        let mut writes = 0;
+        while !stopped.is_cancelled() {
+            // The API server admits 127 matches of a route: 1,792 expressions in 112.
+            let rules = rules_of_expressions(7, EXPRESSIONS[0]);
+            let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{writes}.example.com")], "rules": rules});
+            apply(&client, &object("HTTPRoute", ("hostile", &format!("r-{}", writes % 8)), spec)).await?;
+            writes += 1;
+        }
+        anyhow::Ok(writes)
+    });
+    let mut beside = Duration::ZERO;
+    for number in 0..10 {
+        beside = beside.max(time_to_status(&hub, &format!("beside-{number}")).await?);
+    }
+    stop.cancel();
+    let writes = writing.await??;
+    println!("{quiet:?} alone, {beside:?} beside {writes} writes of hostile routes");
+    ensure!(writes >= 10, "{writes} writes");
+    ensure!(beside <= 2 * quiet + MORE, "{beside:?} beside hostile routes, {quiet:?} without");
+    controller.terminate().await?;
+    Ok(())
 }
 
 /// The statuses of routes, and of Gateways by the topology, that the controller has written.

@@ -109,6 +109,9 @@ fn request(text: &str) -> Request {
 fn answers(graph: &Graph<'_>, asked: &Value) -> Value {
     let answers = asked.as_object().unwrap().keys().map(|text| {
         let report = EffectiveReport::new(graph, &Scope::default(), Some(request(text)), Vec::new());
+        let unknown = report.unknown_matches.iter().map(|unknown| {
+            format!("{} {}, {}", unknown.outcome, short(&Value::from(unknown.rule.as_str())), unknown.reason)
+        });
         let lines: Vec<String> = report
             .answers
             .iter()
@@ -124,6 +127,7 @@ fn answers(graph: &Graph<'_>, asked: &Value) -> Value {
                 }
                 line
             })
+            .chain(unknown)
             .collect();
         (text.clone(), lines.into())
     });
