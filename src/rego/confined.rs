@@ -152,7 +152,7 @@ struct Death {
     how: String,
     /// The index of the text that was being read, if any.
     at: Option<usize>,
-    /// Whether the text exceeded its own limit, whatever was read before it.
+    /// Whether the text exceeded its own limit, regardless of earlier texts.
     of_text: bool,
 }
 
@@ -243,8 +243,8 @@ impl Checker {
             left.drain(..=at);
             ended += 1;
             if ended == 1 {
-                // The time that the engine takes for a text grows exponentially with the depth of its brackets. So the texts that are left at
-                // the limit are those that most likely end the check, too.
+                // The engine's time for a text grows exponentially with the depth of its brackets. So the texts that remain unread at the limit
+                // are those most likely to end the check.
                 left.sort_by_cached_key(|text| depth(&text.text));
             }
             if ended == ALL_ENDS {

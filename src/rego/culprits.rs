@@ -23,25 +23,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
 const NAMED: usize = 8;
 
-/// What a module takes too much of.
+/// How a module exceeds the limits of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// It ran out of time by itself.
+    /// The module alone exceeds the time limit.
     Time,
-    /// It took this processor time, which is most of the limit.
+    /// The module takes this processor time, the most in its package.
     MostTime(Duration),
-    /// It exceeded the memory limit by itself.
+    /// The module alone exceeds the memory limit.
     Memory,
 }
 
-/// A module that takes too much of an evaluation.
+/// A module that makes evaluations exceed their limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
     /// The module.
     pub module: ModuleId,
     /// Its text.
     pub text: Arc<str>,
-    /// What it takes.
+    /// How it exceeds them.
     pub excess: Excess,
 }
 

@@ -29,7 +29,7 @@ mod tests {
     use crate::rego::memory::limited;
     use crate::telemetry::logs;
 
-    /// What is logged.
+    /// Collects the log output.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

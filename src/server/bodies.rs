@@ -26,9 +26,9 @@ pub(super) type Refused = (StatusCode, String);
 pub(super) struct Bodies {
     /// The most MiB of one.
     most: usize,
-    /// The room of those that say that they are small: more than all connections need, so that none waits for a large one.
+    /// Room for bodies whose declared length is small: more than all connections need, so none of them waits for a large body.
     small: Room,
-    /// That of all others.
+    /// Room for all other bodies.
     large: Room,
 }
 

@@ -83,7 +83,7 @@ async fn nothing_waits(controller: &Controller) -> Result<()> {
     .await
 }
 
-/// Creates an HTTPRoute in the namespace `shop`, and returns the time until it has a status of ours.
+/// Creates an HTTPRoute in the namespace `shop` and measures the time until its status has our entry.
 async fn time_to_status(hub: &ControlPlane, name: &str) -> Result<Duration> {
     let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
     apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;

@@ -31,9 +31,9 @@ const SHARE: u32 = 4;
 /// A module that takes too much time or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slow {
-    /// The text that does. Another text of the same module may not.
+    /// The text. Another text of the same module may be fast and small.
     text: Arc<str>,
-    /// What it takes.
+    /// How it exceeds the limits.
     excess: Excess,
     /// The explanation for the status.
     pub(super) why: String,

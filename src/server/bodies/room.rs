@@ -61,7 +61,7 @@ struct Waiting {
 }
 
 impl Room {
-    /// Creates room for `all` KiB, of which one address may hold `share`.
+    /// Creates room for `all` KiB. One address can hold at most `share` KiB.
     pub(super) fn new(all: usize, share: usize) -> Self {
         let (bodies, by_address, waiting) = Default::default();
         Self(Arc::new(Mutex::new(State { free: all, share, bodies, by_address, waiting, next: 0 })))

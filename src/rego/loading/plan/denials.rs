@@ -7,7 +7,7 @@ use crate::rego::asked::ASKED;
 use crate::rego::loading::verdict::{Verdict, Verdicts};
 use crate::rego::settle::{Awaited, Outcome};
 
-/// What an unchecked module waits for.
+/// The status message of an unchecked module, after "waits for".
 pub(super) const UNCHECKED: &str = "its check, because other modules end the check";
 
 /// Why packages cannot be asked, by package.
