@@ -10,13 +10,16 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use self::room::{Evicted, Room, Taken};
-use super::connections::{Caller, WEBHOOKS};
+use super::connections::Caller;
 
 /// How long a body may take to arrive.
 const ARRIVES: Duration = Duration::from_secs(3);
 
 /// How many KiB a small body has at most: nearly all have.
 const SMALL: usize = 16;
+
+/// More KiB than all connections can hold.
+const UNBOUNDED: usize = usize::MAX >> 2;
 
 /// Why a request is not read.
 pub(super) type Refused = (StatusCode, String);
@@ -26,17 +29,16 @@ pub(super) type Refused = (StatusCode, String);
 pub(super) struct Bodies {
     /// The most MiB of one.
     most: usize,
-    /// Room for bodies whose declared length is small: more than all connections need, so none of them waits for a large body.
+    /// Room for bodies whose declared length is small. Only the number of connections bounds it, so none of them waits.
     small: Room,
     /// Room for all other bodies.
     large: Room,
 }
 
 impl Bodies {
-    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once, half of them for one address.
+    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once.
     pub(super) fn new(most: usize, all: usize) -> Self {
-        let small = SMALL * WEBHOOKS;
-        Self { most, small: Room::new(small, small), large: Room::new(all << 10, all << 9) }
+        Self { most, small: Room::new(UNBOUNDED), large: Room::new(all << 10) }
     }
 
     /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.

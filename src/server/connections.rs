@@ -40,7 +40,6 @@ use crate::api::text::with_causes;
 
 pub use descriptors::Descriptors;
 pub use limits::Limits;
-pub(super) use limits::WEBHOOKS;
 
 /// How many bytes the head of a request may have; hyper responds with 431 to a longer one.
 const HEAD_BYTES: usize = 64 << 10;

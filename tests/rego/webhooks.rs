@@ -1,6 +1,7 @@
 //! The webhook that places what is written, asked by a real API server and by whoever reaches its port.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -216,11 +217,11 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     let served = Served::start("rego-bodies").await?;
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
-    let part = vec![b' '; 7 << 20];
-    // Half of the room for large bodies each.
-    let strangers = [2, 3].map(|number| Ipv4Addr::new(127, 0, 0, number));
+    let part = Arc::new(vec![b' '; 7 << 20]);
+    // Each address holds half of what the others leave free.
+    let strangers = (2..10).map(|number| Ipv4Addr::new(127, 0, 0, number));
     let mut sending = JoinSet::new();
-    for address in strangers.into_iter().cycle().take(6) {
+    for address in strangers.cycle().take(24) {
         let mut stream = sent::connect_from(&served.webhooks, address).await?;
         let (head, part) = (head.clone(), part.clone());
         sending.spawn(async move {

@@ -1,7 +1,10 @@
 //! Room for the bodies of requests in memory, shared fairly by the addresses of their senders.
 //!
-//! A sender can hold room for as long as its body may take to arrive. So of the bodies that wait for room, the one whose address holds the
-//! least is served first. If there is no room for it, the address that holds the most loses a body that is still arriving.
+//! A sender can hold room for as long as its body may take to arrive. So:
+//!
+//! - An address holds at most as much as it leaves free. There is room for another address then, however many hold some.
+//! - Of the bodies that wait for room, the one whose address holds the least is served first.
+//! - If there is no room for it, the address that holds the most loses a body that is still arriving, the oldest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -36,8 +39,6 @@ type Address = Option<IpAddr>;
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// The most that one address may hold.
-    share: usize,
     bodies: BTreeMap<u64, Held>,
     by_address: HashMap<Address, usize>,
     waiting: Vec<Waiting>,
@@ -61,10 +62,10 @@ struct Waiting {
 }
 
 impl Room {
-    /// Creates room for `all` KiB. One address can hold at most `share` KiB.
-    pub(super) fn new(all: usize, share: usize) -> Self {
+    /// Creates room for `all` KiB.
+    pub(super) fn new(all: usize) -> Self {
         let (bodies, by_address, waiting) = Default::default();
-        Self(Arc::new(Mutex::new(State { free: all, share, bodies, by_address, waiting, next: 0 })))
+        Self(Arc::new(Mutex::new(State { free: all, bodies, by_address, waiting, next: 0 })))
     }
 
     /// Begins with a body from `address`, which holds nothing yet.
@@ -105,11 +106,13 @@ impl Taken {
         Evicted
     }
 
-    /// Declares that the whole body has arrived. From now on it keeps its room.
+    /// Declares that the whole body has arrived. From now on it keeps its room, even if it was to make room.
     pub(super) fn arrived(&self) {
-        if let Some(held) = self.room.0.lock().bodies.get_mut(&self.body) {
+        let mut state = self.room.0.lock();
+        if let Some(held) = state.bodies.get_mut(&self.body) {
             held.arriving = None;
         }
+        state.grant();
     }
 }
 
@@ -134,20 +137,28 @@ impl State {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
+    /// How much must be free so that `address` may hold `more`: as much as it holds then is left.
+    fn needed(&self, address: Address, more: usize) -> usize {
+        self.held_by(address) + 2 * more
+    }
+
     /// Grants what fits, and evicts bodies for the first request that does not fit.
     fn grant(&mut self) {
-        self.waiting.retain(|waiting| !waiting.granted.is_closed());
-        loop {
-            let held = |waiting: &Waiting| self.held_by(waiting.address);
-            let may =
-                self.waiting.iter().enumerate().filter(|(_, next)| held(next) + next.more <= self.share);
-            let Some((at, next)) = may.min_by_key(|(_, next)| held(next)) else { return };
-            if next.more > self.free {
-                let (address, more) = (next.address, next.more);
+        let is_evicted = |body: &u64| {
+            self.bodies
+                .get(body)
+                .is_none_or(|held| held.arriving.as_ref().is_some_and(CancellationToken::is_cancelled))
+        };
+        self.waiting.retain(|waiting| !waiting.granted.is_closed() && !is_evicted(&waiting.body));
+        while let Some((at, next)) =
+            self.waiting.iter().enumerate().min_by_key(|(_, next)| self.held_by(next.address))
+        {
+            let (address, more) = (next.address, next.more);
+            if self.needed(address, more) > self.free {
                 self.make_room(address, more);
                 return;
             }
-            let Waiting { body, address, more, granted } = self.waiting.remove(at);
+            let Waiting { body, granted, .. } = self.waiting.remove(at);
             let Some(held) = self.bodies.get_mut(&body) else { continue };
             held.size += more;
             self.free -= more;
@@ -157,7 +168,7 @@ impl State {
         }
     }
 
-    /// Evicts arriving bodies until `more` is free for `address`, each of an address that would still hold more.
+    /// Evicts arriving bodies until there is room for `more` of `address`, each of an address that would still hold more.
     fn make_room(&mut self, address: Address, more: usize) {
         let is_evicted = |held: &&Held| held.arriving.as_ref().is_some_and(CancellationToken::is_cancelled);
         let mut evicted: HashMap<Address, usize> = HashMap::new();
@@ -165,15 +176,14 @@ impl State {
             *evicted.entry(held.address).or_default() += held.size;
         }
         let mut free = self.free + evicted.values().sum::<usize>();
-        while free < more {
+        while free < self.needed(address, more) {
             let left = |held: &Held| {
                 self.held_by(held.address) - evicted.get(&held.address).copied().unwrap_or_default()
             };
             let arriving = self.bodies.iter().filter_map(|(body, held)| {
                 let token = held.arriving.as_ref().filter(|token| !token.is_cancelled())?;
-                (held.size > 0).then_some((left(held), Reverse(*body), held, token))
+                (held.size > 0).then_some((left(held), *body, held, token))
             });
-            // Of the address that holds the most, the body that came last.
             let most = arriving.max_by_key(|(left, body, ..)| (*left, Reverse(*body)));
             let Some((left, _, held, token)) = most else { return };
             if left <= self.held_by(address) + more {
@@ -206,53 +216,73 @@ mod tests {
         taken
     }
 
+    fn is_evicted(body: &Taken) -> bool {
+        body.evicted().now_or_never().is_some()
+    }
+
     #[tokio::test]
     async fn an_address_that_holds_the_room_gives_way_to_others() {
-        let room = Room::new(16, 16);
+        let room = Room::new(32);
         let mut strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
-        let other = room.enter(address(2));
-        let mut grown = Box::pin(other.grow(4));
-        assert!(grown.as_mut().now_or_never().is_none(), "the room is full");
-        // The body that came last, and no other.
-        let evicted: Vec<bool> =
-            strangers.iter().map(|body| body.evicted().now_or_never().is_some()).collect();
-        assert_eq!(evicted, [false, false, false, true]);
-        strangers.pop();
+        let second = taken(&room, 2, 8);
+        let other = room.enter(address(3));
+        let mut grown = Box::pin(other.grow(6));
+        assert!(grown.as_mut().now_or_never().is_none(), "8 of 32 are free");
+        // The oldest body of the address that holds the most, and no other.
+        assert_eq!(strangers.iter().map(is_evicted).collect::<Vec<_>>(), [true, false, false, false]);
+        drop(strangers.remove(0));
         assert_eq!(timeout(Duration::from_secs(1), grown).await.unwrap(), Ok(()));
-        assert!(strangers.iter().all(|body| body.evicted().now_or_never().is_none()));
+        assert!(!strangers.iter().chain([&second]).any(is_evicted));
     }
 
     #[tokio::test]
     async fn a_body_that_has_arrived_is_never_evicted() {
-        let room = Room::new(16, 16);
-        let stranger = taken(&room, 1, 16);
+        let room = Room::new(16);
+        let stranger = taken(&room, 1, 8);
         stranger.arrived();
         let other = room.enter(address(2));
-        assert!(other.grow(4).now_or_never().is_none());
-        assert!(stranger.evicted().now_or_never().is_none());
+        assert!(other.grow(6).now_or_never().is_none());
+        assert!(!is_evicted(&stranger));
     }
 
     #[tokio::test]
-    async fn an_address_holds_no_more_than_its_share() {
-        let room = Room::new(16, 8);
+    async fn a_body_that_arrives_as_it_is_evicted_leaves_its_turn_to_the_next() {
+        let room = Room::new(32);
+        let strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
+        let _second = taken(&room, 2, 8);
+        let other = room.enter(address(3));
+        let mut grown = Box::pin(other.grow(6));
+        assert!(grown.as_mut().now_or_never().is_none() && is_evicted(&strangers[0]));
+        strangers[0].arrived();
+        assert!(is_evicted(&strangers[1]) && grown.as_mut().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn an_address_holds_at_most_as_much_as_it_leaves_free() {
+        let room = Room::new(16);
         let first = taken(&room, 1, 8);
         let second = room.enter(address(1));
         let mut grown = Box::pin(second.grow(1));
         assert!(grown.as_mut().now_or_never().is_none());
-        drop(taken(&room, 2, 8));
-        assert!(first.evicted().now_or_never().is_none());
+        for (number, size) in [(2, 4), (3, 2), (4, 1)] {
+            let another = taken(&room, number, size);
+            another.arrived();
+            std::mem::forget(another);
+        }
+        assert!(!is_evicted(&first));
         drop(first);
         assert_eq!(grown.now_or_never(), Some(Ok(())));
     }
 
     #[tokio::test]
     async fn who_holds_the_least_is_served_first() {
-        let room = Room::new(8, 8);
-        let (large, small) = (taken(&room, 1, 4), taken(&room, 2, 4));
+        let room = Room::new(16);
+        let (large, small) = (taken(&room, 1, 8), taken(&room, 2, 4));
+        large.arrived();
+        small.arrived();
         let (waits, newcomer) = (room.enter(address(1)), room.enter(address(3)));
-        let (mut first, mut second) = (Box::pin(waits.grow(4)), Box::pin(newcomer.grow(4)));
+        let (mut first, mut second) = (Box::pin(waits.grow(4)), Box::pin(newcomer.grow(3)));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
-        assert!(large.evicted().now_or_never().is_none(), "as much as the newcomer would hold");
         drop(small);
         assert_eq!(second.now_or_never(), Some(Ok(())));
         assert!(first.as_mut().now_or_never().is_none());
@@ -260,7 +290,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_dropped_returns_its_room() {
-        let room = Room::new(8, 8);
+        let room = Room::new(16);
         let held = taken(&room, 1, 8);
         let other = room.enter(address(2));
         // A request that timed out.
@@ -268,6 +298,6 @@ mod tests {
         drop(other);
         drop(held);
         let state = room.0.lock();
-        assert_eq!((state.free, state.bodies.len(), state.by_address.len()), (8, 0, 0));
+        assert_eq!((state.free, state.bodies.len(), state.by_address.len()), (16, 0, 0));
     }
 }

@@ -4,7 +4,7 @@ use super::Descriptors;
 
 /// The most connections of the webhooks' listener. An API server opens one for each review in flight, 600 by default
 /// (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle ones.
-pub(in crate::server) const WEBHOOKS: usize = 2_048;
+const WEBHOOKS: usize = 2_048;
 /// The most connections of the listeners of metrics and of probes, each.
 const SCRAPED: usize = 256;
 /// The most connections of `policy-sync web`.
