@@ -68,6 +68,17 @@ impl Operation {
         self.paths().chain(from).any(|path| is_within(place, &path))
     }
 
+    /// Whether it reads the value at `place`, a part of it, or a value with it inside: by `copy`, `move` or `test`.
+    pub(super) fn reads(&self, place: &str) -> bool {
+        let read = match &self.operation {
+            PatchOperation::Copy(copied) => copied.from.to_string(),
+            PatchOperation::Move(moved) => moved.from.to_string(),
+            PatchOperation::Test(tested) => tested.path.to_string(),
+            PatchOperation::Add(_) | PatchOperation::Remove(_) | PatchOperation::Replace(_) => return false,
+        };
+        is_within(place, &read) || is_within(&read, place)
+    }
+
     /// What is done.
     #[must_use]
     pub fn operation(&self) -> &PatchOperation {

@@ -4,8 +4,11 @@ use regorus::Value;
 
 use super::denial::Denial;
 use crate::api::names::GroupResource;
+use crate::api::work;
 use crate::rego::contents::{CONTENTS, at, strip_secret, strip_work};
 
+/// The places of the manifests in works, and of the annotation of `kubectl apply`, which repeats them.
+const WORKLOADS: [&str; 3] = ["/spec/workload", "/spec/manifestWorkTemplate", "/metadata/annotations"];
 /// The objects of an AdmissionRequest.
 const OBJECTS: [&str; 2] = ["object", "oldObject"];
 
@@ -31,8 +34,8 @@ pub(super) fn request_without_manifests(mut request: Value) -> Value {
     request
 }
 
-/// Turns denials whose patches read or change the contents of a Secret into faults, which reject the write. Denials of other
-/// kinds stay as they are.
+/// Turns denials whose patches read or change the contents of a Secret, or read the manifests of a work, into faults, which reject the
+/// write. Denials of other kinds stay as they are.
 pub(super) fn without_patches_of_contents(kind: &GroupResource, denials: Vec<Denial>) -> Vec<Denial> {
     let mend = |mut denial: Denial| {
         let touches = |field: &&str| denial.patches.iter().any(|patch| patch.touches(&format!("/{field}")));
@@ -43,9 +46,20 @@ pub(super) fn without_patches_of_contents(kind: &GroupResource, denials: Vec<Den
         }
         denial
     };
-    match *kind == GroupResource::secrets() {
-        true => denials.into_iter().map(mend).collect(),
-        false => denials,
+    let mend_work = |mut denial: Denial| {
+        if WORKLOADS.into_iter().any(|place| denial.patches.iter().any(|patch| patch.reads(place))) {
+            denial.message =
+                "resolution.patches: no policy reads the manifests of a work by copy, move or test"
+                    .to_owned();
+            denial.patches = Vec::new();
+            denial.is_fault = true;
+        }
+        denial
+    };
+    match kind {
+        kind if *kind == GroupResource::secrets() => denials.into_iter().map(mend).collect(),
+        kind if *kind.group == *work::GROUP => denials.into_iter().map(mend_work).collect(),
+        _ => denials,
     }
 }
 

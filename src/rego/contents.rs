@@ -34,16 +34,28 @@ pub(crate) fn strip_work(object: &mut Value) {
     for path in MANIFESTS {
         let manifests = path.iter().try_fold(&mut *object, |value, field| at(value, field));
         let Some(Ok(manifests)) = manifests.map(Value::as_array_mut) else { continue };
-        for manifest in manifests.iter_mut() {
-            if manifest["kind"] == SECRET.into() {
-                strip_secret(manifest);
-            }
-            strip_work(manifest);
-        }
+        manifests.iter_mut().for_each(strip_manifest);
     }
     // The annotation repeats all manifests.
     if let Some(annotations) = at(object, "metadata").and_then(|metadata| at(metadata, "annotations")) {
         remove(annotations, LAST_APPLIED);
+    }
+}
+
+fn strip_manifest(manifest: &mut Value) {
+    if manifest["kind"] == SECRET.into() {
+        strip_secret(manifest);
+    }
+    strip_work(manifest);
+    // The items of a SecretList leave their kind to the list.
+    let are_secrets = manifest["kind"] == "SecretList".into();
+    if let Some(Ok(items)) = at(manifest, "items").map(Value::as_array_mut) {
+        for item in items.iter_mut() {
+            if are_secrets {
+                strip_secret(item);
+            }
+            strip_manifest(item);
+        }
     }
 }
 
@@ -90,6 +102,7 @@ mod tests {
             json!({"workload": {"manifests": manifests}}),
             json!({"manifestWorkTemplate": {"workload": {"manifests": manifests}}}),
             json!({"workload": {"manifests": [inner]}}),
+            json!({"workload": {"manifests": [{"apiVersion": "v1", "kind": "List", "items": manifests}]}}),
         ] {
             let found = stripped(work(spec));
             assert!(!found.contains("hunter2"), "{found}");

@@ -51,3 +51,32 @@ fn patches_of_contents_become_faults() {
     let label = json!({"op": "add", "path": "/metadata/labels", "value": {"data": "x"}});
     assert_eq!(found("secrets", label), (false, 1, String::new()));
 }
+
+#[test]
+fn patches_that_read_the_manifests_of_a_work_become_faults() {
+    let is_fault = |group: &str, patch: serde_json::Value| {
+        let denial = json!([{"id": "a", "resolution": {"patches": [patch]}}]);
+        let place = Place { kind: "manifestworks", namespace: "eu-1", name: "a" };
+        let denials = Denial::read(&denial.into(), place).unwrap();
+        let kind = GroupResource::new(group, "manifestworks");
+        let [denial] = &without_patches_of_contents(&kind, denials)[..] else { panic!() };
+        denial.is_fault
+    };
+    let works = "work.open-cluster-management.io";
+    let password = "/spec/workload/manifests/0/data/password";
+    for from in [password, "/spec/workload", "/spec", "/metadata/annotations/a"] {
+        for word in ["copy", "move"] {
+            let patch = json!({"op": word, "from": from, "path": "/metadata/labels/x"});
+            assert!(is_fault(works, patch.clone()), "{patch}");
+            assert!(!is_fault("example.com", patch));
+        }
+    }
+    assert!(is_fault(works, json!({"op": "test", "path": password, "value": "a"})));
+    for patch in [
+        json!({"op": "copy", "from": "/metadata/labels/a", "path": "/metadata/labels/x"}),
+        json!({"op": "add", "path": "/spec/workload/manifests/0", "value": {}}),
+        json!({"op": "remove", "path": "/spec/workload/manifests/0"}),
+    ] {
+        assert!(!is_fault(works, patch.clone()), "{patch}");
+    }
+}
