@@ -81,9 +81,12 @@ pub struct Checked {
     /// The places where the modules read the contents of Secrets. Set only if there are no faults.
     #[serde(default)]
     pub secrets: SecretReads,
-    /// The modules that end the check process alone.
+    /// The modules that end the check process alone, each with its fault.
     #[serde(skip)]
-    pub deadly: BTreeSet<ModuleId>,
+    pub deadly: BTreeMap<ModuleId, Fault>,
+    /// The modules that were not read because others of their object ended the check process, each with its fault.
+    #[serde(skip)]
+    pub skipped: BTreeMap<ModuleId, Fault>,
     /// The modules that were not read, because too many others ended the check process.
     #[serde(skip)]
     pub postponed: BTreeSet<ModuleId>,
@@ -140,9 +143,11 @@ enum End {
 /// The search for texts that end a check alone.
 #[derive(Default)]
 struct Deadly {
-    /// The texts, and how each ends the check.
-    found: BTreeMap<ModuleId, String>,
-    /// The texts that were not read.
+    /// The texts that end the check, each with its fault.
+    found: BTreeMap<ModuleId, Fault>,
+    /// See [`Checked::skipped`].
+    skipped: BTreeMap<ModuleId, Fault>,
+    /// See [`Checked::postponed`].
     postponed: BTreeSet<ModuleId>,
 }
 
@@ -208,10 +213,9 @@ impl Checker {
             End::Died(death) => death,
         };
         let how = death.how.clone();
-        let Deadly { found, postponed } = self.deadly(texts, death, lane).await?;
-        let fault = |(id, how): (&ModuleId, &String)| Fault::new(id, None, how);
-        let mut faults: Vec<Fault> = found.iter().map(fault).collect();
-        let mut checked = Checked { deadly: found.into_keys().collect(), postponed, ..Checked::default() };
+        let Deadly { found: deadly, skipped, postponed } = self.deadly(texts, death, lane).await?;
+        let mut faults: Vec<Fault> = deadly.values().chain(skipped.values()).cloned().collect();
+        let mut checked = Checked { deadly, skipped, postponed, ..Checked::default() };
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
             faults.push(Fault::new(&module, None, &how));
@@ -224,11 +228,10 @@ impl Checker {
     /// between are only read.
     async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Deadly, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
-        let (mut found, mut by_carrier) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
+        let (mut found, mut by_carrier) = (Deadly::default(), BTreeMap::<&str, usize>::new());
         let mut left: Vec<Text> = texts[first.at.unwrap_or_default()..].to_vec();
         // The text at which `first` ended is the first of `left`.
         let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
-        let mut ended = 0;
         while !left.is_empty() {
             let death = match known.take() {
                 Some(death) => death,
@@ -239,28 +242,26 @@ impl Checker {
             };
             let Some(at) = death.at else { break };
             let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
-            found.insert(died.id.clone(), death.how);
+            found.found.insert(died.id.clone(), Fault::new(&died.id, None, death.how));
             left.drain(..=at);
-            ended += 1;
-            if ended == 1 {
-                // The engine's time for a text grows exponentially with the depth of its brackets. So the texts that remain unread at the limit
-                // are those most likely to end the check.
-                left.sort_by_cached_key(|text| depth(&text.text));
-            }
-            if ended == ALL_ENDS {
-                return Ok(Deadly { found, postponed: left.into_iter().map(|text| text.id).collect() });
-            }
             let ends = by_carrier.entry(died.id.carrier()).or_default();
             *ends += 1;
             if *ends == ENDS {
                 let carrier = died.id.carrier();
                 let unread = left.iter().filter(|text| text.id.carrier() == carrier);
                 let why = format!("not checked: {ENDS} other modules of {carrier} end the check");
-                found.extend(unread.map(|text| (text.id.clone(), why.clone())));
+                found.skipped.extend(unread.map(|text| (text.id.clone(), Fault::new(&text.id, None, &why))));
                 left.retain(|text| text.id.carrier() != carrier);
             }
+            if found.found.len() == ALL_ENDS {
+                found.postponed = left.into_iter().map(|text| text.id).collect();
+                break;
+            }
+            // The texts that remain unread at the limit should be those most likely to end the check: of objects with others that end it, and
+            // with many nested brackets, because the engine's time for a text grows exponentially with their depth.
+            left.sort_by_cached_key(|text| (by_carrier.contains_key(text.id.carrier()), depth(&text.text)));
         }
-        Ok(Deadly { found, ..Deadly::default() })
+        Ok(found)
     }
 
     /// Turns the checker into a function. It keeps the results for the last loaded bundles without a fault: the loader checks the modules
@@ -321,11 +322,27 @@ impl Checker {
     }
 }
 
-/// How many brackets of `text` are open at the same time. Brackets in strings and comments count as well.
+/// How many brackets of `text` are open at the same time, without those in comments and strings.
 fn depth(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
-    for byte in text.bytes() {
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
         match byte {
+            b'#' | b'`' => {
+                let end = if byte == b'#' { b'\n' } else { byte };
+                let _ = bytes.by_ref().find(|byte| *byte == end);
+            }
+            b'"' => {
+                while let Some(byte) = bytes.next() {
+                    match byte {
+                        b'\\' => {
+                            let _ = bytes.next();
+                        }
+                        b'"' | b'\n' => break,
+                        _ => {}
+                    }
+                }
+            }
             b'(' | b'[' | b'{' => open += 1,
             b')' | b']' | b'}' => open = open.saturating_sub(1),
             _ => {}
@@ -370,5 +387,7 @@ mod tests {
         assert_eq!(depth("package a"), 0);
         assert_eq!(depth("p = [{(1)}, [2]]"), 3);
         assert_eq!(depth("]]] p = [1]"), 1);
+        assert_eq!(depth("p = [ # ]\n[ # ]\n[1]]]"), 3);
+        assert_eq!(depth("p = [\"]\\\"]\", `]`, [1]]"), 2);
     }
 }

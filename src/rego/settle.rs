@@ -113,6 +113,8 @@ pub struct Settled {
     pub reads: BTreeSet<String>,
     /// The largest bundle that was read, with modules that are pending.
     pub known: Bundle,
+    /// Whether texts remain to be checked, because too many others ended the check process.
+    pub is_partial: bool,
 }
 
 /// Checks bundles for [`settle`].
@@ -205,13 +207,25 @@ impl<'c, J: Judge> Settling<'c, J> {
         while !texts.is_empty() {
             let checked = self.judge.check(&texts).await?;
             self.settled.packages.extend(checked.packages);
+            if checked.died.is_some() && texts.len() > 1 {
+                // All together are too large.
+                for text in &texts {
+                    let checked = self.judge.check(std::slice::from_ref(text)).await?;
+                    self.settled.packages.extend(checked.packages);
+                }
+            }
             if checked.deadly.is_empty() {
                 break;
             }
-            for fault in checked.faults.told.iter().filter(|fault| checked.deadly.contains(&fault.module)) {
-                self.refuse(&fault.module, Faults::of(fault.clone()), true);
+            // A later check tries the postponed texts again.
+            self.settled.is_partial |= !checked.postponed.is_empty();
+            texts.retain(|text| {
+                let is_read = |texts: &BTreeMap<ModuleId, Fault>| !texts.contains_key(&text.id);
+                is_read(&checked.deadly) && is_read(&checked.skipped) && !checked.postponed.contains(&text.id)
+            });
+            for (id, fault) in checked.deadly.into_iter().chain(checked.skipped) {
+                self.refuse(&id, Faults::of(fault), true);
             }
-            texts.retain(|text| !checked.deadly.contains(&text.id) && !checked.postponed.contains(&text.id));
         }
         Ok(())
     }
@@ -247,10 +261,6 @@ impl<'c, J: Judge> Settling<'c, J> {
             if checked.faults.is_empty() {
                 return Ok((bundle.unwrap_or_default(), checked.secrets));
             }
-            let is_postponed = |change: &&Candidate| checked.postponed.contains(change.id());
-            for change in changes.extract_if(.., |change| is_postponed(change)) {
-                self.settled.outcomes.insert(change.id().clone(), Outcome::Unchecked);
-            }
             if let Some(how) = &checked.died {
                 // The texts ended the check only in combination. The texts in force passed before, so a check without changes cannot blame
                 // a text.
@@ -261,8 +271,12 @@ impl<'c, J: Judge> Settling<'c, J> {
                 continue;
             }
             let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
-            if let Some(id) = checked.deadly.iter().find(|id| !changed.contains(id)) {
+            if let Some(id) = checked.deadly.keys().find(|id| !changed.contains(id)) {
                 return Err(CheckError::Died(format!("{id} was in order before")));
+            }
+            if !checked.deadly.is_empty() {
+                self.remove_deadly(checked, changes, waited.as_deref());
+                continue;
             }
             let before = (changes.len(), self.base.len());
             let blamed = self.blamed(&checked, changes).await?;
@@ -273,10 +287,11 @@ impl<'c, J: Judge> Settling<'c, J> {
                     Some(waited) => {
                         self.settled.outcomes.insert(id, Outcome::Pending(waited.clone()));
                     }
-                    None => {
-                        let deadly = checked.deadly.contains(&id);
-                        self.refuse(&id, faults, deadly);
+                    // It may need a text that is not checked yet.
+                    None if self.settled.is_partial && !checked.unread.contains(&id) => {
+                        self.settled.outcomes.insert(id, Outcome::Unchecked);
                     }
+                    None => self.refuse(&id, faults, false),
                 }
             }
             if before == (changes.len(), self.base.len()) {
@@ -287,6 +302,30 @@ impl<'c, J: Judge> Settling<'c, J> {
                 all.for_each(|id| self.refuse(id, checked.faults.clone(), false));
             }
         }
+    }
+
+    /// Removes the changes that end the check process, and those that were not read because of them.
+    fn remove_deadly(
+        &mut self,
+        checked: Checked,
+        changes: &mut Vec<&'c Candidate>,
+        waited: Option<&[Awaited]>,
+    ) {
+        let Checked { deadly, skipped, postponed, .. } = checked;
+        changes.retain(|change| {
+            let fault = deadly.get(change.id()).or_else(|| skipped.get(change.id()));
+            let outcome = match (fault, waited) {
+                (Some(_), Some(waited)) => Outcome::Pending(waited.to_vec()),
+                (Some(fault), None) => Outcome::Refused { faults: Faults::of(fault.clone()), deadly: true },
+                (None, _) if postponed.contains(change.id()) => {
+                    self.settled.is_partial = true;
+                    Outcome::Unchecked
+                }
+                (None, _) => return true,
+            };
+            self.settled.outcomes.insert(change.id().clone(), outcome);
+            false
+        });
     }
 
     /// Runs the check, then the further tests of the judge.
@@ -338,8 +377,8 @@ impl<'c, J: Judge> Settling<'c, J> {
             let own = changes.iter().position(|change| change.id() == id);
             let until = own.map_or(0, |position| position + 1);
             let (mut low, mut high) = (until, changes.len());
-            // A text that ends the check alone, or does not parse, needs no second attempt.
-            let is_own = until == high || checked.deadly.contains(id) || checked.unread.contains(id);
+            // A text that does not parse needs no second attempt.
+            let is_own = until == high || checked.unread.contains(id);
             if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
                     // A module that it needs is gone.

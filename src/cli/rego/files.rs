@@ -125,7 +125,7 @@ impl Files {
                 break found.secrets;
             }
             // Other modules may end the check as well. Faults of later rounds may only be due to the removed modules, so they are ignored.
-            left.retain(|text| !found.deadly.contains(&text.id));
+            left.retain(|text| !found.deadly.contains_key(&text.id) && !found.skipped.contains_key(&text.id));
         };
         faults.told.sort();
         faults.told.splice(..0, self.faults.iter().cloned());

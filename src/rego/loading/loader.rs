@@ -31,6 +31,8 @@ use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
+/// The pause before the modules are checked that the last check left out.
+const CHECK_AGAIN: Duration = Duration::from_secs(1);
 /// The reason of an Event.
 const REFUSED: &str = "PolicyRefused";
 /// The reason of another.
@@ -144,7 +146,7 @@ impl Loader {
         self.shared.found.lock().unfit.among(texts);
         let mut settled = settle(&candidates, &*self.shared).await?;
         let engine = self.shared.settings.evaluator.engine(&settled.bundle)?;
-        let read = std::mem::take(&mut settled.known);
+        let (read, is_partial) = (std::mem::take(&mut settled.known), settled.is_partial);
         let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
@@ -157,7 +159,6 @@ impl Loader {
             .filter_map(|(id, _)| CarrierKey::of(id))
             .collect();
         let is_elsewhere = verdicts.elsewhere != before.elsewhere;
-        let is_unchecked = verdicts.modules.values().any(|verdict| verdict.outcome == Outcome::Unchecked);
         {
             let mut found = self.shared.found.lock();
             found.verdicts = Arc::new(verdicts);
@@ -167,9 +168,9 @@ impl Loader {
         self.watch();
         self.shared.publish()?;
         self.queue.affect(changed.into_iter().map(Key::Status));
-        if is_unchecked {
-            // The modules that ended this check are left out of the next one.
-            self.queue.add(Key::Bundle);
+        if is_partial {
+            // The next check skips the modules that ended this one.
+            self.queue.add_after(Key::Bundle, CHECK_AGAIN);
         }
         if is_elsewhere {
             let all = self.everything();
@@ -180,7 +181,7 @@ impl Loader {
     }
 
     fn judge(&self, settled: Settled, candidates: Vec<Candidate>, before: &Verdicts) -> Verdicts {
-        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads, known: _ } = settled;
+        let Settled { mut outcomes, mut in_force, mut packages, bundle, secrets, reads, .. } = settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let secrets = self.shared.settings.withholds_secrets().then_some(secrets);

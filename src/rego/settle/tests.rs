@@ -186,7 +186,7 @@ impl Judge for Dying {
         let faults = Faults::new(vec![Fault::new(&id, None, "the check ended by signal 6")]);
         let (mut checked, how) = (Checked { faults, ..Checked::default() }, "the check ended by signal 6");
         if self.alone {
-            checked.deadly.insert(id);
+            checked.deadly.insert(id.clone(), Fault::new(&id, None, how));
         } else {
             checked.died = Some(how.to_owned());
         }
@@ -277,20 +277,32 @@ fn what_ends_a_check_by_itself_is_not_tried_once_more() {
     assert_eq!(judge.checks.into_inner(), 2, "with it, and without it");
 }
 
-/// A judge whose check ends at texts that contain `ends`, and gives up after two of them.
-struct GivesUp(AtomicUsize);
+/// A judge whose check ends at texts that contain `ends`, gives up after `most` of them, and skips texts that contain `sibling` then.
+struct GivesUp {
+    most: usize,
+    checks: AtomicUsize,
+}
+
+impl GivesUp {
+    fn after(most: usize) -> Self {
+        Self { most, checks: AtomicUsize::new(0) }
+    }
+}
 
 impl Judge for GivesUp {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.checks.fetch_add(1, Ordering::Relaxed);
         let mut ends = texts.iter().filter(|text| text.text.contains("ends")).map(|text| text.id.clone());
-        let deadly: BTreeSet<ModuleId> = ends.by_ref().take(2).collect();
+        let fault = |id: ModuleId| (id.clone(), Fault::new(&id, None, "the check ended by signal 6"));
+        let deadly: BTreeMap<ModuleId, Fault> = ends.by_ref().take(self.most).map(fault).collect();
         if deadly.is_empty() {
             return Ok(confined::checked(texts, Default::default(), &Default::default()));
         }
-        let faults = deadly.iter().map(|id| Fault::new(id, None, "the check ended by signal 6")).collect();
-        let postponed = ends.collect();
-        Ok(Checked { faults: Faults::new(faults), deadly, postponed, ..Checked::default() })
+        let siblings = texts.iter().filter(|text| text.text.contains("sibling"));
+        let skipped =
+            siblings.map(|text| (text.id.clone(), Fault::new(&text.id, None, "not checked"))).collect();
+        let faults = Faults::new(deadly.values().cloned().collect());
+        Ok(Checked { faults, deadly, skipped, postponed: ends.collect(), ..Checked::default() })
     }
 
     fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
@@ -313,7 +325,7 @@ fn modules_after_too_many_that_end_the_check_are_left_for_a_later_check() {
         ("new", OTHER, None),
     ];
     let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
-    let judge = GivesUp(AtomicUsize::new(0));
+    let judge = GivesUp::after(2);
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let outcome = |id: &str| &settled.outcomes[&ModuleId::new(id)];
     for id in ["a", "b"] {
@@ -322,7 +334,27 @@ fn modules_after_too_many_that_end_the_check_are_left_for_a_later_check() {
     assert_eq!((outcome("c"), outcome("d")), (&Outcome::Unchecked, &Outcome::Unchecked));
     assert_eq!(outcome("new"), &Outcome::Loaded);
     assert_eq!(&*settled.in_force[&ModuleId::new("c")].text, OTHER, "the last good text stays");
-    assert_eq!(judge.0.into_inner(), 2, "with them, and without them");
+    assert!(settled.is_partial);
+    assert_eq!(judge.checks.into_inner(), 2, "with them, and without them");
+}
+
+#[test]
+fn modules_that_end_the_check_are_rejected_at_once_however_many_are_reported() {
+    let ids: Vec<String> = (0..50).map(|number| format!("{number:02}")).collect();
+    let mut candidates: Vec<Candidate> =
+        ids.iter().map(|id| candidate(&(id.as_str(), "package a\nends = 1", None))).collect();
+    // Siblings that were not read: one is in force, and one is new.
+    let sibling = "package a\nsibling = 1";
+    candidates.extend(
+        [("old", sibling, Some(sibling)), ("new", "package a\nsibling = 2", None)].iter().map(candidate),
+    );
+    let judge = GivesUp::after(50);
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    let deadly = |outcome: &&Outcome| matches!(outcome, Outcome::Refused { deadly: true, .. });
+    assert_eq!(settled.outcomes.values().filter(deadly).count(), 51);
+    assert_eq!(settled.outcomes[&ModuleId::new("old")], Outcome::Loaded);
+    assert!(!settled.is_partial);
+    assert_eq!(judge.checks.into_inner(), 2, "with them, and without them");
 }
 
 #[test]
@@ -333,14 +365,14 @@ fn modules_without_a_valid_enforcement_are_checked_together_for_their_packages()
         .iter()
         .map(|text| Candidate { enforcement: Err("expected deny".to_owned()), ..candidate(text) })
         .collect();
-    let judge = GivesUp(AtomicUsize::new(0));
+    let judge = GivesUp::after(2);
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let ids: Vec<&str> = settled.packages.keys().map(ModuleId::as_str).collect();
     assert_eq!(ids, ["a", "b"]);
     let deadly =
         |id: &str| matches!(settled.outcomes[&ModuleId::new(id)], Outcome::Refused { deadly: true, .. });
     assert_eq!(["a", "b", "c", "d"].map(deadly), [false, false, true, true]);
-    assert_eq!(judge.0.into_inner(), 2, "with those that end the check, and without them");
+    assert_eq!(judge.checks.into_inner(), 2, "with those that end the check, and without them");
 }
 
 #[test]
