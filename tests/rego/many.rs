@@ -23,6 +23,9 @@ const ROUNDS: usize = 3;
 /// The most memory for each module after a restart, in KiB. `docs/operations.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
 
+/// Held by tests that keep the processors busy for seconds, so that they run one after the other.
+static BUSY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// The resident memory of `controller`, in bytes.
 async fn resident(controller: &Controller) -> Result<f64> {
     controller.metrics().await?.value("process_resident_memory_bytes", &[])
@@ -68,6 +71,7 @@ async fn until_reviewed(hub: &Registered) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_modules_are_in_force_soon_after_a_restart() -> Result<()> {
+    let _busy = BUSY.lock().await;
     let mut hub = Registered::prepare_with_files("rego-many").await?;
     let mut carriers: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new(); CONFIG_MAPS];
     for number in 0..MODULES {
@@ -133,6 +137,7 @@ async fn loaded_by_opa(directory: &Path) -> Result<Duration> {
 
 #[tokio::test]
 async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_is_written() -> Result<()> {
+    let _busy = BUSY.lock().await;
     let hub = Registered::start("rego-limit").await?;
     hub.world.write("first", tiny("first", 2_500)).await?;
     hub.world.until_ok("first").await?;
@@ -157,6 +162,7 @@ async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_i
 
 #[tokio::test]
 async fn of_carriers_that_exceed_the_limit_together_the_newest_is_rejected_in_its_status() -> Result<()> {
+    let _busy = BUSY.lock().await;
     let world = World::new("rego-limit-at-once").await?;
     // Without a webhook of carriers, as where both passed it at the same time.
     world.write("older", tiny("older", 2_500)).await?;
@@ -175,6 +181,7 @@ async fn of_carriers_that_exceed_the_limit_together_the_newest_is_rejected_in_it
 
 #[tokio::test]
 async fn modules_that_are_slow_to_check_delay_the_status_of_no_other() -> Result<()> {
+    let _busy = BUSY.lock().await;
     let world = World::new("rego-slow-check").await?;
     let controller = world.controller(&[]).await?;
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
@@ -191,6 +198,7 @@ async fn modules_that_are_slow_to_check_delay_the_status_of_no_other() -> Result
 #[tokio::test]
 async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_other() -> Result<()> {
     const SLOW: usize = 24;
+    let _busy = BUSY.lock().await;
     let world = World::new("rego-slow-checks").await?;
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
     for number in 0..SLOW {
