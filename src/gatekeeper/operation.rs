@@ -79,6 +79,15 @@ impl Operation {
         is_within(place, &read) || is_within(&read, place)
     }
 
+    /// Whether it writes a Secret as a part of a larger object.
+    pub(super) fn writes_secret(&self) -> bool {
+        match &self.operation {
+            PatchOperation::Add(added) => has_secret(&added.value),
+            PatchOperation::Replace(replaced) => has_secret(&replaced.value),
+            _ => false,
+        }
+    }
+
     /// What is done.
     #[must_use]
     pub fn operation(&self) -> &PatchOperation {
@@ -125,6 +134,17 @@ fn pointer(path: &str) -> Result<(), String> {
         return Err(format!("{path} is not a policy's to change"));
     }
     Ok(())
+}
+
+/// Whether `value` is a Secret, or has one inside.
+fn has_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            matches!(value["kind"].as_str(), Some("Secret" | "SecretList")) || fields.values().any(has_secret)
+        }
+        Value::Array(items) => items.iter().any(has_secret),
+        _ => false,
+    }
 }
 
 /// Whether `inner` is `outer`, or below it.

@@ -3,6 +3,7 @@
 use regorus::Value;
 
 use super::denial::Denial;
+use super::operation::Operation;
 use crate::api::names::GroupResource;
 use crate::api::work;
 use crate::rego::contents::{CONTENTS, at, strip_secret, strip_work};
@@ -47,10 +48,16 @@ pub(super) fn without_patches_of_contents(kind: &GroupResource, denials: Vec<Den
         denial
     };
     let mend_work = |mut denial: Denial| {
-        if WORKLOADS.into_iter().any(|place| denial.patches.iter().any(|patch| patch.reads(place))) {
-            denial.message =
-                "resolution.patches: no policy reads the manifests of a work by copy, move or test"
-                    .to_owned();
+        let reads = WORKLOADS.into_iter().any(|place| denial.patches.iter().any(|patch| patch.reads(place)));
+        // It would be made of the input, in which Secrets have no contents.
+        let writes = denial.patches.iter().any(Operation::writes_secret);
+        if reads || writes {
+            let what = if writes {
+                "writes a Secret into"
+            } else {
+                "reads, by copy, move or test, the manifests of"
+            };
+            denial.message = format!("resolution.patches: no policy {what} a work");
             denial.patches = Vec::new();
             denial.is_fault = true;
         }

@@ -72,7 +72,18 @@ fn patches_that_read_the_manifests_of_a_work_become_faults() {
         }
     }
     assert!(is_fault(works, json!({"op": "test", "path": password, "value": "a"})));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret"});
+    for value in
+        [secret.clone(), json!([secret]), json!({"workload": {"manifests": [{"kind": "SecretList"}]}})]
+    {
+        for word in ["add", "replace"] {
+            let patch = json!({"op": word, "path": "/spec/workload/manifests", "value": value});
+            assert!(is_fault(works, patch.clone()), "{patch}");
+            assert!(!is_fault("example.com", patch));
+        }
+    }
     for patch in [
+        json!({"op": "add", "path": "/spec/workload/manifests/0/metadata/labels", "value": {"kind": "a"}}),
         json!({"op": "copy", "from": "/metadata/labels/a", "path": "/metadata/labels/x"}),
         json!({"op": "add", "path": "/spec/workload/manifests/0", "value": {}}),
         json!({"op": "remove", "path": "/spec/workload/manifests/0"}),
