@@ -164,7 +164,9 @@ impl Progress {
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(LOOK_EVERY);
-                if looking.lock().is_some_and(|until| until < used()) {
+                // Locked until the end, so that no other module is named meanwhile.
+                let until = looking.lock();
+                if until.is_some_and(|until| until < used()) {
                     std::process::exit(SLOW);
                 }
             }
@@ -174,8 +176,9 @@ impl Progress {
 
     fn at(&mut self, number: usize, limit: Duration) {
         if let Some(until) = &self.until {
+            let mut until = until.lock();
             write(&format!("{AT}{number}\n"));
-            *until.lock() = Some(used() + limit);
+            *until = Some(used() + limit);
         }
     }
 
