@@ -20,54 +20,53 @@ pub(super) fn without_contents(mut secret: Value) -> Value {
 }
 
 /// Removes the contents of both objects of an AdmissionRequest for a Secret.
-pub(super) fn request_without_contents(mut request: Value) -> Value {
-    for name in OBJECTS {
-        at(&mut request, name).map(strip_secret);
-    }
-    request
+pub(super) fn request_without_contents(request: Value) -> Value {
+    with_both_objects(request, strip_secret)
 }
 
 /// Removes the contents of Secrets from both objects of an AdmissionRequest for a work.
-pub(super) fn request_without_manifests(mut request: Value) -> Value {
+pub(super) fn request_without_manifests(request: Value) -> Value {
+    with_both_objects(request, strip_work)
+}
+
+fn with_both_objects(mut request: Value, strip: fn(&mut Value)) -> Value {
     for name in OBJECTS {
-        at(&mut request, name).map(strip_work);
+        at(&mut request, name).map(strip);
     }
     request
 }
 
-/// Turns denials whose patches read or change the contents of a Secret, or read the manifests of a work, into faults, which reject the
-/// write. Denials of other kinds stay as they are.
-pub(super) fn without_patches_of_contents(kind: &GroupResource, denials: Vec<Denial>) -> Vec<Denial> {
-    let mend = |mut denial: Denial| {
-        let touches = |field: &&str| denial.patches.iter().any(|patch| patch.touches(&format!("/{field}")));
-        if let Some(field) = CONTENTS.into_iter().find(touches) {
-            denial.message = format!("resolution.patches: no policy changes the {field} of a Secret");
+/// Turns denials whose patches read or change the contents of a Secret, read the manifests of a work, or write a Secret into one, into
+/// faults, which reject the write. Denials of other kinds stay as they are.
+pub(super) fn without_patches_of_contents(kind: &GroupResource, mut denials: Vec<Denial>) -> Vec<Denial> {
+    let why: fn(&[Operation]) -> Option<String> = match kind {
+        kind if *kind == GroupResource::secrets() => touched_contents,
+        kind if *kind.group == *work::GROUP => touched_manifests,
+        _ => return denials,
+    };
+    for denial in &mut denials {
+        if let Some(why) = why(&denial.patches) {
+            denial.message = format!("resolution.patches: {why}");
             denial.patches = Vec::new();
             denial.is_fault = true;
         }
-        denial
-    };
-    let mend_work = |mut denial: Denial| {
-        let reads = WORKLOADS.into_iter().any(|place| denial.patches.iter().any(|patch| patch.reads(place)));
-        // It would be made of the input, in which Secrets have no contents.
-        let writes = denial.patches.iter().any(Operation::writes_secret);
-        if reads || writes {
-            let what = if writes {
-                "writes a Secret into"
-            } else {
-                "reads, by copy, move or test, the manifests of"
-            };
-            denial.message = format!("resolution.patches: no policy {what} a work");
-            denial.patches = Vec::new();
-            denial.is_fault = true;
-        }
-        denial
-    };
-    match kind {
-        kind if *kind == GroupResource::secrets() => denials.into_iter().map(mend).collect(),
-        kind if *kind.group == *work::GROUP => denials.into_iter().map(mend_work).collect(),
-        _ => denials,
     }
+    denials
+}
+
+fn touched_contents(patches: &[Operation]) -> Option<String> {
+    let is_touched = |field: &&str| patches.iter().any(|patch| patch.touches(&format!("/{field}")));
+    let field = CONTENTS.into_iter().find(is_touched)?;
+    Some(format!("no policy changes the {field} of a Secret"))
+}
+
+fn touched_manifests(patches: &[Operation]) -> Option<String> {
+    // The Secret would be made of the input, in which Secrets have no contents.
+    if patches.iter().any(Operation::writes_secret) {
+        return Some("no policy writes a Secret into a work".to_owned());
+    }
+    let are_read = WORKLOADS.into_iter().any(|place| patches.iter().any(|patch| patch.reads(place)));
+    are_read.then(|| "no policy reads, by copy, move or test, the manifests of a work".to_owned())
 }
 
 #[cfg(test)]

@@ -16,11 +16,10 @@ const MANIFESTS: [&[&str]; 2] =
 /// Removes the contents of a Secret, and the metadata that repeats them or their keys.
 pub(crate) fn strip_secret(secret: &mut Value) {
     CONTENTS.into_iter().for_each(|field| remove(secret, field));
-    let Some(metadata) = at(secret, "metadata") else { return };
-    remove(metadata, "managedFields");
-    if let Some(annotations) = at(metadata, "annotations") {
-        remove(annotations, LAST_APPLIED);
+    if let Some(metadata) = at(secret, "metadata") {
+        remove(metadata, "managedFields");
     }
+    remove_last_applied(secret);
 }
 
 /// Removes the contents of the Secrets among the manifests of `object`, if it is a work. Manifests may be works themselves.
@@ -36,7 +35,11 @@ pub(crate) fn strip_work(object: &mut Value) {
         let Some(Ok(manifests)) = manifests.map(Value::as_array_mut) else { continue };
         manifests.iter_mut().for_each(strip_manifest);
     }
-    // The annotation repeats all manifests.
+    remove_last_applied(object);
+}
+
+/// Removes the annotation of `kubectl apply`, which repeats the whole object.
+fn remove_last_applied(object: &mut Value) {
     if let Some(annotations) = at(object, "metadata").and_then(|metadata| at(metadata, "annotations")) {
         remove(annotations, LAST_APPLIED);
     }
