@@ -65,7 +65,7 @@ impl Exceeded {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
         let Some(package) = bundle.package_of(&self.query) else { return Vec::new() };
         let needed = Needed::of(bundle, &package);
-        let (mut found, mut longest) = (Vec::new(), None::<(Duration, Culprit)>);
+        let (mut found, mut longest) = (Vec::new(), None::<(Duration, ModuleId, Arc<str>)>);
         for module in &needed.modules {
             if found.len() == NAMED || began.elapsed() > PATIENCE {
                 break;
@@ -76,20 +76,24 @@ impl Exceeded {
             let failed = engine.ask(&self.query, &self.input).err();
             // On a busy machine the time limit ends evaluations that used little of the processor.
             let took = used().saturating_sub(began);
-            let excess = match failed {
-                Some(failure) if failure.too_large => Excess::Memory,
-                Some(failure) if failure.too_long && took > LIMIT / 8 => Excess::Time,
-                _ => Excess::MostTime(took),
-            };
-            let culprit = Culprit { module: id, text, excess };
-            if excess != Excess::MostTime(took) {
-                found.push(culprit);
-            } else if longest.as_ref().is_none_or(|(longest, _)| *longest < took) {
-                longest = Some((took, culprit));
+            match failed {
+                Some(failure) if failure.too_large => {
+                    found.push(Culprit { module: id, text, excess: Excess::Memory });
+                }
+                Some(failure) if failure.too_long && took > LIMIT / 8 => {
+                    found.push(Culprit { module: id, text, excess: Excess::Time });
+                }
+                _ if longest.as_ref().is_none_or(|(longest, ..)| *longest < took) => {
+                    longest = Some((took, id, text));
+                }
+                _ => {}
             }
         }
-        if found.is_empty() {
-            found.extend(longest.filter(|(took, _)| *took > LIMIT / 2).map(|(_, culprit)| culprit));
+        if let Some((took, module, text)) = longest
+            && found.is_empty()
+            && took > LIMIT / 2
+        {
+            found.push(Culprit { module, text, excess: Excess::MostTime(took) });
         }
         found
     }

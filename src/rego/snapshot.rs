@@ -26,7 +26,7 @@ pub struct Snapshot {
     incomplete: Arc<Incomplete>,
     /// The reason why policies are not loaded yet, if so.
     starting: Option<String>,
-    /// Receives queries that ran out of time.
+    /// Receives queries that exceeded a limit.
     exceeded: Option<mpsc::Sender<Exceeded>>,
 }
 

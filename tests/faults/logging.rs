@@ -1,11 +1,9 @@
 //! What the log says of what goes wrong.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use parking_lot::Mutex;
 use policy_sync::telemetry::logs;
 use policy_sync_testenv::fixtures::gateway;
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
@@ -24,35 +22,20 @@ impl Interposer for Breaks {
     }
 }
 
-/// A log in memory.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_line_of_the_log_has_an_error_with_its_causes() -> Result<()> {
     // Whether anybody wants a line is remembered where it is written. With one dispatcher in the process, the thread that writes it
     // first decides, which may be another test's; with two, both are asked.
     let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
-    let log = Log::default();
-    let writer = log.clone();
+    let log = tempfile::NamedTempFile::new()?;
     let _logging =
-        tracing::subscriber::set_default(logs::json(move || writer.clone(), logs::at(tracing::Level::INFO)));
+        tracing::subscriber::set_default(logs::json(Arc::new(log.reopen()?), logs::at(tracing::Level::INFO)));
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
     hub.controller(Breaks)?;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let text = String::from_utf8(log.0.lock().clone())?;
+    let text = std::fs::read_to_string(log.path())?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     let failed =
         lines.iter().find(|line| line["message"] == "reconcile failed, retrying").context("no line")?;
