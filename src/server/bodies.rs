@@ -29,7 +29,7 @@ pub(super) type Refused = (StatusCode, String);
 pub(super) struct Bodies {
     /// The most MiB of one.
     most: usize,
-    /// Room for bodies whose declared length is small. Only the number of connections bounds it, so none of them waits.
+    /// Room for bodies whose declared length is small. The number of connections is its only bound, so no body waits.
     small: Room,
     /// Room for all other bodies.
     large: Room,

@@ -53,6 +53,13 @@ struct Held {
     arriving: Option<CancellationToken>,
 }
 
+impl Held {
+    /// Whether the body must make room.
+    fn is_evicted(&self) -> bool {
+        self.arriving.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
 #[derive(Debug)]
 struct Waiting {
     body: u64,
@@ -95,7 +102,7 @@ impl Taken {
         tokio::select! {
             biased;
             () = self.evicted.cancelled() => Err(Evicted),
-            // The sender is dropped only with this future.
+            // The sender is dropped only with this future, or once the body is evicted.
             _ = waits => Ok(()),
         }
     }
@@ -144,12 +151,8 @@ impl State {
 
     /// Grants what fits, and evicts bodies for the first request that does not fit.
     fn grant(&mut self) {
-        let is_evicted = |body: &u64| {
-            self.bodies
-                .get(body)
-                .is_none_or(|held| held.arriving.as_ref().is_some_and(CancellationToken::is_cancelled))
-        };
-        self.waiting.retain(|waiting| !waiting.granted.is_closed() && !is_evicted(&waiting.body));
+        let may_grow = |body: &u64| self.bodies.get(body).is_some_and(|held| !held.is_evicted());
+        self.waiting.retain(|waiting| !waiting.granted.is_closed() && may_grow(&waiting.body));
         while let Some((at, next)) =
             self.waiting.iter().enumerate().min_by_key(|(_, next)| self.held_by(next.address))
         {
@@ -170,9 +173,8 @@ impl State {
 
     /// Evicts arriving bodies until there is room for `more` of `address`, each of an address that would still hold more.
     fn make_room(&mut self, address: Address, more: usize) {
-        let is_evicted = |held: &&Held| held.arriving.as_ref().is_some_and(CancellationToken::is_cancelled);
         let mut evicted: HashMap<Address, usize> = HashMap::new();
-        for held in self.bodies.values().filter(is_evicted) {
+        for held in self.bodies.values().filter(|held| held.is_evicted()) {
             *evicted.entry(held.address).or_default() += held.size;
         }
         let mut free = self.free + evicted.values().sum::<usize>();
