@@ -95,6 +95,14 @@ pub struct Checked {
     pub died: Option<String>,
 }
 
+impl Checked {
+    /// The fault of module `id`, if it ends the check process or was not read because others of its object do.
+    #[must_use]
+    pub fn fatal(&self, id: &ModuleId) -> Option<&Fault> {
+        self.deadly.get(id).or_else(|| self.skipped.get(id))
+    }
+}
+
 /// How many results are kept.
 const PASSED: usize = 2;
 
@@ -138,17 +146,6 @@ enum Extent {
 enum End {
     Checked(Checked),
     Died(Death),
-}
-
-/// The search for texts that end a check alone.
-#[derive(Default)]
-struct Deadly {
-    /// The texts that end the check, each with its fault.
-    found: BTreeMap<ModuleId, Fault>,
-    /// See [`Checked::skipped`].
-    skipped: BTreeMap<ModuleId, Fault>,
-    /// See [`Checked::postponed`].
-    postponed: BTreeSet<ModuleId>,
 }
 
 /// An early end of the check process.
@@ -213,9 +210,9 @@ impl Checker {
             End::Died(death) => death,
         };
         let how = death.how.clone();
-        let Deadly { found: deadly, skipped, postponed } = self.deadly(texts, death, lane).await?;
-        let mut faults: Vec<Fault> = deadly.values().chain(skipped.values()).cloned().collect();
-        let mut checked = Checked { deadly, skipped, postponed, ..Checked::default() };
+        let mut checked = self.deadly(texts, death, lane).await?;
+        let mut faults: Vec<Fault> =
+            checked.deadly.values().chain(checked.skipped.values()).cloned().collect();
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
             faults.push(Fault::new(&module, None, &how));
@@ -226,9 +223,9 @@ impl Checker {
 
     /// Finds the texts that end a check alone. `first` is how the check of all texts ended. Each text found costs one process; the texts
     /// between are only read.
-    async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Deadly, CheckError> {
+    async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Checked, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
-        let (mut found, mut by_carrier) = (Deadly::default(), BTreeMap::<&str, usize>::new());
+        let (mut found, mut by_carrier) = (Checked::default(), BTreeMap::<&str, usize>::new());
         let mut left: Vec<Text> = texts[first.at.unwrap_or_default()..].to_vec();
         // The text at which `first` ended is the first of `left`.
         let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
@@ -242,7 +239,7 @@ impl Checker {
             };
             let Some(at) = death.at else { break };
             let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
-            found.found.insert(died.id.clone(), Fault::new(&died.id, None, death.how));
+            found.deadly.insert(died.id.clone(), Fault::new(&died.id, None, death.how));
             left.drain(..=at);
             let ends = by_carrier.entry(died.id.carrier()).or_default();
             *ends += 1;
@@ -253,7 +250,7 @@ impl Checker {
                 found.skipped.extend(unread.map(|text| (text.id.clone(), Fault::new(&text.id, None, &why))));
                 left.retain(|text| text.id.carrier() != carrier);
             }
-            if found.found.len() == ALL_ENDS {
+            if found.deadly.len() == ALL_ENDS {
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }

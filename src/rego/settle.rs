@@ -206,7 +206,7 @@ impl<'c, J: Judge> Settling<'c, J> {
     async fn find_packages(&mut self, mut texts: Vec<Text>) -> Result<(), CheckError> {
         while !texts.is_empty() {
             let checked = self.judge.check(&texts).await?;
-            self.settled.packages.extend(checked.packages);
+            self.settled.packages.extend(checked.packages.clone());
             if checked.died.is_some() && texts.len() > 1 {
                 // All together are too large.
                 for text in &texts {
@@ -219,10 +219,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             }
             // A later check tries the postponed texts again.
             self.settled.is_partial |= !checked.postponed.is_empty();
-            texts.retain(|text| {
-                let is_read = |texts: &BTreeMap<ModuleId, Fault>| !texts.contains_key(&text.id);
-                is_read(&checked.deadly) && is_read(&checked.skipped) && !checked.postponed.contains(&text.id)
-            });
+            texts.retain(|text| checked.fatal(&text.id).is_none() && !checked.postponed.contains(&text.id));
             for (id, fault) in checked.deadly.into_iter().chain(checked.skipped) {
                 self.refuse(&id, Faults::of(fault), true);
             }
@@ -270,12 +267,8 @@ impl<'c, J: Judge> Settling<'c, J> {
                 self.until_alive(changes, how).await?;
                 continue;
             }
-            let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
-            if let Some(id) = checked.deadly.keys().find(|id| !changed.contains(id)) {
-                return Err(CheckError::Died(format!("{id} was in order before")));
-            }
             if !checked.deadly.is_empty() {
-                self.remove_deadly(checked, changes, waited.as_deref());
+                self.remove_deadly(&checked, changes, waited.as_deref())?;
                 continue;
             }
             let before = (changes.len(), self.base.len());
@@ -307,17 +300,19 @@ impl<'c, J: Judge> Settling<'c, J> {
     /// Removes the changes that end the check process, and those that were not read because of them.
     fn remove_deadly(
         &mut self,
-        checked: Checked,
+        checked: &Checked,
         changes: &mut Vec<&'c Candidate>,
         waited: Option<&[Awaited]>,
-    ) {
-        let Checked { deadly, skipped, postponed, .. } = checked;
+    ) -> Result<(), CheckError> {
+        let changed: BTreeSet<&ModuleId> = changes.iter().map(|change| change.id()).collect();
+        if let Some(id) = checked.deadly.keys().find(|id| !changed.contains(id)) {
+            return Err(CheckError::Died(format!("{id} was in order before")));
+        }
         changes.retain(|change| {
-            let fault = deadly.get(change.id()).or_else(|| skipped.get(change.id()));
-            let outcome = match (fault, waited) {
+            let outcome = match (checked.fatal(change.id()), waited) {
                 (Some(_), Some(waited)) => Outcome::Pending(waited.to_vec()),
                 (Some(fault), None) => Outcome::Refused { faults: Faults::of(fault.clone()), deadly: true },
-                (None, _) if postponed.contains(change.id()) => {
+                (None, _) if checked.postponed.contains(change.id()) => {
                     self.settled.is_partial = true;
                     Outcome::Unchecked
                 }
@@ -326,6 +321,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             self.settled.outcomes.insert(change.id().clone(), outcome);
             false
         });
+        Ok(())
     }
 
     /// Runs the check, then the further tests of the judge.

@@ -218,7 +218,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let part = Arc::new(vec![b' '; 7 << 20]);
-    // Each address holds half of what the others leave free.
+    // Each address holds half of the remaining room.
     let strangers = (2..10).map(|number| Ipv4Addr::new(127, 0, 0, number));
     let mut sending = JoinSet::new();
     for address in strangers.cycle().take(24) {

@@ -118,14 +118,14 @@ impl Files {
         let secrets = loop {
             let found = checker.check(&left, Lane::Load).await?;
             if faults.is_empty() || !found.deadly.is_empty() {
-                faults.told.extend(found.faults.told);
+                faults.told.extend(found.faults.told.iter().cloned());
                 faults.more += found.faults.more;
             }
             if found.deadly.is_empty() {
                 break found.secrets;
             }
             // Other modules may end the check as well. Faults of later rounds may only be due to the removed modules, so they are ignored.
-            left.retain(|text| !found.deadly.contains_key(&text.id) && !found.skipped.contains_key(&text.id));
+            left.retain(|text| found.fatal(&text.id).is_none());
         };
         faults.told.sort();
         faults.told.splice(..0, self.faults.iter().cloned());

@@ -170,27 +170,23 @@ fn what_ends_the_check_is_tried_once() {
     assert_eq!(judge.checks.load(Ordering::Relaxed), 0);
 }
 
-/// A check that dies, whatever it is to check.
-struct Dying {
-    alone: bool,
+/// A judge with the check `check`, which returns `None` for texts to check in this process. It counts its checks.
+struct Checking<F> {
+    check: F,
     checks: AtomicUsize,
 }
 
-impl Judge for Dying {
+impl<F> Checking<F> {
+    fn with(check: F) -> Self {
+        Self { check, checks: AtomicUsize::new(0) }
+    }
+}
+
+impl<F: Fn(&[Text]) -> Option<Checked> + Sync> Judge for Checking<F> {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
         self.checks.fetch_add(1, Ordering::Relaxed);
-        if texts.iter().all(|text| *text.text != *LIB) {
-            return Ok(confined::checked(texts, Default::default(), &Default::default()));
-        }
-        let id = ModuleId::new("lib");
-        let faults = Faults::new(vec![Fault::new(&id, None, "the check ended by signal 6")]);
-        let (mut checked, how) = (Checked { faults, ..Checked::default() }, "the check ended by signal 6");
-        if self.alone {
-            checked.deadly.insert(id.clone(), Fault::new(&id, None, how));
-        } else {
-            checked.died = Some(how.to_owned());
-        }
-        Ok(checked)
+        let checked = (self.check)(texts);
+        Ok(checked.unwrap_or_else(|| confined::checked(texts, Default::default(), &Default::default())))
     }
 
     fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
@@ -202,11 +198,30 @@ impl Judge for Dying {
     }
 }
 
+/// How a check ends.
+const HOW: &str = "the check ended by signal 6";
+
+/// A check that dies of the module `lib`, which is known to be to blame if `alone`.
+fn dies(alone: bool) -> impl Fn(&[Text]) -> Option<Checked> {
+    move |texts| {
+        texts.iter().find(|text| *text.text == *LIB)?;
+        let id = ModuleId::new("lib");
+        let fault = Fault::new(&id, None, HOW);
+        let mut checked = Checked { faults: Faults::of(fault.clone()), ..Checked::default() };
+        if alone {
+            checked.deadly.insert(id, fault);
+        } else {
+            checked.died = Some(HOW.to_owned());
+        }
+        Some(checked)
+    }
+}
+
 #[test]
 fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     let of = |texts: &[Written<'_>], alone: bool| {
         let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
-        futures::executor::block_on(settle(&candidates, &Dying { alone, checks: AtomicUsize::new(0) }))
+        futures::executor::block_on(settle(&candidates, &Checking::with(dies(alone))))
     };
     for alone in [true, false] {
         assert!(matches!(of(&[("lib", LIB, Some(LIB))], alone), Err(CheckError::Died(_))));
@@ -219,31 +234,13 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
 }
 
-/// A judge whose check dies above `room` modules, and with both modules of `pair`.
-struct Full {
-    room: usize,
-    pair: [&'static str; 2],
-    checks: AtomicUsize,
-}
-
-impl Judge for Full {
-    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        self.checks.fetch_add(1, Ordering::Relaxed);
+/// A check that dies above `room` modules, and with both modules of `pair`.
+fn dies_above(room: usize, pair: [&'static str; 2]) -> impl Fn(&[Text]) -> Option<Checked> {
+    move |texts| {
         let has = |id: &str| texts.iter().any(|text| text.id.as_str() == id);
-        if texts.len() <= self.room && !self.pair.into_iter().all(has) {
-            return Ok(confined::checked(texts, Default::default(), &Default::default()));
-        }
-        let how = "the check ended by signal 6";
-        let faults = Faults::of(Fault::new(&texts[0].id, None, how));
-        Ok(Checked { faults, died: Some(how.to_owned()), ..Checked::default() })
-    }
-
-    fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
-        Vec::new()
-    }
-
-    fn awaited(&self, _: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
-        BTreeMap::new()
+        let is_full = texts.len() > room || pair.into_iter().all(has);
+        let faults = Faults::of(Fault::new(&texts[0].id, None, HOW));
+        is_full.then(|| Checked { faults, died: Some(HOW.to_owned()), ..Checked::default() })
     }
 }
 
@@ -253,7 +250,7 @@ fn modules_that_are_too_many_together_are_found_by_halving() {
         let ids: Vec<String> = (0..200).map(|number| format!("{number:03}")).collect();
         let candidates: Vec<Candidate> =
             ids.iter().map(|id| candidate(&(id.as_str(), OTHER, None))).collect();
-        let judge = Full { room, pair, checks: AtomicUsize::new(0) };
+        let judge = Checking::with(dies_above(room, pair));
         let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
         let refused = settled.outcomes.iter().filter(|(_, outcome)| **outcome != Outcome::Loaded);
         let refused: Vec<String> = refused.map(|(id, _)| id.to_string()).collect();
@@ -271,46 +268,23 @@ fn modules_that_are_too_many_together_are_found_by_halving() {
 fn what_ends_a_check_by_itself_is_not_tried_once_more() {
     let texts = [("lib", LIB, None), ("new", OTHER, None)];
     let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
-    let judge = Dying { alone: true, checks: AtomicUsize::new(0) };
+    let judge = Checking::with(dies(true));
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
     assert_eq!(judge.checks.into_inner(), 2, "with it, and without it");
 }
 
-/// A judge whose check ends at texts that contain `ends`, gives up after `most` of them, and skips texts that contain `sibling` then.
-struct GivesUp {
-    most: usize,
-    checks: AtomicUsize,
-}
-
-impl GivesUp {
-    fn after(most: usize) -> Self {
-        Self { most, checks: AtomicUsize::new(0) }
-    }
-}
-
-impl Judge for GivesUp {
-    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        self.checks.fetch_add(1, Ordering::Relaxed);
+/// A check that ends at texts that contain `ends`, gives up after `most` of them, and skips texts that contain `sibling` then.
+fn gives_up_after(most: usize) -> impl Fn(&[Text]) -> Option<Checked> {
+    move |texts| {
         let mut ends = texts.iter().filter(|text| text.text.contains("ends")).map(|text| text.id.clone());
-        let fault = |id: ModuleId| (id.clone(), Fault::new(&id, None, "the check ended by signal 6"));
-        let deadly: BTreeMap<ModuleId, Fault> = ends.by_ref().take(self.most).map(fault).collect();
-        if deadly.is_empty() {
-            return Ok(confined::checked(texts, Default::default(), &Default::default()));
-        }
+        let fault = |id: ModuleId| (id.clone(), Fault::new(&id, None, HOW));
+        let deadly: BTreeMap<ModuleId, Fault> = ends.by_ref().take(most).map(fault).collect();
         let siblings = texts.iter().filter(|text| text.text.contains("sibling"));
-        let skipped =
-            siblings.map(|text| (text.id.clone(), Fault::new(&text.id, None, "not checked"))).collect();
+        let skipped = siblings.map(|text| (text.id.clone(), Fault::new(&text.id, None, "not checked")));
         let faults = Faults::new(deadly.values().cloned().collect());
-        Ok(Checked { faults, deadly, skipped, postponed: ends.collect(), ..Checked::default() })
-    }
-
-    fn faults(&self, _: &Bundle, _: &SecretReads) -> Vec<Fault> {
-        Vec::new()
-    }
-
-    fn awaited(&self, _: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
-        BTreeMap::new()
+        let (skipped, postponed) = (skipped.collect(), ends.collect());
+        (!deadly.is_empty()).then(|| Checked { faults, deadly, skipped, postponed, ..Checked::default() })
     }
 }
 
@@ -325,7 +299,7 @@ fn modules_after_too_many_that_end_the_check_are_left_for_a_later_check() {
         ("new", OTHER, None),
     ];
     let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
-    let judge = GivesUp::after(2);
+    let judge = Checking::with(gives_up_after(2));
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let outcome = |id: &str| &settled.outcomes[&ModuleId::new(id)];
     for id in ["a", "b"] {
@@ -348,7 +322,7 @@ fn modules_that_end_the_check_are_rejected_at_once_however_many_are_reported() {
     candidates.extend(
         [("old", sibling, Some(sibling)), ("new", "package a\nsibling = 2", None)].iter().map(candidate),
     );
-    let judge = GivesUp::after(50);
+    let judge = Checking::with(gives_up_after(50));
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let deadly = |outcome: &&Outcome| matches!(outcome, Outcome::Refused { deadly: true, .. });
     assert_eq!(settled.outcomes.values().filter(deadly).count(), 51);
@@ -365,7 +339,7 @@ fn modules_without_a_valid_enforcement_are_checked_together_for_their_packages()
         .iter()
         .map(|text| Candidate { enforcement: Err("expected deny".to_owned()), ..candidate(text) })
         .collect();
-    let judge = GivesUp::after(2);
+    let judge = Checking::with(gives_up_after(2));
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let ids: Vec<&str> = settled.packages.keys().map(ModuleId::as_str).collect();
     assert_eq!(ids, ["a", "b"]);
