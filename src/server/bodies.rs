@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use self::room::{Evicted, Room, Taken};
+use self::room::{Room, Taken};
 use super::connections::Caller;
 
 /// How long a body may take to arrive.
@@ -23,6 +23,11 @@ const UNBOUNDED: usize = usize::MAX >> 2;
 
 /// Why a request is not read.
 pub(super) type Refused = (StatusCode, String);
+
+/// The verdict in metrics on a request that is not read.
+pub(super) fn verdict((code, _): &Refused) -> &'static str {
+    if *code == StatusCode::SERVICE_UNAVAILABLE { "too_many" } else { "invalid" }
+}
 
 /// Reads bodies. Clones have the same room.
 #[derive(Clone, Debug)]
@@ -61,6 +66,10 @@ impl Bodies {
         let is_small = length.is_some_and(|length| length <= SMALL << 10);
         let lane = if is_small { &self.small } else { &self.large };
         let room = lane.enter(caller.as_ref().map(Caller::address));
+        let size = length.map_or(self.most << 10, |length| length.div_ceil(1 << 10));
+        if timeout_at(began + ARRIVES, room.reserve(size)).await.is_err() {
+            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "no room for the body within 3 s"));
+        }
         let body = match timeout_at(began + ARRIVES, self.body(request.into_body(), &room)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
             Ok(Err((code, text))) => return Err(refused(code, &text)),
@@ -77,26 +86,23 @@ impl Bodies {
         Ok((read, room))
     }
 
-    /// A body that takes `room` as it arrives.
+    /// Reads a body that has its `room`.
     async fn body(&self, body: Body, room: &Taken) -> Result<Vec<u8>, Refused> {
-        let (mut chunks, mut read, mut taken) = (body.into_data_stream(), Vec::new(), 1);
-        room.grow(taken).await.map_err(refused_for_others)?;
+        let (mut chunks, mut read) = (body.into_data_stream(), Vec::new());
         loop {
             let chunk = tokio::select! {
                 biased;
-                evicted = room.evicted() => return Err(refused_for_others(evicted)),
+                () = room.evicted() => {
+                    let why = "the body made room for those of other addresses";
+                    return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
+                }
                 chunk = chunks.next() => chunk,
             };
             let Some(chunk) = chunk else { return Ok(read) };
             let chunk = chunk.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
-            let length = read.len() + chunk.len();
-            if length > self.most << 20 {
+            // The server ends a body at its declared length.
+            if read.len() + chunk.len() > self.most << 20 {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
-            }
-            let missing = length.div_ceil(1 << 10).saturating_sub(taken);
-            if missing > 0 {
-                room.grow(missing).await.map_err(refused_for_others)?;
-                taken += missing;
             }
             read.extend_from_slice(&chunk);
         }
@@ -105,10 +111,6 @@ impl Bodies {
     fn too_large(&self) -> String {
         format!("a review has at most {} MiB", self.most)
     }
-}
-
-fn refused_for_others(_: Evicted) -> Refused {
-    (StatusCode::SERVICE_UNAVAILABLE, "the body made room for those of other addresses".to_owned())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -218,7 +218,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let part = Arc::new(vec![b' '; 7 << 20]);
-    // Each address holds half of the remaining room.
+    // Three of them have room, and leave too little for the review.
     let strangers = (2..10).map(|number| Ipv4Addr::new(127, 0, 0, number));
     let mut sending = JoinSet::new();
     for address in strangers.cycle().take(24) {
@@ -235,7 +235,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
         });
     }
     let honest =
-        review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(1 << 20)));
+        review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(5 << 20)));
     let mut answers = Vec::new();
     // Until the strangers have run out of time.
     while !sending.is_empty() {
@@ -248,6 +248,36 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     }
     for expected in ["the body took more than 3 s", "the body made room for those of other addresses"] {
         ensure!(answers.iter().any(|answer| answer.contains(expected)), "{expected}: {answers:?}");
+    }
+    served.stop().await
+}
+
+#[tokio::test]
+async fn large_reviews_of_one_address_that_arrive_at_once_are_all_answered() -> Result<()> {
+    let served = Served::start("rego-large").await?;
+    let object = format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(3 << 20));
+    let body = Arc::new(review(&object));
+    let mut sending = JoinSet::new();
+    for _ in 0..12 {
+        let (mut stream, body) = (sent::connect(&served.webhooks).await?, body.clone());
+        sending.spawn(async move {
+            let head =
+                format!("{POST}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}", body.len());
+            stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await?;
+            // In turn with the others.
+            for part in body.chunks(64 << 10) {
+                stream.write_all(part).await?;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            stream.flush().await?;
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await?;
+            anyhow::Ok(String::from_utf8_lossy(&answer).into_owned())
+        });
+    }
+    while let Some(answer) = sending.join_next().await {
+        let answer = answer??;
+        ensure!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     served.stop().await
 }

@@ -1,9 +1,10 @@
 //! Room for the bodies of requests in memory, shared fairly by the addresses of their senders.
 //!
-//! A sender can hold room for as long as its body may take to arrive. So:
+//! A body reserves all of its room before it is read, so bodies that arrive never wait for each other. A sender can hold room for as long as
+//! its body may take to arrive. So:
 //!
 //! - An address holds at most as much as it leaves free. There is room for another address then, however many hold some.
-//! - Of the bodies that wait for room, the one whose address holds the least is served first.
+//! - Of the bodies that wait for room, the one whose address would hold the least is served first.
 //! - If there is no room for it, the address that holds the most loses a body that is still arriving, the oldest.
 
 use std::cmp::Reverse;
@@ -27,10 +28,6 @@ pub(in crate::server) struct Taken {
     /// Cancelled when the body must make room.
     evicted: CancellationToken,
 }
-
-/// The body made room for those of other addresses.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Evicted;
 
 /// An address; `None` if it is not known.
 type Address = Option<IpAddr>;
@@ -64,7 +61,7 @@ impl Held {
 struct Waiting {
     body: u64,
     address: Address,
-    more: usize,
+    size: usize,
     granted: oneshot::Sender<()>,
 }
 
@@ -86,31 +83,22 @@ impl Room {
 }
 
 impl Taken {
-    /// Waits for `more` KiB.
-    ///
-    /// # Errors
-    ///
-    /// When the body must make room.
-    pub(super) async fn grow(&self, more: usize) -> Result<(), Evicted> {
+    /// Waits for `size` KiB.
+    pub(super) async fn reserve(&self, size: usize) {
         let (granted, waits) = oneshot::channel();
         {
             let mut state = self.room.0.lock();
             let address = state.bodies.get(&self.body).and_then(|held| held.address);
-            state.waiting.push(Waiting { body: self.body, address, more, granted });
+            state.waiting.push(Waiting { body: self.body, address, size, granted });
             state.grant();
         }
-        tokio::select! {
-            biased;
-            () = self.evicted.cancelled() => Err(Evicted),
-            // The sender is dropped only with this future, or once the body is evicted.
-            _ = waits => Ok(()),
-        }
+        // The sender is dropped only with this future.
+        let _ = waits.await;
     }
 
     /// Waits until the body must make room.
-    pub(super) async fn evicted(&self) -> Evicted {
+    pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
-        Evicted
     }
 
     /// Declares that the whole body has arrived. From now on it keeps its room, even if it was to make room.
@@ -144,41 +132,40 @@ impl State {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
-    /// How much must be free so that `address` may hold `more`: as much as it holds then is left.
-    fn needed(&self, address: Address, more: usize) -> usize {
-        self.held_by(address) + 2 * more
+    /// How much must be free so that `address` may hold `size` more: as much as it holds then is left.
+    fn needed(&self, address: Address, size: usize) -> usize {
+        self.held_by(address) + 2 * size
     }
 
     /// Grants what fits, and evicts bodies for the first request that does not fit.
     fn grant(&mut self) {
-        let may_grow = |body: &u64| self.bodies.get(body).is_some_and(|held| !held.is_evicted());
-        self.waiting.retain(|waiting| !waiting.granted.is_closed() && may_grow(&waiting.body));
+        self.waiting.retain(|waiting| !waiting.granted.is_closed());
         while let Some((at, next)) =
-            self.waiting.iter().enumerate().min_by_key(|(_, next)| self.held_by(next.address))
+            self.waiting.iter().enumerate().min_by_key(|(_, next)| self.held_by(next.address) + next.size)
         {
-            let (address, more) = (next.address, next.more);
-            if self.needed(address, more) > self.free {
-                self.make_room(address, more);
+            let (address, size) = (next.address, next.size);
+            if self.needed(address, size) > self.free {
+                self.make_room(address, size);
                 return;
             }
             let Waiting { body, granted, .. } = self.waiting.remove(at);
             let Some(held) = self.bodies.get_mut(&body) else { continue };
-            held.size += more;
-            self.free -= more;
-            *self.by_address.entry(address).or_default() += more;
+            held.size = size;
+            self.free -= size;
+            *self.by_address.entry(address).or_default() += size;
             // If the receiver is gone, the room is returned with its body.
             let _ = granted.send(());
         }
     }
 
-    /// Evicts arriving bodies until there is room for `more` of `address`, each of an address that would still hold more.
-    fn make_room(&mut self, address: Address, more: usize) {
+    /// Evicts arriving bodies until there is room for `size` of `address`, each of an address that would still hold more.
+    fn make_room(&mut self, address: Address, size: usize) {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
             *evicted.entry(held.address).or_default() += held.size;
         }
         let mut free = self.free + evicted.values().sum::<usize>();
-        while free < self.needed(address, more) {
+        while free < self.needed(address, size) {
             let left = |held: &Held| {
                 self.held_by(held.address) - evicted.get(&held.address).copied().unwrap_or_default()
             };
@@ -188,7 +175,7 @@ impl State {
             });
             let most = arriving.max_by_key(|(left, body, ..)| (*left, Reverse(*body)));
             let Some((left, _, held, token)) = most else { return };
-            if left <= self.held_by(address) + more {
+            if left <= self.held_by(address) + size {
                 return;
             }
             token.cancel();
@@ -214,7 +201,7 @@ mod tests {
     /// A body from an address that holds this many KiB.
     fn taken(room: &Room, number: u8, size: usize) -> Taken {
         let taken = room.enter(address(number));
-        taken.grow(size).now_or_never().unwrap().unwrap();
+        taken.reserve(size).now_or_never().unwrap();
         taken
     }
 
@@ -228,12 +215,12 @@ mod tests {
         let mut strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
         let second = taken(&room, 2, 8);
         let other = room.enter(address(3));
-        let mut grown = Box::pin(other.grow(6));
-        assert!(grown.as_mut().now_or_never().is_none(), "8 of 32 are free");
+        let mut reserved = Box::pin(other.reserve(6));
+        assert!(reserved.as_mut().now_or_never().is_none(), "8 of 32 are free");
         // The oldest body of the address that holds the most, and no other.
         assert_eq!(strangers.iter().map(is_evicted).collect::<Vec<_>>(), [true, false, false, false]);
         drop(strangers.remove(0));
-        assert_eq!(timeout(Duration::from_secs(1), grown).await.unwrap(), Ok(()));
+        assert_eq!(timeout(Duration::from_secs(1), reserved).await, Ok(()));
         assert!(!strangers.iter().chain([&second]).any(is_evicted));
     }
 
@@ -243,7 +230,7 @@ mod tests {
         let stranger = taken(&room, 1, 8);
         stranger.arrived();
         let other = room.enter(address(2));
-        assert!(other.grow(6).now_or_never().is_none());
+        assert!(other.reserve(6).now_or_never().is_none());
         assert!(!is_evicted(&stranger));
     }
 
@@ -253,10 +240,10 @@ mod tests {
         let strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
         let _second = taken(&room, 2, 8);
         let other = room.enter(address(3));
-        let mut grown = Box::pin(other.grow(6));
-        assert!(grown.as_mut().now_or_never().is_none() && is_evicted(&strangers[0]));
+        let mut reserved = Box::pin(other.reserve(6));
+        assert!(reserved.as_mut().now_or_never().is_none() && is_evicted(&strangers[0]));
         strangers[0].arrived();
-        assert!(is_evicted(&strangers[1]) && grown.as_mut().now_or_never().is_none());
+        assert!(is_evicted(&strangers[1]) && reserved.as_mut().now_or_never().is_none());
     }
 
     #[tokio::test]
@@ -264,8 +251,8 @@ mod tests {
         let room = Room::new(16);
         let first = taken(&room, 1, 8);
         let second = room.enter(address(1));
-        let mut grown = Box::pin(second.grow(1));
-        assert!(grown.as_mut().now_or_never().is_none());
+        let mut reserved = Box::pin(second.reserve(1));
+        assert!(reserved.as_mut().now_or_never().is_none());
         for (number, size) in [(2, 4), (3, 2), (4, 1)] {
             let another = taken(&room, number, size);
             another.arrived();
@@ -273,20 +260,45 @@ mod tests {
         }
         assert!(!is_evicted(&first));
         drop(first);
-        assert_eq!(grown.now_or_never(), Some(Ok(())));
+        assert_eq!(reserved.now_or_never(), Some(()));
     }
 
     #[tokio::test]
-    async fn who_holds_the_least_is_served_first() {
+    async fn bodies_of_one_address_never_wait_for_each_other_once_they_arrive() {
+        let room = Room::new(32);
+        let first = taken(&room, 1, 8);
+        // The address holds its half.
+        let second = taken(&room, 1, 8);
+        let waits: Vec<Taken> = (0..8).map(|_| room.enter(address(1))).collect();
+        let mut waits: Vec<_> = waits.iter().map(|body| Box::pin(body.reserve(8))).collect();
+        assert!(waits.iter_mut().all(|body| body.as_mut().now_or_never().is_none()));
+        drop((first, second));
+        let reserved = waits.iter_mut().filter_map(|body| body.as_mut().now_or_never()).count();
+        assert_eq!(reserved, 2, "the whole of each, or nothing");
+    }
+
+    #[tokio::test]
+    async fn a_large_body_does_not_keep_small_ones_waiting() {
+        let room = Room::new(16);
+        let held = taken(&room, 1, 8);
+        held.arrived();
+        let (large, small) = (room.enter(address(2)), room.enter(address(3)));
+        let mut large = Box::pin(large.reserve(8));
+        assert!(large.as_mut().now_or_never().is_none());
+        assert_eq!(small.reserve(1).now_or_never(), Some(()));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_would_hold_the_least_is_served_first() {
         let room = Room::new(16);
         let (large, small) = (taken(&room, 1, 8), taken(&room, 2, 4));
         large.arrived();
         small.arrived();
         let (waits, newcomer) = (room.enter(address(1)), room.enter(address(3)));
-        let (mut first, mut second) = (Box::pin(waits.grow(4)), Box::pin(newcomer.grow(3)));
+        let (mut first, mut second) = (Box::pin(waits.reserve(4)), Box::pin(newcomer.reserve(3)));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
         drop(small);
-        assert_eq!(second.now_or_never(), Some(Ok(())));
+        assert_eq!(second.now_or_never(), Some(()));
         assert!(first.as_mut().now_or_never().is_none());
     }
 
@@ -296,7 +308,7 @@ mod tests {
         let held = taken(&room, 1, 8);
         let other = room.enter(address(2));
         // A request that timed out.
-        assert!(other.grow(8).now_or_never().is_none());
+        assert!(other.reserve(8).now_or_never().is_none());
         drop(other);
         drop(held);
         let state = room.0.lock();
