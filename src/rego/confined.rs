@@ -7,7 +7,7 @@
 
 mod serving;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct Checker {
     secrets: BTreeSet<String>,
     /// One semaphore for each lane. Each admits one check, because a pod has no memory for more.
     turns: Arc<[Semaphore; 2]>,
+    /// The last loaded bundles without a fault.
+    passed: Arc<Mutex<VecDeque<Passed>>>,
 }
 
 /// The result of a check.
@@ -105,6 +107,9 @@ impl Checked {
 
 /// How many results are kept.
 const PASSED: usize = 2;
+/// The factors of the limits of time: for texts that passed before, and for other texts in the lane of loads. The same check needs more time
+/// on a busy machine, and a text that was in order must not stop the load of others for this reason.
+const FACTORS: (u32, u32) = (4, 2);
 
 /// Texts without a fault, and the result of their check.
 type Passed = (Vec<Text>, Checked);
@@ -126,6 +131,8 @@ pub enum Lane {
 #[derive(Serialize, Deserialize)]
 struct Request {
     texts: Vec<Text>,
+    /// The factor of each text for limits of time.
+    factors: Vec<u32>,
     extent: Extent,
     /// The names under which modules read Secrets.
     secrets: BTreeSet<String>,
@@ -178,7 +185,7 @@ impl Checker {
         let (evaluator, packages) = Default::default();
         let turns = Arc::new([Semaphore::new(1), Semaphore::new(1)]);
         let secrets = secrets::names(&BTreeMap::new());
-        Self { program, evaluator, packages, secrets, turns }
+        Self { program, evaluator, packages, secrets, turns, passed: Arc::default() }
     }
 
     /// Sets the queried packages.
@@ -265,16 +272,16 @@ impl Checker {
     /// that wait for no kind by themselves, and all of them again once their kinds are listed.
     #[must_use]
     pub fn into_check(self) -> Check {
-        let passed = Arc::new(Mutex::new(VecDeque::<Passed>::new()));
         Arc::new(move |texts, lane| {
-            let (checker, passed) = (self.clone(), passed.clone());
+            let checker = self.clone();
             async move {
-                if let Some((_, checked)) = passed.lock().iter().find(|(passed, _)| *passed == texts) {
+                if let Some((_, checked)) = checker.passed.lock().iter().find(|(passed, _)| *passed == texts)
+                {
                     return Ok(checked.clone());
                 }
                 let checked = checker.check(&texts, lane).await?;
                 if lane == Lane::Load && checked.faults.is_empty() {
-                    let mut passed = passed.lock();
+                    let mut passed = checker.passed.lock();
                     passed.push_front((texts, checked.clone()));
                     passed.truncate(PASSED);
                 }
@@ -284,8 +291,18 @@ impl Checker {
         })
     }
 
+    /// The factor of each of `texts` for limits of time.
+    fn factors(&self, texts: &[Text], lane: Lane) -> Vec<u32> {
+        let passed = self.passed.lock();
+        let passed: HashSet<&Text> = passed.iter().flat_map(|(texts, _)| texts).collect();
+        let other = if lane == Lane::Load { FACTORS.1 } else { 1 };
+        texts.iter().map(|text| if passed.contains(text) { FACTORS.0 } else { other }).collect()
+    }
+
     async fn run(&self, texts: &[Text], extent: Extent, lane: Lane) -> Result<End, CheckError> {
-        let request = Request { texts: texts.to_vec(), extent, secrets: self.secrets.clone() };
+        let factors = self.factors(texts, lane);
+        let secrets = self.secrets.clone();
+        let request = Request { texts: texts.to_vec(), factors: factors.clone(), extent, secrets };
         let request = serde_json::to_vec(&request).map_err(CheckError::Answer)?;
         let _turn = self.turns[lane as usize].acquire().await;
         let mut child = Command::new(&self.program)
@@ -309,7 +326,7 @@ impl Checker {
         let output = output.map_err(CheckError::Process)?;
         let (at, answer) = serving::progress(&output.stdout);
         let at = at.filter(|at| *at < texts.len());
-        match died(output.status, texts, at)? {
+        match died(output.status, texts, &factors, at)? {
             Some(how) => {
                 let of_text = at.is_some() && output.status.code() == Some(serving::SLOW);
                 Ok(End::Died(Death { how, at, of_text }))
@@ -350,14 +367,19 @@ fn depth(text: &str) -> usize {
 }
 
 /// Describes how a process ended that its input ended, while it read module `at` of `texts`: by a limit of time or memory, or by the stack.
-fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<String>, CheckError> {
+fn died(
+    status: ExitStatus,
+    texts: &[Text],
+    factors: &[u32],
+    at: Option<usize>,
+) -> Result<Option<String>, CheckError> {
     use std::os::unix::process::ExitStatusExt;
     const SIGABRT: i32 = 6;
     const SIGBUS: i32 = 7;
     const SIGSEGV: i32 = 11;
     const SIGXCPU: i32 = 24;
     match (status.signal(), status.code()) {
-        (Some(SIGXCPU), _) => Ok(Some(took_more_than(serving::processor(texts)))),
+        (Some(SIGXCPU), _) => Ok(Some(took_more_than(serving::processor(texts, factors)))),
         (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
             Ok(Some(format!("the check ended by signal {signal}")))
         }
@@ -365,7 +387,8 @@ fn died(status: ExitStatus, texts: &[Text], at: Option<usize>) -> Result<Option<
         (Some(signal), _) => Err(CheckError::Died(format!("by signal {signal}"))),
         (None, Some(0)) => Ok(None),
         (None, Some(serving::SLOW)) => {
-            Ok(Some(took_more_than(at.map_or(serving::READING, |at| serving::reading(&texts[at])))))
+            let limit = |at: usize| serving::reading(&texts[at]) * factors[at];
+            Ok(Some(took_more_than(at.map_or(serving::READING, limit))))
         }
         (None, code) => Ok(Some(format!("the check ended with exit code {}", code.unwrap_or_default()))),
     }
@@ -378,6 +401,20 @@ fn took_more_than(limit: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_passed_before_have_more_time_than_texts_of_a_write() {
+        let text = |id: &str| Text { id: ModuleId::new(id), text: "package a".into() };
+        let (old, new) = (text("old"), text("new"));
+        let checker = Checker::running(PathBuf::new());
+        checker.passed.lock().push_front((vec![old.clone()], Checked::default()));
+        let changed = Text { text: "package b".into(), ..old.clone() };
+        let texts = [old.clone(), changed, new];
+        assert_eq!(checker.factors(&texts, Lane::Write), [4, 1, 1]);
+        assert_eq!(checker.factors(&texts, Lane::Load), [4, 2, 2]);
+        assert_eq!(serving::processor(&texts, &[4, 1, 1]), Duration::from_secs(2), "the change counts");
+        assert_eq!(serving::processor(&[old], &[4]), Duration::from_secs(8));
+    }
 
     #[test]
     fn depth_is_that_of_the_innermost_bracket() {

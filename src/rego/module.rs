@@ -23,7 +23,7 @@ const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
 };
 
 /// A text that is to become a module.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
     /// Its module.
     pub id: ModuleId,

@@ -219,7 +219,7 @@ async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_o
     })
     .await?;
     for number in 0..SLOW {
-        let is_slow = |status: &Value| status.to_string().contains("the check took more than 0.5 s");
+        let is_slow = |status: &Value| status.to_string().contains("the check took more than 1 s");
         world.until_status(&format!("slow-{number}"), is_slow).await?;
     }
     until_loaded(&controller, 1).await

@@ -49,11 +49,12 @@ pub(super) fn reading(text: &Text) -> Duration {
     READING + Duration::from_secs(1) * u32::try_from(text.text.len()).unwrap_or(u32::MAX) / RATE
 }
 
-/// The processor time that checking `texts` may take.
-pub(super) fn processor(texts: &[Text]) -> Duration {
+/// The processor time that checking `texts` with these `factors` may take.
+pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
-    Duration::from_secs(PROCESSOR.saturating_add(more).min(PROCESSOR_LIMIT))
+    let factor = factors.iter().min().map_or(1, |factor| u64::from(*factor));
+    Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor).min(PROCESSOR_LIMIT))
 }
 
 /// The number of the module that was being read when the output ended, and the output after the progress lines.
@@ -88,15 +89,18 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
-    let Request { texts, extent, secrets } = serde_json::from_slice(&request)?;
+    let Request { texts, factors, extent, secrets } = serde_json::from_slice(&request)?;
     drop(request);
     // `Progress` limits each text that is read separately.
-    let seconds = if extent == Extent::Bundle { processor(&texts).as_secs() } else { 2 * PROCESSOR_LIMIT };
+    let seconds =
+        if extent == Extent::Bundle { processor(&texts, &factors).as_secs() } else { 2 * PROCESSOR_LIMIT };
     setrlimit(Resource::Cpu, processor_of(seconds))?;
     let thread = std::thread::Builder::new().stack_size(STACK);
     let checking = thread.spawn(move || match extent {
-        Extent::Bundle => bundle_checked(&texts, evaluator, &packages, &secrets, Progress::start()),
-        Extent::Each | Extent::EachEvaluated => each(&texts, extent, evaluator, &packages),
+        Extent::Bundle => bundle_checked(&texts, evaluator, &packages, &secrets, Progress::start(factors)),
+        Extent::Each | Extent::EachEvaluated => {
+            each(&texts, extent, evaluator, &packages, Progress::start(factors))
+        }
     })?;
     let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
     Ok(serde_json::to_string(&checked)?)
@@ -129,8 +133,13 @@ fn bundle_checked(
 
 /// Parses each of `texts`, and evaluates it if `extent` requires that. Ignores their faults: the parent only needs to know whether the
 /// process ends.
-fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packages) -> Checked {
-    let mut progress = Progress::start();
+fn each(
+    texts: &[Text],
+    extent: Extent,
+    evaluator: EvaluatedBy,
+    packages: &Packages,
+    mut progress: Progress,
+) -> Checked {
     let is_evaluated = extent == Extent::EachEvaluated && evaluator == EvaluatedBy::Embedded;
     for (number, text) in texts.iter().enumerate() {
         let more = if is_evaluated { EVALUATING } else { Duration::ZERO };
@@ -155,10 +164,12 @@ fn each(texts: &[Text], extent: Extent, evaluator: EvaluatedBy, packages: &Packa
 struct Progress {
     /// The processor time of this process at which the current module must be read. `None` disables the limit.
     until: Option<std::sync::Arc<parking_lot::Mutex<Option<Duration>>>>,
+    /// The factor of each module for its limit.
+    factors: Vec<u32>,
 }
 
 impl Progress {
-    fn start() -> Self {
+    fn start(factors: Vec<u32>) -> Self {
         let until = std::sync::Arc::new(parking_lot::Mutex::new(None::<Duration>));
         let looking = until.clone();
         std::thread::spawn(move || {
@@ -171,14 +182,14 @@ impl Progress {
                 }
             }
         });
-        Self { until: Some(until) }
+        Self { until: Some(until), factors }
     }
 
     fn at(&mut self, number: usize, limit: Duration) {
         if let Some(until) = &self.until {
             let mut until = until.lock();
             write(&format!("{AT}{number}\n"));
-            *until = Some(used() + limit);
+            *until = Some(used() + limit * self.factors.get(number).copied().unwrap_or(1));
         }
     }
 
@@ -213,9 +224,9 @@ mod tests {
 
     #[test]
     fn processor_time_grows_with_the_bundle_up_to_a_limit() {
-        assert_eq!(processor(&[]), Duration::from_secs(2));
-        assert_eq!(processor(&vec![text(400); 2_000]), Duration::from_secs(22));
-        assert_eq!(processor(&vec![text(1 << 20); 40]), Duration::from_secs(60));
+        assert_eq!(processor(&[], &[]), Duration::from_secs(2));
+        assert_eq!(processor(&vec![text(400); 2_000], &[]), Duration::from_secs(22));
+        assert_eq!(processor(&vec![text(1 << 20); 40], &[]), Duration::from_secs(60));
         assert_eq!(reading(&text(400)), Duration::from_micros(501_525) + Duration::from_nanos(878));
         assert_eq!(reading(&text(1 << 20)), Duration::from_millis(4_500));
     }
