@@ -203,23 +203,28 @@ impl<'c, J: Judge> Settling<'c, J> {
     }
 
     /// Finds the packages of `texts`, which are rejected for another reason than their text. Rejects those that end the check for this.
-    async fn find_packages(&mut self, mut texts: Vec<Text>) -> Result<(), CheckError> {
-        while !texts.is_empty() {
+    async fn find_packages(&mut self, texts: Vec<Text>) -> Result<(), CheckError> {
+        let mut parts = vec![texts];
+        while let Some(mut texts) = parts.pop() {
+            if texts.is_empty() {
+                continue;
+            }
             let checked = self.judge.check(&texts).await?;
             self.settled.packages.extend(checked.packages.clone());
             if checked.died.is_some() && texts.len() > 1 {
                 // All together are too large.
-                for text in &texts {
-                    let checked = self.judge.check(std::slice::from_ref(text)).await?;
-                    self.settled.packages.extend(checked.packages);
-                }
-            }
-            if checked.deadly.is_empty() {
-                break;
+                parts.push(texts.split_off(texts.len() / 2));
+                parts.push(texts);
+                continue;
             }
             // A later check tries the postponed texts again.
             self.settled.is_partial |= !checked.postponed.is_empty();
-            texts.retain(|text| checked.fatal(&text.id).is_none() && !checked.postponed.contains(&text.id));
+            if !checked.deadly.is_empty() {
+                texts.retain(|text| {
+                    checked.fatal(&text.id).is_none() && !checked.postponed.contains(&text.id)
+                });
+                parts.push(texts);
+            }
             for (id, fault) in checked.deadly.into_iter().chain(checked.skipped) {
                 self.refuse(&id, Faults::of(fault), true);
             }

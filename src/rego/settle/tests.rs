@@ -350,6 +350,20 @@ fn modules_without_a_valid_enforcement_are_checked_together_for_their_packages()
 }
 
 #[test]
+fn modules_without_a_valid_enforcement_that_are_too_large_together_are_checked_in_halves() {
+    let ids: Vec<String> = (0..200).map(|number| format!("{number:03}")).collect();
+    let candidate = |id: &String| Candidate {
+        enforcement: Err("expected deny".to_owned()),
+        ..candidate(&(id.as_str(), OTHER, None))
+    };
+    let candidates: Vec<Candidate> = ids.iter().map(candidate).collect();
+    let judge = Checking::with(dies_above(60, ["none", "none"]));
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    assert_eq!(settled.packages.len(), 200);
+    assert_eq!(judge.checks.into_inner(), 7, "of 200, of 100 twice, of 50 four times");
+}
+
+#[test]
 fn an_enforcement_that_is_none_leaves_the_last_good_one() {
     let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
     let good = InForce { text: OTHER.into(), enforcement: Enforcement::Deny };
