@@ -23,15 +23,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The maximum number of modules in the result.
 const NAMED: usize = 8;
 
-/// How a module exceeds the limits of an evaluation.
+/// How a module exceeds the limits of an evaluation, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// The module alone exceeds the time limit.
-    Time,
     /// The module takes this processor time, the most in its package.
     MostTime(Duration),
+    /// The module alone exceeds the time limit.
+    Time,
     /// The module alone exceeds the memory limit.
     Memory,
+}
+
+impl Excess {
+    /// Whether this is worse than `other`, however long the slowest module takes.
+    #[must_use]
+    pub fn is_worse_than(self, other: Self) -> bool {
+        let rank = |excess| match excess {
+            Self::MostTime(_) => 0,
+            Self::Time => 1,
+            Self::Memory => 2,
+        };
+        rank(self) > rank(other)
+    }
 }
 
 /// A module that makes evaluations exceed their limits.
@@ -48,18 +61,20 @@ pub struct Culprit {
 /// A query that exceeded its time or its memory.
 #[derive(Clone, Debug)]
 pub struct Exceeded {
+    /// Whether the query exceeded its time.
+    too_long: bool,
     engine: Embedded,
     query: String,
     input: Value,
 }
 
 impl Exceeded {
-    pub(super) fn new(engine: Embedded, query: &str, input: &Value) -> Self {
-        Self { engine, query: query.to_owned(), input: input.clone() }
+    pub(super) fn new(too_long: bool, engine: Embedded, query: &str, input: &Value) -> Self {
+        Self { too_long, engine, query: query.to_owned(), input: input.clone() }
     }
 
-    /// Finds the modules that exceed a limit alone. If there is none, returns the slowest module, provided that it takes more than half of the
-    /// time limit. The search may take a minute.
+    /// Finds the modules that exceed a limit alone. If there is none after a query that exceeded its time, returns the slowest module, provided
+    /// that it takes more than half of the time limit. The search may take a minute.
     #[must_use]
     pub fn culprits(&self) -> Vec<Culprit> {
         let (bundle, began) = (self.engine.bundle(), Instant::now());
@@ -91,6 +106,7 @@ impl Exceeded {
         }
         if let Some((took, module, text)) = longest
             && found.is_empty()
+            && self.too_long
             && took > LIMIT / 2
         {
             found.push(Culprit { module, text, excess: Excess::MostTime(took) });
@@ -200,7 +216,7 @@ mod tests {
         let failure = engine.ask(query, &input).unwrap_err();
         assert!(failure.too_long || failure.too_large, "{failure}");
         let excess = if failure.too_long { Excess::Time } else { Excess::Memory };
-        let found = Exceeded::new(engine, query, &input).culprits();
+        let found = Exceeded::new(failure.too_long, engine, query, &input).culprits();
         assert!(found.iter().all(|culprit| culprit.excess == excess), "{found:?}");
         found.into_iter().map(|culprit| culprit.module.to_string()).collect()
     }

@@ -137,10 +137,10 @@ impl Engine {
         }
     }
 
-    /// A query of this process that exceeded a limit.
-    pub(super) fn exceeded(&self, query: &str, input: &Value) -> Option<Exceeded> {
+    /// A query of this process that exceeded its time, or else its memory.
+    pub(super) fn exceeded(&self, too_long: bool, query: &str, input: &Value) -> Option<Exceeded> {
         match &self.by {
-            By::Embedded(embedded) => Some(Exceeded::new((**embedded).clone(), query, input)),
+            By::Embedded(embedded) => Some(Exceeded::new(too_long, (**embedded).clone(), query, input)),
             By::Opa(_) | By::External(..) => None,
         }
     }

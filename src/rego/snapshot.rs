@@ -258,10 +258,9 @@ impl Snapshot {
             return Err(Unanswered::Starting(why.clone()));
         }
         let answer = self.engine.ask(query, input);
-        let has_exceeded =
-            matches!(&answer, Err(EngineError::Failed(failure)) if failure.too_long || failure.too_large);
-        if let (true, Some(exceeded)) = (has_exceeded, &self.exceeded)
-            && let Some(query) = self.engine.exceeded(query, input)
+        if let (Err(EngineError::Failed(failure)), Some(exceeded)) = (&answer, &self.exceeded)
+            && (failure.too_long || failure.too_large)
+            && let Some(query) = self.engine.exceeded(failure.too_long, query, input)
         {
             // If the channel is full, a search is due already.
             let _ = exceeded.try_send(query);

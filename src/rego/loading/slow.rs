@@ -44,6 +44,11 @@ impl Slow {
         Self { text, excess, why: words(excess) }
     }
 
+    /// Whether this says more about a text than what is `known`.
+    fn is_news_beside(&self, known: Option<&Self>) -> bool {
+        known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
+    }
+
     /// The reason of the Event.
     fn reason(&self) -> &'static str {
         if self.excess == Excess::Memory { LARGE } else { SLOW }
@@ -78,7 +83,7 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<
 }
 
 impl Shared {
-    /// Records these modules. For each new one returns the carrier, the uid of the carrier, and the reason and the note for the Event.
+    /// Records these modules. For each that is new, or worse than known, returns the carrier, the uid of the carrier, and the reason and the note for the Event.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {
@@ -86,7 +91,7 @@ impl Shared {
             known.slow.retain(|module, slow| slow.counts(module, &verdicts));
             for Culprit { module, text, excess } in culprits {
                 let slow = Slow::new(text, excess);
-                if slow.counts(&module, &verdicts) && !known.slow.contains_key(&module) {
+                if slow.counts(&module, &verdicts) && slow.is_news_beside(known.slow.get(&module)) {
                     info!(%module, why = slow.why, "a module takes too much");
                     new.push((module.clone(), slow.clone()));
                     known.slow.insert(module, slow);
@@ -121,5 +126,28 @@ fn words(excess: Excess) -> String {
             "takes {} ms of the {limit} s that all modules of its package may take together, more than any other",
             took.as_millis()
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_worse_finding_about_the_same_text_is_news() {
+        let slow = |text: &str, excess| Slow::new(text.into(), excess);
+        let most = |ms| Excess::MostTime(Duration::from_millis(ms));
+        for (known, found, expected) in [
+            (most(600), most(900), false),
+            (most(600), Excess::Time, true),
+            (Excess::Time, Excess::Memory, true),
+            (Excess::Memory, Excess::Time, false),
+            (Excess::Memory, Excess::Memory, false),
+        ] {
+            let (known, found) = (slow("a", known), slow("a", found));
+            assert_eq!(found.is_news_beside(Some(&known)), expected, "{found:?}");
+        }
+        assert!(slow("b", most(600)).is_news_beside(Some(&slow("a", Excess::Memory))));
+        assert!(slow("a", most(600)).is_news_beside(None));
     }
 }
