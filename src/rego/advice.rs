@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::Expr;
 
+use super::contents::CONTENTS;
 use super::fault::{Fault, Place};
 use super::loaded_module::LoadedModule;
 use super::module::{Module, place};
@@ -27,6 +28,7 @@ pub fn advice(modules: &[&LoadedModule]) -> Vec<Fault> {
 pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     let mut advice = kinds(module);
     advice.extend(Reads::of(module).faults(module));
+    advice.extend(contents_in_works(module));
     advice
 }
 
@@ -100,6 +102,24 @@ fn kinds(module: &Module) -> Vec<Fault> {
             Fault::new(&module.id, place, format!("{kind:?}: use the plural: {}", plural(&kind)))
         })
         .collect()
+}
+
+/// The first place that reads manifests of works, if `module` reads contents as well: no policy gets those of Secrets in works.
+fn contents_in_works(module: &Module) -> Option<Fault> {
+    let (mut manifests, mut has_contents) = (None, false);
+    tree::each(&module.tree, &mut |expr| {
+        for step in tree::steps(expr).1 {
+            match step {
+                tree::Step::Key("manifests") => {
+                    manifests.get_or_insert_with(|| place(tree::start(expr)));
+                }
+                tree::Step::Key(key) => has_contents |= CONTENTS.contains(&key),
+                tree::Step::Index(_) => {}
+            }
+        }
+    });
+    let text = "Secrets among the manifests of works have no data and no stringData: a rule about these denies nothing";
+    manifests.filter(|_| has_contents).map(|place| Fault::new(&module.id, place, text))
 }
 
 /// What a resource of `kind` is most likely called.

@@ -47,6 +47,31 @@ fn an_id_of_two_modules_is_told() {
 }
 
 #[test]
+fn reads_of_contents_in_works_are_reported() {
+    let expected = |place: &str| {
+        format!(
+            "1:{place}: Secrets among the manifests of works have no data and no stringData: a rule about these denies nothing"
+        )
+    };
+    for (rule, place) in [
+        ("p if input.request.object.spec.workload.manifests[_].data.password", "2:6"),
+        (
+            "p if { some m in data.kubernetes.manifestworks.a.b.spec.workload.manifests; m[\"stringData\"] }",
+            "2:18",
+        ),
+    ] {
+        assert_eq!(told(&[&format!("package admission\n{rule}")]), [expected(place)], "{rule}");
+    }
+    for rule in [
+        "p if input.request.object.spec.workload.manifests[_].kind == \"Secret\"",
+        "p if input.request.object.data.password",
+        "p if data.kubernetes.manifestworks.a.b.spec.workload.manifests[_].spec",
+    ] {
+        assert_eq!(told(&[&format!("package admission\n{rule}")]), [""; 0], "{rule}");
+    }
+}
+
+#[test]
 fn a_kind_as_manifests_have_it_is_told() {
     for (rule, expected) in [
         ("p if data.kubernetes.Pod", "1:2:6: \"Pod\": use the plural: pods"),
