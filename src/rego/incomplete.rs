@@ -32,7 +32,7 @@ impl Incomplete {
         };
         if let Some(kind) = common(own, &self.denying) {
             return Err(format!(
-                "policies read {kind}, and those of namespace {namespace} exceed its share of --replicate-bytes: \
+                "policies read {kind}, and those of namespace {namespace} exceed its share of --replicate-bytes or --replicate-limit: \
                  delete some of them",
             ));
         }
@@ -41,7 +41,7 @@ impl Incomplete {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         Ok((!kinds.is_empty()).then(|| {
             format!(
-                "reviewed without {} of namespaces that exceed their share of --replicate-bytes",
+                "reviewed without {} of namespaces that exceed their share of --replicate-bytes or --replicate-limit",
                 kinds.join(", ")
             )
         }))
@@ -71,7 +71,7 @@ mod tests {
             let warning = incomplete.review(ADMISSION, namespace).unwrap().unwrap();
             assert_eq!(
                 warning,
-                "reviewed without configmaps, pods of namespaces that exceed their share of --replicate-bytes"
+                "reviewed without configmaps, pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit"
             );
         }
         assert_eq!(incomplete.review(PLACEMENT, "greedy"), Ok(None), "its policies read nothing of that");

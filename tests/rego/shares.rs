@@ -17,8 +17,14 @@ deny contains {"id": "closed", "resource": {"kind": "podtemplates", "namespace":
 	data.kubernetes.configmaps[namespace].closed
 }
 "#;
-/// How many ConfigMaps the greedy namespace has. Each takes more than the memory for all.
-const MAPS: usize = 5;
+/// The objects of the greedy namespace, and the limit that they exceed.
+struct Greed {
+    name: &'static str,
+    limit: &'static str,
+    maps: usize,
+    /// The number of keys of each ConfigMap.
+    keys: usize,
+}
 
 fn template(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name, "namespace": namespace},
@@ -32,13 +38,25 @@ fn config_map(namespace: &str, name: &str, keys: usize) -> Value {
 
 #[tokio::test]
 async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Result<()> {
-    let name = "rego-shares";
+    // Each takes more than the memory for all.
+    let greed = Greed { name: "rego-shares", limit: "--replicate-bytes=1Mi", maps: 5, keys: 10_000 };
+    denies_no_write_of_another(greed).await
+}
+
+#[tokio::test]
+async fn a_namespace_with_ten_times_its_share_of_small_objects_denies_no_write_of_another() -> Result<()> {
+    let greed = Greed { name: "rego-shares-many", limit: "--replicate-limit=60", maps: 150, keys: 1 };
+    denies_no_write_of_another(greed).await
+}
+
+async fn denies_no_write_of_another(greed: Greed) -> Result<()> {
+    let Greed { name, limit, maps, keys } = greed;
     let mut hub = Registered::prepare_with_files(name).await?;
-    let (shop, greedy) = (Registered::shop(name), "rego-shares-greedy");
+    let (shop, greedy) = (Registered::shop(name), &*format!("{name}-greedy"));
     apply(hub.client(), &fixtures::namespace(greedy)).await?;
     apply(hub.client(), &config_map(&shop, "closed", 1)).await?;
     hub.world.write("closed", json!({"a.rego": DENIES})).await?;
-    hub.run(&["--replicate-bytes=1Mi"]).await?;
+    hub.run(&[limit]).await?;
     let denied = async |namespace: &str, name: &str, with: &str| {
         let created = hub.create(&template(namespace, name)).await;
         let Err(error) = created else { anyhow::bail!("{namespace}/{name} is let in") };
@@ -55,13 +73,13 @@ async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Resu
     .await?;
     hub.create(&template(greedy, "before")).await?;
 
-    for map in 0..MAPS {
-        apply(hub.client(), &config_map(greedy, &format!("map-{map}"), 10_000)).await?;
+    for map in 0..maps {
+        apply(hub.client(), &config_map(greedy, &format!("map-{map}"), keys)).await?;
     }
     wait::until("its ConfigMaps are left out", LIMIT, || async {
         let metrics = hub.controller()?.metrics().await?;
         let left_out = metrics.value("policy_sync_rego_documents_left_out", &[("kind", "configmaps")])?;
-        ensure!(left_out >= MAPS as f64, "{left_out} are");
+        ensure!(left_out >= maps as f64, "{left_out} are");
         let bytes = metrics.value("policy_sync_rego_document_bytes", &[])?;
         ensure!(bytes <= f64::from(1 << 20), "the others take {bytes} bytes");
         Ok(())
@@ -98,7 +116,7 @@ async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Resu
     .await?;
 
     // Its people mend it by themselves.
-    for map in 0..MAPS {
+    for map in 0..maps {
         hub.delete(&config_map(greedy, &format!("map-{map}"), 0)).await?;
     }
     wait::until("its writes pass again", LIMIT, || async {

@@ -14,13 +14,20 @@ use crate::api::names::GroupResource;
 const UNIT: usize = 512;
 const DEPTH: usize = 5;
 
+/// The most bytes that count for a document at least, so that no sum overflows.
+const FLOOR: usize = 1 << 30;
+
 /// The memory that documents take.
 #[derive(Clone, Debug)]
 pub(super) struct Charges {
     budget: usize,
+    /// The bytes that count for a document at least. So the budget limits the number of documents as well.
+    floor: usize,
     /// The bytes of all documents that are not left out.
     kept: usize,
-    /// When `kept` exceeds this, `cut` selects parts to leave out.
+    /// The bytes that count for them.
+    counted: usize,
+    /// When `counted` exceeds this, `cut` selects parts to leave out.
     threshold: usize,
     parts: BTreeMap<Part, Charge>,
 }
@@ -49,9 +56,10 @@ pub(super) struct LeftOut {
 }
 
 impl Charges {
-    /// Creates an empty account with a budget in bytes.
-    pub(super) fn new(budget: usize) -> Self {
-        Self { budget, kept: 0, threshold: budget, parts: BTreeMap::new() }
+    /// Creates an empty account with a budget of this many bytes and documents.
+    pub(super) fn new(budget: usize, documents: usize) -> Self {
+        let floor = budget.div_ceil(documents.max(1)).min(FLOOR);
+        Self { budget, floor, kept: 0, counted: 0, threshold: budget, parts: BTreeMap::new() }
     }
 
     /// The bytes of all documents that are not left out.
@@ -93,6 +101,7 @@ impl Charges {
         let part = part(namespace, kind);
         let charge = self.parts.entry(part.clone()).or_default();
         self.kept -= charge.kept;
+        self.counted -= charge.counted(self.floor);
         if let Some(after) = after {
             charge.objects += 1;
             charge.alone += after.weight;
@@ -104,18 +113,20 @@ impl Charges {
             charge.kept = charge.kept.saturating_sub(refund_for(&before.value, &mut charge.units));
         }
         self.kept += charge.kept;
+        self.counted += charge.counted(self.floor);
         if charge.objects == 0 {
             self.kept -= charge.kept;
+            self.counted -= charge.counted(self.floor);
             self.parts.remove(&part);
         }
     }
 
     /// If the documents exceed the budget, selects parts to leave out, marks them, and returns them.
     pub(super) fn cut(&mut self) -> BTreeSet<Part> {
-        if self.kept <= self.budget {
+        if self.counted <= self.budget {
             self.threshold = self.budget;
         }
-        if self.kept <= self.threshold {
+        if self.counted <= self.threshold {
             return BTreeSet::new();
         }
         let wanted = left_out(&self.sizes(), self.budget);
@@ -123,20 +134,28 @@ impl Charges {
             wanted.into_iter().filter(|part| self.parts[part].left_out.is_none()).collect();
         for part in &wanted {
             if let Some(charge) = self.parts.get_mut(part) {
+                self.counted -= charge.counted(self.floor);
                 charge.left_out = Some((charge.kept, charge.alone));
+                self.counted += charge.counted(self.floor);
             }
         }
         // If no part can be left out, further growth by a 16th of the budget triggers the next attempt.
-        self.threshold = if wanted.is_empty() { self.kept + self.budget / 16 } else { self.budget };
+        self.threshold = if wanted.is_empty() { self.counted + self.budget / 16 } else { self.budget };
         wanted
     }
 
     fn sizes(&self) -> BTreeMap<Part, usize> {
-        self.parts.iter().map(|(part, charge)| (part.clone(), charge.bytes())).collect()
+        let size = |charge: &Charge| charge.bytes().max(charge.objects * self.floor);
+        self.parts.iter().map(|(part, charge)| (part.clone(), size(charge))).collect()
     }
 }
 
 impl Charge {
+    /// The bytes that count for documents in memory, at least `floor` for each.
+    fn counted(&self, floor: usize) -> usize {
+        if self.left_out.is_some() { self.kept } else { self.kept.max(self.objects * floor) }
+    }
+
     /// The bytes that the documents take, or would take.
     fn bytes(&self) -> usize {
         match self.left_out {

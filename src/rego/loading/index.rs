@@ -19,10 +19,10 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An empty index with a memory budget of `bytes` for documents.
-    pub(super) fn new(controller: ControllerName, bytes: usize) -> Self {
+    /// An empty index with a budget of this many bytes and documents.
+    pub(super) fn new(controller: ControllerName, bytes: usize, count: usize) -> Self {
         let (documents, sharing) = (BTreeMap::new(), Sharing::default());
-        Self { controller, documents, sharing, charges: Charges::new(bytes) }
+        Self { controller, documents, sharing, charges: Charges::new(bytes, count) }
     }
 
     pub(super) fn controller(&self) -> &ControllerName {

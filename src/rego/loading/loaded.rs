@@ -72,7 +72,7 @@ impl Loaded {
             owed: None,
             unfit: Unfit::default(),
         };
-        let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes)));
+        let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes, settings.limit)));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
         let (exceeded, receiver) = mpsc::channel(1);
         let exceeded = (exceeded, Mutex::new(Some(receiver)));
@@ -243,8 +243,10 @@ impl Loaded {
         let left_out: BTreeSet<_> = view.left_out().map(|(part, _)| &part.namespace).collect();
         if !left_out.is_empty() {
             let count = left_out.len();
-            let _ =
-                writeln!(text, "[!]rego: documents of {count} namespaces are left out (--replicate-bytes)");
+            let _ = writeln!(
+                text,
+                "[!]rego: documents of {count} namespaces are left out (--replicate-bytes, --replicate-limit)"
+            );
         }
         let verdicts = self.0.verdicts();
         let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });

@@ -39,6 +39,8 @@ const REFUSED: &str = "PolicyRefused";
 const CONFLICT: &str = "PatchConflict";
 /// The reason of an Event on a Namespace.
 const LEFT_OUT: &str = "DocumentsLeftOut";
+/// How many times the limit of objects may be watched, with those that are left out: these take little memory.
+const WATCHED: usize = 4;
 
 /// Loads policies.
 pub(super) struct Loader {
@@ -234,19 +236,22 @@ impl Loader {
         }
     }
 
-    /// Stops watching the kind that has the most objects, where all have too many.
+    /// Stops watching the kind that has the most objects, if policies can read too many objects, or too many are left out. Of namespaced
+    /// objects too many are left out before that.
     fn limit(&self) {
         let limit = self.shared.settings.limit;
         let (all, largest) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let counts = view.counts();
-            let all: usize = counts.values().sum();
+            let (readable, watched) = (view.readable(), view.counts());
+            let all: usize = readable.values().sum();
+            let is_flooded = watched.values().sum::<usize>() > limit.saturating_mul(WATCHED);
+            let counts = if is_flooded { watched } else { readable };
             let read = plan::read(&self.shared.settings, &self.shared.verdicts());
             let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
             // Those go first that no policy reads.
             let largest = counts.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count));
-            (all, largest.filter(|_| all > limit).map(|(kind, count)| (kind.clone(), count)))
+            (all, largest.filter(|_| all > limit || is_flooded).map(|(kind, count)| (kind.clone(), count)))
         };
         let is_near = reading::is_near(all, limit);
         if std::mem::replace(&mut self.shared.found.lock().is_near, is_near) != is_near {

@@ -1,6 +1,5 @@
 //! What metrics say of policies. Each process loads by itself, so each says it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
@@ -112,16 +111,13 @@ impl RegoMetrics {
             self.modules.with_label_values(&[name]).set(gauge_value(count));
         }
         self.documents.reset();
-        let mut left_out = BTreeMap::new();
-        for (part, found) in view.left_out() {
-            *left_out.entry(&part.kind).or_default() += found.objects;
-        }
         self.bytes.set(gauge_value(view.bytes()));
         self.left_out.reset();
-        for (kind, count) in view.counts() {
-            let (name, left_out) = (kind.to_string(), left_out.get(kind).copied().unwrap_or_default());
+        let watched = view.counts();
+        for (kind, readable) in view.readable() {
+            let (name, left_out) = (kind.to_string(), watched[kind] - readable);
             self.left_out.with_label_values(&[&name]).set(gauge_value(left_out));
-            self.documents.with_label_values(&[&name]).set(gauge_value(count.saturating_sub(left_out)));
+            self.documents.with_label_values(&[&name]).set(gauge_value(readable));
         }
     }
 }

@@ -36,12 +36,12 @@ pub(super) struct Hub(pub(super) Mirror<Index>);
 impl Hub {
     /// One that serves pods and nodes, and no RegoPolicies.
     pub(super) fn new() -> Self {
-        Self::with_bytes(usize::MAX)
+        Self::with_budget(usize::MAX, usize::MAX)
     }
 
-    /// Like [`Self::new`], with a memory budget of `bytes` for documents.
-    pub(super) fn with_bytes(bytes: usize) -> Self {
-        let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes)));
+    /// Like [`Self::new`], with a budget of this many bytes and documents.
+    pub(super) fn with_budget(bytes: usize, count: usize) -> Self {
+        let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes, count)));
         hub.serves("pods", Served::As(GroupVersionResource::new("", "v1", "pods")));
         hub.serves("nodes", Served::As(GroupVersionResource::new("", "v1", "nodes")));
         hub.serves("regopolicies.policysync.kuadrant.io", Served::Nowhere);

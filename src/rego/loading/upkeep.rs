@@ -15,7 +15,7 @@ impl hub::Index for Index {
     type View<'m> = View<'m>;
 
     fn new(controller: ControllerName) -> Self {
-        Self::new(controller, usize::MAX)
+        Self::new(controller, usize::MAX, usize::MAX)
     }
 
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> View<'m> {

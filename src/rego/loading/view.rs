@@ -161,6 +161,18 @@ impl<'m> View<'m> {
         tables.map(|(kind, table)| (kind, table.count())).collect()
     }
 
+    /// How many of them policies can read: those that are not left out.
+    #[must_use]
+    pub(super) fn readable(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let mut counts = self.counts();
+        for (part, found) in self.left_out() {
+            if let Some(count) = counts.get_mut(&part.kind) {
+                *count = count.saturating_sub(found.objects);
+            }
+        }
+        counts
+    }
+
     /// The objects of `kind`, as they are in `data.kubernetes`.
     #[must_use]
     pub(super) fn documents(&self, kind: &GroupResource) -> Value {

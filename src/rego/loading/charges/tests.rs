@@ -38,7 +38,7 @@ fn found(hub: &Hub) -> (BTreeMap<String, usize>, Vec<String>, usize) {
 
 #[test]
 fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
-    let hub = Hub::with_bytes(BUDGET);
+    let hub = Hub::with_budget(BUDGET, usize::MAX);
     let others: Vec<Json> = (0..8).flat_map(|tenant| many(&format!("n{tenant}"), 5)).collect();
     hub.documents("pods", &others);
     let (before, left_out, quiet) = found(&hub);
@@ -63,8 +63,33 @@ fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
 }
 
 #[test]
+fn a_namespace_with_many_small_objects_loses_them_and_no_other_does() {
+    // 100 KiB for each.
+    let hub = Hub::with_budget((900 * 100) << 10, 900);
+    let others: Vec<Json> = (0..8).flat_map(|tenant| many(&format!("n{tenant}"), 50)).collect();
+    let with = |count: usize| {
+        let mut all = others.clone();
+        all.extend(many("greedy", count));
+        hub.documents("pods", &all);
+        let (kept, left_out, bytes) = found(&hub);
+        assert!(bytes < 10 << 20, "the real size is reported");
+        (kept.values().sum::<usize>(), left_out)
+    };
+    assert_eq!(with(500), (900, Vec::new()));
+    assert_eq!(with(501), (400, vec!["greedy pods 501".to_owned()]));
+    assert_eq!(with(5_000), (400, vec!["greedy pods 5000".to_owned()]));
+    let returning = || hub.0.read().view(NOW).returning();
+    assert!(returning().is_empty());
+    assert_eq!(with(500), (400, vec!["greedy pods 500".to_owned()]));
+    assert_eq!(returning(), BTreeSet::from([pods()]));
+    hub.documents("pods", &others);
+    assert_eq!(found(&hub).0.len(), 8);
+    assert_eq!(with(500), (900, Vec::new()), "what was left out counts no more");
+}
+
+#[test]
 fn what_is_left_out_may_return_once_it_fits_and_does_when_it_is_listed_anew() {
-    let hub = Hub::with_bytes(BUDGET);
+    let hub = Hub::with_budget(BUDGET, usize::MAX);
     let mut all = many("shop", 10);
     all.extend(many("greedy", 500));
     hub.documents("pods", &all);
@@ -84,7 +109,7 @@ fn what_is_left_out_may_return_once_it_fits_and_does_when_it_is_listed_anew() {
 
 #[test]
 fn what_documents_of_a_namespace_share_counts_once_until_the_last_of_them_goes() {
-    let hub = Hub::with_bytes(usize::MAX);
+    let hub = Hub::new();
     let shared = |namespace: &str, count: usize| -> Vec<Json> {
         let template = json!({"env": (0..60).map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "x".repeat(40)})).collect::<Vec<_>>()});
         (0..count)
@@ -111,7 +136,8 @@ fn what_documents_of_a_namespace_share_counts_once_until_the_last_of_them_goes()
 
 /// The bytes that `count` objects of this form take together, as an allocator counts them.
 fn measured(count: usize, form: impl Fn(usize) -> Json) -> (usize, usize) {
-    let (mut sharing, mut kept, mut charges) = (Sharing::default(), Vec::new(), Charges::new(usize::MAX));
+    let (mut sharing, mut kept, mut charges) =
+        (Sharing::default(), Vec::new(), Charges::new(usize::MAX, usize::MAX));
     let took = allocation_counter::measure(|| {
         for number in 0..count {
             let document = sharing.share(&Value::from(form(number)));

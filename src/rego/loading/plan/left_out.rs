@@ -18,8 +18,8 @@ use crate::rego::loading::view::View;
 use crate::rego::reads::Reads;
 use crate::rego::snapshot::Gates;
 
-/// The flag, for messages.
-const FLAG: &str = "--replicate-bytes";
+/// The flags, for messages.
+const FLAGS: &str = "--replicate-bytes or --replicate-limit";
 /// The interval between checks whether left-out documents fit.
 const AGAIN: Duration = Duration::from_secs(60);
 /// The maximum number of namespaces in a message.
@@ -121,7 +121,7 @@ pub(in crate::rego::loading) fn told(plural: &str, kind: &GroupResource, view: V
     let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
-            "{plural} of these namespaces are left out, they exceed their share of {FLAG}: {}{more}",
+            "{plural} of these namespaces are left out, they exceed their share of {FLAGS}: {}{more}",
             named.join(", ")
         )
     })
@@ -133,7 +133,7 @@ pub(in crate::rego::loading) fn note(part: &Part, view: View<'_>) -> Option<Stri
     let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;
     let (objects, mebibytes) = (grouped(found.objects), grouped(found.bytes >> 20));
     Some(format!(
-        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAG}: policies cannot read \
+        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAGS}: policies cannot read \
          them, and policies that read them deny writes in this namespace",
         part.kind
     ))

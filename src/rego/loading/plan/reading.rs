@@ -61,7 +61,7 @@ pub(in crate::rego::loading) fn too_many(what: &str, count: usize, limit: usize)
 /// What is said of the kinds that `bundle` reads, which counts all the same.
 #[must_use]
 pub(in crate::rego::loading) fn advice(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Vec<Fault> {
-    let counts = view.counts();
+    let counts = view.readable();
     let all: usize = counts.values().sum();
     let largest = counts.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind);
     where_read(bundle, |plural| match view.kind(plural) {

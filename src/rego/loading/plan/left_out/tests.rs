@@ -9,7 +9,7 @@ use crate::rego::module::{ModuleId, Text};
 
 /// A hub where the pods of `greedy` are left out.
 fn hub() -> Hub {
-    let hub = Hub::with_bytes(100_000);
+    let hub = Hub::with_budget(100_000, usize::MAX);
     let pods: Vec<Json> = (0..100)
         .map(|number| {
             let namespace = if number == 0 { "shop" } else { "greedy" };
@@ -101,7 +101,7 @@ fn whoever_reads_the_kind_and_whoever_has_too_much_of_it_is_told() {
     let (view, kind) = (guard.view(NOW), GroupResource::new("", "pods"));
     assert_eq!(
         told("pods", &kind, view).unwrap(),
-        "pods of these namespaces are left out, they exceed their share of --replicate-bytes: greedy"
+        "pods of these namespaces are left out, they exceed their share of --replicate-bytes or --replicate-limit: greedy"
     );
     assert_eq!(told("nodes", &GroupResource::new("", "nodes"), view), None);
     let of = |namespace: &str| note(&Part { namespace: namespace.into(), kind: kind.clone() }, view);
