@@ -88,6 +88,20 @@ fn a_namespace_with_many_small_objects_loses_them_and_no_other_does() {
 }
 
 #[test]
+fn what_is_left_out_counts_for_nothing() {
+    let (mut charges, document) = (Charges::new(1_000, 10), Document::from(Value::from(json!({}))));
+    for _ in 0..11 {
+        charges.replace("shop", &pods(), None, Some(&document));
+    }
+    assert_eq!(charges.counted, 11 * charges.floor.max(document.weight));
+    assert_eq!(charges.cut().len(), 1);
+    for _ in 0..11 {
+        charges.replace("shop", &pods(), Some(&document), Some(&document.left_out()));
+    }
+    assert_eq!((charges.kept(), charges.counted), (0, 0));
+}
+
+#[test]
 fn what_is_left_out_may_return_once_it_fits_and_does_when_it_is_listed_anew() {
     let hub = Hub::with_budget(BUDGET, usize::MAX);
     let mut all = many("shop", 10);
