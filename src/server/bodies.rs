@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use self::room::{Room, Taken};
 use super::connections::Caller;
 
-/// How long a body may take to arrive.
+/// How long a request may take until its body has arrived, and until it has room.
 const ARRIVES: Duration = Duration::from_secs(3);
+const HAS_ROOM: Duration = Duration::from_secs(2);
 
 /// How many KiB a small body has at most: nearly all have.
 const SMALL: usize = 16;
@@ -67,8 +68,8 @@ impl Bodies {
         let lane = if is_small { &self.small } else { &self.large };
         let room = lane.enter(caller.as_ref().map(Caller::address));
         let size = length.map_or(self.most << 10, |length| length.div_ceil(1 << 10));
-        if timeout_at(began + ARRIVES, room.reserve(size)).await.is_err() {
-            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "no room for the body within 3 s"));
+        if timeout_at(began + HAS_ROOM, room.reserve(size)).await.is_err() {
+            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "no room for the body within 2 s"));
         }
         let body = match timeout_at(began + ARRIVES, self.body(request.into_body(), &room)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),

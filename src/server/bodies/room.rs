@@ -4,11 +4,13 @@
 //! its body may take to arrive. So:
 //!
 //! - An address holds at most as much as it leaves free. There is room for another address then, however many hold some.
-//! - Of the bodies that wait for room, the one whose address would hold the least is served first.
-//! - If there is no room for it, the address that holds the most loses a body that is still arriving, the oldest.
+//! - The bodies of an address are served in the order of their arrival. Of the first of each address, the one whose address would hold the
+//!   least is served first.
+//! - If there is no room for it, the address that holds the most loses a body that is still arriving, the oldest. If that does not help, the
+//!   next one is served.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -137,18 +139,11 @@ impl State {
         self.held_by(address) + 2 * size
     }
 
-    /// Grants what fits, and evicts bodies for the first request that does not fit.
+    /// Grants what fits, and evicts bodies for the first request for which that makes room.
     fn grant(&mut self) {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
-        while let Some((at, next)) =
-            self.waiting.iter().enumerate().min_by_key(|(_, next)| self.held_by(next.address) + next.size)
-        {
-            let (address, size) = (next.address, next.size);
-            if self.needed(address, size) > self.free {
-                self.make_room(address, size);
-                return;
-            }
-            let Waiting { body, granted, .. } = self.waiting.remove(at);
+        while let Some(at) = self.next() {
+            let Waiting { body, address, size, granted } = self.waiting.remove(at);
             let Some(held) = self.bodies.get_mut(&body) else { continue };
             held.size = size;
             self.free -= size;
@@ -158,30 +153,55 @@ impl State {
         }
     }
 
-    /// Evicts arriving bodies until there is room for `size` of `address`, each of an address that would still hold more.
-    fn make_room(&mut self, address: Address, size: usize) {
+    /// The next request to grant. `None` if none fits, or if bodies make room for one that comes before those that fit.
+    fn next(&mut self) -> Option<usize> {
+        let (mut first, mut addresses) = (Vec::new(), HashSet::new());
+        for (at, waiting) in self.waiting.iter().enumerate() {
+            if addresses.insert(waiting.address) {
+                first.push((self.held_by(waiting.address) + waiting.size, at, waiting.address, waiting.size));
+            }
+        }
+        first.sort_unstable_by_key(|(would_hold, at, ..)| (*would_hold, *at));
+        for (_, at, address, size) in first {
+            if self.needed(address, size) <= self.free {
+                return Some(at);
+            }
+            if self.make_room(address, size) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Evicts arriving bodies until there is room for `size` of `address`, each of an address that would still hold more. Returns whether there
+    /// is room once they are gone. Otherwise evicts none.
+    fn make_room(&mut self, address: Address, size: usize) -> bool {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
             *evicted.entry(held.address).or_default() += held.size;
         }
-        let mut free = self.free + evicted.values().sum::<usize>();
+        let (mut free, mut tokens) = (self.free + evicted.values().sum::<usize>(), Vec::new());
+        let mut chosen = HashSet::new();
         while free < self.needed(address, size) {
             let left = |held: &Held| {
                 self.held_by(held.address) - evicted.get(&held.address).copied().unwrap_or_default()
             };
             let arriving = self.bodies.iter().filter_map(|(body, held)| {
                 let token = held.arriving.as_ref().filter(|token| !token.is_cancelled())?;
-                (held.size > 0).then_some((left(held), *body, held, token))
+                (held.size > 0 && !chosen.contains(body)).then_some((left(held), *body, held, token))
             });
             let most = arriving.max_by_key(|(left, body, ..)| (*left, Reverse(*body)));
-            let Some((left, _, held, token)) = most else { return };
+            let Some((left, body, held, token)) = most else { return false };
             if left <= self.held_by(address) + size {
-                return;
+                return false;
             }
-            token.cancel();
+            tokens.push(token.clone());
+            chosen.insert(body);
             free += held.size;
             *evicted.entry(held.address).or_default() += held.size;
         }
+        tokens.iter().for_each(CancellationToken::cancel);
+        true
     }
 }
 
@@ -286,6 +306,31 @@ mod tests {
         let mut large = Box::pin(large.reserve(8));
         assert!(large.as_mut().now_or_never().is_none());
         assert_eq!(small.reserve(1).now_or_never(), Some(()));
+    }
+
+    #[tokio::test]
+    async fn bodies_of_one_address_have_their_turns_in_order() {
+        let room = Room::new(32);
+        let held = taken(&room, 1, 12);
+        held.arrived();
+        let (large, small) = (room.enter(address(1)), room.enter(address(1)));
+        let (mut large, mut small) = (Box::pin(large.reserve(8)), Box::pin(small.reserve(1)));
+        assert!(large.as_mut().now_or_never().is_none());
+        assert!(small.as_mut().now_or_never().is_none(), "the large one waits for longer");
+        drop(held);
+        assert_eq!(large.now_or_never(), Some(()));
+        assert_eq!(small.now_or_never(), Some(()));
+    }
+
+    #[tokio::test]
+    async fn a_body_without_hope_of_room_delays_no_other() {
+        let room = Room::new(32);
+        let (own, claim) = (taken(&room, 1, 9), taken(&room, 2, 8));
+        own.arrived();
+        let hopeless = room.enter(address(3));
+        let mut hopeless = Box::pin(hopeless.reserve(8));
+        assert!(hopeless.as_mut().now_or_never().is_none() && !is_evicted(&claim));
+        assert_eq!(room.enter(address(1)).reserve(1).now_or_never(), Some(()));
     }
 
     #[tokio::test]
