@@ -36,7 +36,7 @@ pub(in crate::cli) struct RegoArguments {
         requires = "policy_namespace"
     )]
     data_alias: Vec<(String, String)>,
-    /// How many objects may be in data.kubernetes, divided fairly among their namespaces.
+    /// How many namespaced objects may be in data.kubernetes, divided fairly among their namespaces.
     #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
     replicate_limit: usize,
     /// How much memory the objects in data.kubernetes may take, divided fairly among their namespaces.

@@ -1,4 +1,4 @@
-//! Accounts for the memory of documents by namespace and kind, and for documents left out.
+//! Accounts for the memory and the number of documents by namespace and kind, and for documents left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,22 +14,42 @@ use crate::api::names::GroupResource;
 const UNIT: usize = 512;
 const DEPTH: usize = 5;
 
-/// The most bytes that count for a document at least, so that no sum overflows.
-const FLOOR: usize = 1 << 30;
-
-/// The memory that documents take.
+/// The memory that documents take, and their number.
 #[derive(Clone, Debug)]
 pub(super) struct Charges {
-    budget: usize,
-    /// The bytes that count for a document at least. So the budget limits the number of documents as well.
-    floor: usize,
-    /// The bytes of all documents that are not left out.
-    kept: usize,
-    /// The bytes that count for them.
-    counted: usize,
-    /// When `counted` exceeds this, `cut` selects parts to leave out.
-    threshold: usize,
+    /// The bytes of documents.
+    bytes: Budget,
+    /// The number of namespaced documents. No tenant makes cluster-scoped ones.
+    objects: Budget,
     parts: BTreeMap<Part, Charge>,
+}
+
+/// A limit for all documents.
+#[derive(Clone, Debug)]
+struct Budget {
+    limit: usize,
+    /// What documents take that are not left out.
+    kept: usize,
+    /// When `kept` exceeds this, `cut` selects parts to leave out.
+    threshold: usize,
+}
+
+impl Budget {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: 0, threshold: limit }
+    }
+
+    fn is_exceeded(&mut self) -> bool {
+        if self.kept <= self.limit {
+            self.threshold = self.limit;
+        }
+        self.kept > self.threshold
+    }
+
+    /// Raises the threshold by a 16th of the limit, because no part can be left out.
+    fn give_up(&mut self) {
+        self.threshold = self.kept + self.limit / 16;
+    }
 }
 
 /// The memory of the documents of one kind in one namespace.
@@ -56,15 +76,20 @@ pub(super) struct LeftOut {
 }
 
 impl Charges {
-    /// Creates an empty account with a budget of this many bytes and documents.
-    pub(super) fn new(budget: usize, documents: usize) -> Self {
-        let floor = budget.div_ceil(documents.max(1)).min(FLOOR);
-        Self { budget, floor, kept: 0, counted: 0, threshold: budget, parts: BTreeMap::new() }
+    /// Creates an empty account with a limit of bytes, and of namespaced documents.
+    pub(super) fn new(bytes: usize, objects: usize) -> Self {
+        Self { bytes: Budget::new(bytes), objects: Budget::new(objects), parts: BTreeMap::new() }
     }
 
     /// The bytes of all documents that are not left out.
     pub(super) fn kept(&self) -> usize {
-        self.kept
+        self.bytes.kept
+    }
+
+    /// The number of cluster-scoped documents of each kind.
+    pub(super) fn cluster_scoped(&self) -> BTreeMap<&GroupResource, usize> {
+        let parts = self.parts.iter().filter(|(part, _)| part.namespace.is_empty());
+        parts.map(|(part, charge)| (&part.kind, charge.objects)).collect()
     }
 
     /// Whether the documents of `kind` in `namespace` are left out.
@@ -83,7 +108,7 @@ impl Charges {
 
     /// The kinds with left-out documents that fit the budget now.
     pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
-        let wanted = left_out(&self.sizes(), self.budget);
+        let wanted = self.wanted();
         self.left_out()
             .filter(|(part, _)| !wanted.contains(part))
             .map(|(part, _)| part.kind.clone())
@@ -100,8 +125,8 @@ impl Charges {
     ) {
         let part = part(namespace, kind);
         let charge = self.parts.entry(part.clone()).or_default();
-        self.kept -= charge.kept;
-        self.counted -= charge.counted(self.floor);
+        self.bytes.kept -= charge.kept;
+        self.objects.kept -= charge.readable(&part);
         if let Some(after) = after {
             charge.objects += 1;
             charge.alone += after.weight;
@@ -112,48 +137,50 @@ impl Charges {
             charge.alone = charge.alone.saturating_sub(before.weight);
             charge.kept = charge.kept.saturating_sub(refund_for(&before.value, &mut charge.units));
         }
-        self.kept += charge.kept;
-        self.counted += charge.counted(self.floor);
         if charge.objects == 0 {
-            self.kept -= charge.kept;
-            self.counted -= charge.counted(self.floor);
             self.parts.remove(&part);
+            return;
         }
+        self.bytes.kept += charge.kept;
+        self.objects.kept += charge.readable(&part);
     }
 
-    /// If the documents exceed the budget, selects parts to leave out, marks them, and returns them.
+    /// If the documents exceed a limit, selects parts to leave out, marks them, and returns them.
     pub(super) fn cut(&mut self) -> BTreeSet<Part> {
-        if self.counted <= self.budget {
-            self.threshold = self.budget;
-        }
-        if self.counted <= self.threshold {
+        let exceeded = [&mut self.bytes, &mut self.objects].map(Budget::is_exceeded);
+        if exceeded == [false, false] {
             return BTreeSet::new();
         }
-        let wanted = left_out(&self.sizes(), self.budget);
-        let wanted: BTreeSet<Part> =
-            wanted.into_iter().filter(|part| self.parts[part].left_out.is_none()).collect();
+        let mut wanted = self.wanted();
+        wanted.retain(|part| self.parts[part].left_out.is_none());
         for part in &wanted {
             if let Some(charge) = self.parts.get_mut(part) {
-                self.counted -= charge.counted(self.floor);
+                self.objects.kept -= charge.readable(part);
                 charge.left_out = Some((charge.kept, charge.alone));
-                self.counted += charge.counted(self.floor);
             }
         }
-        // If no part can be left out, further growth by a 16th of the budget triggers the next attempt.
-        self.threshold = if wanted.is_empty() { self.counted + self.budget / 16 } else { self.budget };
+        if wanted.is_empty() {
+            let budgets = [&mut self.bytes, &mut self.objects].into_iter().zip(exceeded);
+            budgets.filter(|(_, is_exceeded)| *is_exceeded).for_each(|(budget, _)| budget.give_up());
+        }
         wanted
     }
 
-    fn sizes(&self) -> BTreeMap<Part, usize> {
-        let size = |charge: &Charge| charge.bytes().max(charge.objects * self.floor);
-        self.parts.iter().map(|(part, charge)| (part.clone(), size(charge))).collect()
+    /// The parts to leave out, so that both limits hold.
+    fn wanted(&self) -> BTreeSet<Part> {
+        let bytes = self.parts.iter().map(|(part, charge)| (part.clone(), charge.bytes())).collect();
+        let namespaced = self.parts.iter().filter(|(part, _)| !part.namespace.is_empty());
+        let objects = namespaced.map(|(part, charge)| (part.clone(), charge.objects)).collect();
+        let mut wanted = left_out(&bytes, self.bytes.limit);
+        wanted.extend(left_out(&objects, self.objects.limit));
+        wanted
     }
 }
 
 impl Charge {
-    /// The bytes that count for documents in memory, at least `floor` for each.
-    fn counted(&self, floor: usize) -> usize {
-        if self.left_out.is_some() { self.kept } else { self.kept.max(self.objects * floor) }
+    /// How many documents of `part` count for the limit of namespaced ones.
+    fn readable(&self, part: &Part) -> usize {
+        if self.left_out.is_some() || part.namespace.is_empty() { 0 } else { self.objects }
     }
 
     /// The bytes that the documents take, or would take.

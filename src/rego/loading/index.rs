@@ -19,7 +19,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An empty index with a budget of this many bytes and documents.
+    /// An empty index with a limit of bytes, and of namespaced documents.
     pub(super) fn new(controller: ControllerName, bytes: usize, count: usize) -> Self {
         let (documents, sharing) = (BTreeMap::new(), Sharing::default());
         Self { controller, documents, sharing, charges: Charges::new(bytes, count) }

@@ -17,6 +17,7 @@ use super::shared::{Found, Kept, Shared};
 use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
+use crate::api::names::GroupResource;
 use crate::hub::Wanted;
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, Repeats, RequestError, Requests,
@@ -39,8 +40,8 @@ const REFUSED: &str = "PolicyRefused";
 const CONFLICT: &str = "PatchConflict";
 /// The reason of an Event on a Namespace.
 const LEFT_OUT: &str = "DocumentsLeftOut";
-/// How many times the limit of objects may be watched, with those that are left out: these take little memory.
-const WATCHED: usize = 4;
+/// How many times the limit of objects may be left out: these take little memory.
+const LEFT_OUT_LIMITS: usize = 4;
 
 /// Loads policies.
 pub(super) struct Loader {
@@ -236,24 +237,33 @@ impl Loader {
         }
     }
 
-    /// Stops watching the kind that has the most objects, if policies can read too many objects, or too many are left out. Of namespaced
-    /// objects too many are left out before that.
+    /// Stops watching a kind, if there are too many cluster-scoped objects, or too many objects are left out. Too many namespaced objects are
+    /// left out before that.
     fn limit(&self) {
         let limit = self.shared.settings.limit;
-        let (all, largest) = {
+        let (readable, largest) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let (readable, watched) = (view.readable(), view.counts());
-            let all: usize = readable.values().sum();
-            let is_flooded = watched.values().sum::<usize>() > limit.saturating_mul(WATCHED);
-            let counts = if is_flooded { watched } else { readable };
+            let mut left_out: BTreeMap<&GroupResource, usize> = BTreeMap::new();
+            for (part, found) in view.left_out() {
+                *left_out.entry(&part.kind).or_default() += found.objects;
+            }
+            let cluster_scoped = view.cluster_scoped();
             let read = plan::read(&self.shared.settings, &self.shared.verdicts());
             let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
-            // Those go first that no policy reads.
-            let largest = counts.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count));
-            (all, largest.filter(|_| all > limit || is_flooded).map(|(kind, count)| (kind.clone(), count)))
+            let of_cluster: usize = cluster_scoped.values().sum();
+            let largest = if of_cluster > limit {
+                // Those go first that no policy reads.
+                cluster_scoped.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count))
+            } else if left_out.values().sum::<usize>() > limit.saturating_mul(LEFT_OUT_LIMITS) {
+                left_out.into_iter().max_by_key(|(_, count)| *count)
+            } else {
+                None
+            };
+            let namespaced = view.readable().values().sum::<usize>().saturating_sub(of_cluster);
+            (of_cluster.max(namespaced), largest.map(|(kind, count)| (kind.clone(), count)))
         };
-        let is_near = reading::is_near(all, limit);
+        let is_near = reading::is_near(readable, limit);
         if std::mem::replace(&mut self.shared.found.lock().is_near, is_near) != is_near {
             self.queue.add(Key::Bundle);
         }

@@ -1,4 +1,4 @@
-//! Fair shares of the memory for documents: selects the documents to leave out.
+//! Fair shares of a limit for documents, of bytes or of objects: selects the documents to leave out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct Part {
     pub kind: GroupResource,
 }
 
-/// The parts that are left out of these, each with its bytes, so that the others take at most `budget` bytes.
+/// The parts that are left out of these, each with its size, so that the others take at most `budget`.
 ///
 /// The result depends on the sizes alone, so that all replicas agree. Cluster-scoped objects count first and are never left out: no
 /// tenant writes them. The rest of the budget is divided among the namespaces by max-min fairness, so there is one limit for all. A

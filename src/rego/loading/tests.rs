@@ -39,7 +39,7 @@ impl Hub {
         Self::with_budget(usize::MAX, usize::MAX)
     }
 
-    /// Like [`Self::new`], with a budget of this many bytes and documents.
+    /// Like [`Self::new`], with a limit of bytes, and of namespaced documents.
     pub(super) fn with_budget(bytes: usize, count: usize) -> Self {
         let hub = Self(Mirror::with_index(Index::new(ControllerName::new("c"), bytes, count)));
         hub.serves("pods", Served::As(GroupVersionResource::new("", "v1", "pods")));

@@ -200,7 +200,13 @@ impl<'m> View<'m> {
         self.index.charges.left_out()
     }
 
-    /// The kinds with left-out documents that fit the budget now.
+    /// The number of cluster-scoped objects of each watched kind.
+    #[must_use]
+    pub(super) fn cluster_scoped(&self) -> BTreeMap<&'m GroupResource, usize> {
+        self.index.charges.cluster_scoped()
+    }
+
+    /// The kinds with left-out documents that fit the limits now.
     #[must_use]
     pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
         self.index.charges.returning()

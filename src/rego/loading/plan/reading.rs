@@ -61,18 +61,24 @@ pub(in crate::rego::loading) fn too_many(what: &str, count: usize, limit: usize)
 /// What is said of the kinds that `bundle` reads, which counts all the same.
 #[must_use]
 pub(in crate::rego::loading) fn advice(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Vec<Fault> {
-    let counts = view.readable();
-    let all: usize = counts.values().sum();
-    let largest = counts.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind);
+    let (counts, cluster_scoped) = (view.readable(), view.cluster_scoped());
+    let near = |plural: &str, kind: &GroupResource| {
+        let is_cluster_scoped = cluster_scoped.contains_key(kind);
+        let group =
+            counts.iter().filter(|(kind, _)| cluster_scoped.contains_key(**kind) == is_cluster_scoped);
+        let (all, most) = group.fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
+        let count = *counts.get(kind)?;
+        (is_near(all, settings.limit) && count == most).then(|| {
+            let scope = if is_cluster_scoped { "cluster-scoped" } else { "namespaced" };
+            let (count, all, limit) = (grouped(count), grouped(all), grouped(settings.limit));
+            format!(
+                "{plural} have {count} objects: all {scope} kinds have {all}, and may have {limit} (--replicate-limit)"
+            )
+        })
+    };
     where_read(bundle, |plural| match view.kind(plural) {
         KindState::Nowhere => Some(format!("{plural}: the hub serves no such kind, so there are none")),
-        KindState::Listed(kind) if is_near(all, settings.limit) && largest == Some(&kind) => {
-            let (count, all, limit) = (grouped(counts[&kind]), grouped(all), grouped(settings.limit));
-            Some(format!(
-                "{plural} have {count} objects: all kinds have {all}, and may have {limit} (--replicate-limit)"
-            ))
-        }
-        KindState::Listed(kind) => left_out::told(plural, &kind, view),
+        KindState::Listed(kind) => left_out::told(plural, &kind, view).or_else(|| near(plural, &kind)),
         _ => None,
     })
 }

@@ -82,14 +82,16 @@ fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told()
     let expected = "a:2:14: pods have 1,200 objects, all kinds may have 100 (--replicate-limit)";
     assert_eq!(faults_of(&hub, "pods", &settings(), &[("pods", 1200)]), [expected]);
     assert_eq!(faults_of(&hub, "nodes", &settings(), &[("pods", 1200)]), [""; 0]);
-    let pods: Vec<_> = (0..80).map(|n| object("Pod", Some("shop"), &format!("p{n}"))).collect();
-    hub.documents("pods", &pods);
-    hub.documents("nodes", &[]);
-    assert_eq!(advice_of(&hub, "pods", &settings()), [""; 0]);
+    let pods =
+        |count: usize| (0..count).map(|n| object("Pod", Some("shop"), &format!("p{n}"))).collect::<Vec<_>>();
+    hub.documents("pods", &pods(80));
     hub.documents("nodes", &[object("Node", None, "n1")]);
-    let expected = "a:2:14: pods have 80 objects: all kinds have 81, and may have 100 (--replicate-limit)";
+    assert_eq!(advice_of(&hub, "pods", &settings()), [""; 0]);
+    hub.documents("pods", &pods(81));
+    let expected =
+        "a:2:14: pods have 81 objects: all namespaced kinds have 81, and may have 100 (--replicate-limit)";
     assert_eq!(advice_of(&hub, "pods", &settings()), [expected]);
-    assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "others are larger");
+    assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "they have a limit of their own");
 }
 
 #[test]
