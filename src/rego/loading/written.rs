@@ -57,10 +57,18 @@ impl Loaded {
             let alone = (shared.check)(own.clone(), Lane::Write).await?;
             let mut all = own.clone();
             all.extend(of_others);
-            let beside = match (alone.deadly.is_empty(), all.len() > own.len()) {
-                (true, true) => (shared.check)(all, Lane::Write).await?,
-                _ => alone.clone(),
+            let is_alive = alone.deadly.is_empty() && alone.died.is_none();
+            let beside = if is_alive && all.len() > own.len() {
+                (shared.check)(all, Lane::Write).await?
+            } else {
+                alone.clone()
             };
+            if let (true, Some(how), Some(first)) = (is_alive, &beside.died, own.first()) {
+                // All together are too large, and those of others passed without it.
+                let fault = Fault::new(&first.id, None, format!("{how}, with all others"));
+                faults.push(fault);
+                return Ok(Written { faults: Faults::new(faults), ..written });
+            }
             for fault in beside.faults.told {
                 if alone.faults.told.contains(&fault) {
                     faults.push(fault);

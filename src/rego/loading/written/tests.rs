@@ -49,3 +49,30 @@ async fn a_carrier_for_which_there_is_no_room_is_rejected_with_what_fits() {
     // An existing carrier that does not grow is accepted.
     assert_eq!(loaded.check(&written("old", &two), None).await.unwrap(), Written::default());
 }
+
+#[tokio::test]
+async fn a_carrier_with_which_the_check_ends_is_rejected_whatever_else_is_in_force() {
+    // A check of more than three modules ends.
+    let check: Check = Arc::new(|texts, _| {
+        let last = texts.last().unwrap().id.clone();
+        let how = "the check ended by signal 6";
+        let faults = Faults::of(Fault::new(&last, None, how));
+        let died = Checked { faults, died: Some(how.to_owned()), ..Checked::default() };
+        async move { Ok(if texts.len() > 3 { died } else { Checked::default() }) }.boxed()
+    });
+    let loaded = Loaded::new(ControllerName::new("c"), settings(), Clock::start(), check).unwrap();
+    let modules = [(ModuleId::new("policies/old/a.rego"), in_force())].into();
+    loaded.0.found.lock().verdicts = Arc::new(Verdicts { modules, ..Verdicts::default() });
+    let keys =
+        [("a.rego", "package a"), ("b.rego", "package b"), ("c.rego", "package c"), ("d.rego", "package d")];
+    for (count, expected) in [
+        (2, ""),
+        (3, "policies/new/a.rego: the check ended by signal 6, with all others"),
+        (4, "policies/new/d.rego: the check ended by signal 6"),
+    ] {
+        let new = object(&policy("new", "2026-01-01T00:00:00Z", &keys[..count]));
+        let written = loaded.check(&new, None).await.unwrap();
+        assert_eq!(written.faults.to_string().trim_end(), expected);
+        assert!(written.warnings.is_empty(), "{:?}", written.warnings);
+    }
+}
