@@ -8,6 +8,7 @@
 mod serving;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
 use super::secrets::{self, SecretReads};
 
+use serving::Progressed;
 pub use serving::{checked, serve};
 
 /// The arguments with which `policy-sync` checks a bundle from standard input.
@@ -41,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const ENDS: usize = 4;
 /// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later check.
 const ALL_ENDS: usize = 8;
+/// The signal that ends a process which exceeds its limit of processor time.
+const SIGXCPU: i32 = 24;
 
 /// The check did not complete.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +96,9 @@ pub struct Checked {
     /// The modules that were not read, because too many others ended the check process.
     #[serde(skip)]
     pub postponed: BTreeSet<ModuleId>,
+    /// The processor time for each module that was read, if the modules exceed the time for all while they are read.
+    #[serde(skip)]
+    pub times: BTreeMap<ModuleId, Duration>,
     /// How the process ended, if the modules end it only in combination.
     #[serde(skip)]
     pub died: Option<String>,
@@ -161,8 +168,12 @@ struct Death {
     how: String,
     /// The index of the text that was being read, if any.
     at: Option<usize>,
+    /// The processor time for each text that was read before, by its index.
+    times: BTreeMap<usize, Duration>,
     /// Whether the text exceeded its own limit, regardless of earlier texts.
     of_text: bool,
+    /// Whether the texts together exceeded the limit of processor time while they were read, and no text read until then exceeds its own.
+    of_all: bool,
 }
 
 impl Checker {
@@ -217,7 +228,12 @@ impl Checker {
             End::Died(death) => death,
         };
         let how = death.how.clone();
-        let mut checked = self.deadly(texts, death, lane).await?;
+        let mut checked = if death.of_all {
+            let time = |(number, time): (&usize, &Duration)| Some((texts.get(*number)?.id.clone(), *time));
+            Checked { times: death.times.iter().filter_map(time).collect(), ..Checked::default() }
+        } else {
+            self.deadly(texts, death, lane).await?
+        };
         let mut faults: Vec<Fault> =
             checked.deadly.values().chain(checked.skipped.values()).cloned().collect();
         if faults.is_empty() {
@@ -233,7 +249,13 @@ impl Checker {
     async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Checked, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
         let (mut found, mut by_carrier) = (Checked::default(), BTreeMap::<&str, usize>::new());
-        let mut left: Vec<Text> = texts[first.at.unwrap_or_default()..].to_vec();
+        let mut left: Vec<Text> = first.at.map(|at| texts[at].clone()).into_iter().collect();
+        let is_left = |number: &usize| first.at.is_none() || !first.times.contains_key(number);
+        left.extend(
+            (0..texts.len())
+                .filter(|number| is_left(number) && Some(*number) != first.at)
+                .map(|number| texts[number].clone()),
+        );
         // The text at which `first` ended is the first of `left`.
         let mut known = first.of_text.then_some(Death { at: Some(0), ..first });
         while !left.is_empty() {
@@ -244,6 +266,11 @@ impl Checker {
                     End::Checked(_) => break,
                 },
             };
+            if death.of_all {
+                // The rest takes too long for one process.
+                found.postponed = left.into_iter().map(|text| text.id).collect();
+                break;
+            }
             let Some(at) = death.at else { break };
             let Some(died) = texts.iter().find(|text| text.id == left[at].id) else { break };
             found.deadly.insert(died.id.clone(), Fault::new(&died.id, None, death.how));
@@ -324,12 +351,15 @@ impl Checker {
             return Err(CheckError::Died(format!("no answer in {} s", PATIENCE.as_secs())));
         };
         let output = output.map_err(CheckError::Process)?;
-        let (at, answer) = serving::progress(&output.stdout);
+        let Progressed { at, times, answer } = Progressed::of(&output.stdout);
         let at = at.filter(|at| *at < texts.len());
         match died(output.status, texts, &factors, at)? {
             Some(how) => {
                 let of_text = at.is_some() && output.status.code() == Some(serving::SLOW);
-                Ok(End::Died(Death { how, at, of_text }))
+                // While the bundle is evaluated, one text can take all of the time.
+                let is_read = at.is_some() || extent != Extent::Bundle;
+                let of_all = output.status.signal() == Some(SIGXCPU) && is_read;
+                Ok(End::Died(Death { how, at, times, of_text, of_all }))
             }
             None => serde_json::from_slice(answer).map(End::Checked).map_err(CheckError::Answer),
         }
@@ -373,11 +403,9 @@ fn died(
     factors: &[u32],
     at: Option<usize>,
 ) -> Result<Option<String>, CheckError> {
-    use std::os::unix::process::ExitStatusExt;
     const SIGABRT: i32 = 6;
     const SIGBUS: i32 = 7;
     const SIGSEGV: i32 = 11;
-    const SIGXCPU: i32 = 24;
     match (status.signal(), status.code()) {
         (Some(SIGXCPU), _) => Ok(Some(took_more_than(serving::processor(texts, factors)))),
         (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
@@ -412,7 +440,9 @@ mod tests {
         let texts = [old.clone(), changed, new];
         assert_eq!(checker.factors(&texts, Lane::Write), [4, 1, 1]);
         assert_eq!(checker.factors(&texts, Lane::Load), [4, 2, 2]);
-        assert_eq!(serving::processor(&texts, &[4, 1, 1]), Duration::from_secs(2), "the change counts");
+        assert_eq!(serving::processor(&texts, &[1, 1, 1]), Duration::from_secs(2));
+        assert_eq!(serving::processor(&texts, &[4, 1, 1]), Duration::from_secs(4), "as for the load");
+        assert_eq!(serving::processor(&texts, &[4, 2, 2]), Duration::from_secs(4));
         assert_eq!(serving::processor(&[old], &[4]), Duration::from_secs(8));
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
-use super::settle::Candidate;
+use super::settle::{Candidate, Cause};
 use crate::api::text::grouped;
 
 /// The maximum number of modules in a bundle.
@@ -99,7 +99,7 @@ pub(super) fn refuse(candidates: &mut [Candidate]) {
         let is_change = candidate.is_change();
         if let Some(why) = refused.get(candidate.text.id.carrier()).filter(|_| is_change) {
             let fault = Fault::new(&candidate.text.id, None, why);
-            candidate.refused.get_or_insert((Faults::of(fault), false));
+            candidate.refused.get_or_insert((Faults::of(fault), Cause::Faults));
         }
     }
 }
@@ -148,8 +148,8 @@ mod tests {
         let mut refused: Vec<_> = all
             .iter()
             .filter_map(|candidate| {
-                let (faults, deadly) = candidate.refused.as_ref()?;
-                assert!(!deadly);
+                let (faults, cause) = candidate.refused.as_ref()?;
+                assert_eq!(*cause, Cause::Faults);
                 Some((candidate.text.id.carrier().to_owned(), faults.told[0].text.clone()))
             })
             .collect();

@@ -11,6 +11,8 @@
 
 mod alive;
 
+use alive::Slow;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,8 +47,8 @@ pub struct Candidate {
     pub enforcement: Result<Enforcement, String>,
     /// The last good text.
     pub in_force: Option<InForce>,
-    /// The known faults of the text, if any, and whether it ends the check process on its own.
-    pub refused: Option<(Faults, bool)>,
+    /// The known faults of the text, if any, and their cause.
+    pub refused: Option<(Faults, Cause)>,
 }
 
 impl Candidate {
@@ -91,9 +93,20 @@ pub enum Outcome {
     Refused {
         /// The faults.
         faults: Faults,
-        /// Whether the text ends the check process on its own.
-        deadly: bool,
+        /// The cause, which decides when the text is checked again.
+        cause: Cause,
     },
+}
+
+/// Why a text is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It has faults, perhaps only beside others. It is checked again in each load.
+    Faults,
+    /// It ends the check process on its own. It is checked again once its object changes.
+    EndsCheck,
+    /// It ends the check process together with the texts in force. It is checked again once its object or one of these texts changes.
+    TooLarge,
 }
 
 /// The selected texts and the result for each candidate.
@@ -189,10 +202,10 @@ impl<'c, J: Judge> Settling<'c, J> {
     async fn triable(&mut self) -> Result<Vec<&'c Candidate>, CheckError> {
         let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
         for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
-            if let Some((faults, deadly)) = &change.refused {
-                self.refuse(change.id(), faults.clone(), *deadly);
+            if let Some((faults, cause)) = &change.refused {
+                self.refuse(change.id(), faults.clone(), *cause);
             } else if let Err(fault) = &change.enforcement {
-                self.refuse(change.id(), Faults::of(Fault::new(change.id(), None, fault)), false);
+                self.refuse(change.id(), Faults::of(Fault::new(change.id(), None, fault)), Cause::Faults);
                 unenforced.push(change.text.clone());
             } else {
                 changes.push(change);
@@ -211,9 +224,22 @@ impl<'c, J: Judge> Settling<'c, J> {
             }
             let checked = self.judge.check(&texts).await?;
             self.settled.packages.extend(checked.packages.clone());
-            if checked.died.is_some() && texts.len() > 1 {
-                // All together are too large.
-                parts.push(texts.split_off(texts.len() / 2));
+            if let Some(how) = checked.died.as_ref().filter(|_| texts.len() > 1) {
+                let slow = Slow::of(&checked, texts.iter().map(|text| &text.id));
+                if slow.times.is_empty() {
+                    // All together are too large.
+                    parts.push(texts.split_off(texts.len() / 2));
+                } else {
+                    // A later check tries the unread texts again.
+                    self.settled.is_partial = true;
+                    texts.retain(|text| match slow.fault(&text.id, &checked, how) {
+                        Some(fault) => {
+                            self.refuse(&text.id, Faults::of(fault), Cause::TooLarge);
+                            false
+                        }
+                        None => checked.times.contains_key(&text.id),
+                    });
+                }
                 parts.push(texts);
                 continue;
             }
@@ -226,14 +252,14 @@ impl<'c, J: Judge> Settling<'c, J> {
                 parts.push(texts);
             }
             for (id, fault) in checked.deadly.into_iter().chain(checked.skipped) {
-                self.refuse(&id, Faults::of(fault), true);
+                self.refuse(&id, Faults::of(fault), Cause::EndsCheck);
             }
         }
         Ok(())
     }
 
-    fn refuse(&mut self, id: &ModuleId, faults: Faults, deadly: bool) {
-        self.settled.outcomes.insert(id.clone(), Outcome::Refused { faults, deadly });
+    fn refuse(&mut self, id: &ModuleId, faults: Faults, cause: Cause) {
+        self.settled.outcomes.insert(id.clone(), Outcome::Refused { faults, cause });
     }
 
     /// The texts in force after `changes`.
@@ -269,7 +295,9 @@ impl<'c, J: Judge> Settling<'c, J> {
                 if changes.is_empty() {
                     return Err(CheckError::Died(how.clone()));
                 }
-                self.until_alive(changes, how).await?;
+                if !self.remove_slow(&checked, changes, how) {
+                    self.until_alive(changes, how).await?;
+                }
                 continue;
             }
             if !checked.deadly.is_empty() {
@@ -289,7 +317,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                     None if self.settled.is_partial && !checked.unread.contains(&id) => {
                         self.settled.outcomes.insert(id, Outcome::Unchecked);
                     }
-                    None => self.refuse(&id, faults, false),
+                    None => self.refuse(&id, faults, Cause::Faults),
                 }
             }
             if before == (changes.len(), self.base.len()) {
@@ -297,7 +325,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                 changes.clear();
                 self.base.clear();
                 let all = self.candidates.iter().map(Candidate::id);
-                all.for_each(|id| self.refuse(id, checked.faults.clone(), false));
+                all.for_each(|id| self.refuse(id, checked.faults.clone(), Cause::Faults));
             }
         }
     }
@@ -316,7 +344,9 @@ impl<'c, J: Judge> Settling<'c, J> {
         changes.retain(|change| {
             let outcome = match (checked.fatal(change.id()), waited) {
                 (Some(_), Some(waited)) => Outcome::Pending(waited.to_vec()),
-                (Some(fault), None) => Outcome::Refused { faults: Faults::of(fault.clone()), deadly: true },
+                (Some(fault), None) => {
+                    Outcome::Refused { faults: Faults::of(fault.clone()), cause: Cause::EndsCheck }
+                }
                 (None, _) if checked.postponed.contains(change.id()) => {
                     self.settled.is_partial = true;
                     Outcome::Unchecked

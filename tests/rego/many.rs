@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::try_join;
+use policy_sync::rego::module::{Module, ModuleId, Text};
 use policy_sync_testenv::{Controller, Opa, wait};
 use serde_json::{Value, json};
 
@@ -223,6 +224,48 @@ async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_o
         world.until_status(&format!("slow-{number}"), is_slow).await?;
     }
     until_loaded(&controller, 1).await
+}
+
+/// A module that takes about 150 to 300 ms to parse.
+fn nested_for_long() -> Result<String> {
+    for depth in 6..25 {
+        let text = format!("package admission\nx = {}1{}", "[".repeat(depth), "]".repeat(depth));
+        let module = Text { id: ModuleId::new("nested"), text: text.as_str().into() };
+        let times = (0..3).map(|_| {
+            let began = Instant::now();
+            Module::parse(&module).map(|_| began.elapsed())
+        });
+        if times.collect::<Result<Vec<_>, _>>()?.into_iter().min() > Some(Duration::from_millis(150)) {
+            return Ok(text);
+        }
+    }
+    bail!("all are quick")
+}
+
+#[tokio::test]
+async fn modules_that_take_too_long_together_keep_no_other_from_being_loaded() -> Result<()> {
+    let _busy = BUSY.lock().await;
+    let world = World::new("rego-slow-together").await?;
+    let nested = nested_for_long()?;
+    let slow: BTreeMap<_, _> =
+        (0..100).map(|number| (format!("{number}.rego"), format!("{nested}\n# {number}"))).collect();
+    world.write("slow", json!(slow)).await?;
+    world.until_newer_than("slow").await?;
+    world.write("zero", json!({"b.rego": denies("b")})).await?;
+    let _controller = world.controller(&[]).await?;
+    world.until_ok("zero").await?;
+    let is_told = |status: &Value| {
+        let text = status.to_string();
+        text.contains("with all others: this module took") && !text.contains("waits for its check")
+    };
+    world.until_status("slow", is_told).await?;
+    // What was too large is not checked again for a change of another.
+    let began = Instant::now();
+    world.write("after", json!({"c.rego": denies("c")})).await?;
+    world.until_ok("after").await?;
+    let took = began.elapsed();
+    ensure!(took < Duration::from_secs(4), "it took {took:?}, as long as a check of all");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

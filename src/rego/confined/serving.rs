@@ -1,6 +1,6 @@
 //! The check process: its limits and its work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::rego::bundle::{self, Bundle};
 use crate::rego::checking;
 use crate::rego::embedded::Embedded;
 use crate::rego::evaluated_by::EvaluatedBy;
-use crate::rego::module::{Module, Text};
+use crate::rego::module::{Module, ModuleId, Text};
 use crate::rego::secrets;
 
 /// The processor time for reading one module, before the share for its bytes (see [`RATE`]).
@@ -39,9 +39,10 @@ const STACK: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The exit code if one module exceeds its time.
 pub(super) const SLOW: i32 = 75;
-/// The prefix of a progress line; the number of the next module follows.
-const AT: &str = "at ";
-/// The progress line after the last module.
+/// The first word of a progress line. The number of the next module follows, and the processor time that was used until then, in
+/// microseconds.
+const AT: &str = "at";
+/// The first word of the progress line after the last module. The processor time follows.
 const READ: &str = "read";
 
 /// The processor time that reading `text` may take.
@@ -53,23 +54,49 @@ pub(super) fn reading(text: &Text) -> Duration {
 pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
-    let factor = factors.iter().min().map_or(1, |factor| u64::from(*factor));
+    // Beside modules that passed with more time, a new one gets no less: else it would be to blame for theirs.
+    let factor = match (factors.iter().min(), factors.iter().max()) {
+        (Some(least), Some(most)) if least == most => u64::from(*least),
+        (Some(_), Some(_)) => 2,
+        _ => 1,
+    };
     Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor).min(PROCESSOR_LIMIT))
 }
 
-/// The number of the module that was being read when the output ended, and the output after the progress lines.
-pub(super) fn progress(written: &[u8]) -> (Option<usize>, &[u8]) {
-    let (mut at, mut left) = (None, written);
-    while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
-        let Ok(line) = std::str::from_utf8(&left[..end]) else { break };
-        match line.strip_prefix(AT).map(str::parse) {
-            Some(Ok(number)) => at = Some(number),
-            None if line == READ => at = None,
-            _ => break,
+/// What a check process wrote until it ended.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Progressed<'w> {
+    /// The number of the module that was being read.
+    pub(super) at: Option<usize>,
+    /// The processor time for each module that was read before.
+    pub(super) times: BTreeMap<usize, Duration>,
+    /// The output after the progress lines.
+    pub(super) answer: &'w [u8],
+}
+
+impl<'w> Progressed<'w> {
+    pub(super) fn of(written: &'w [u8]) -> Self {
+        let mut progressed = Self { answer: written, ..Self::default() };
+        let mut since = Duration::ZERO;
+        while let Some(end) = progressed.answer.iter().position(|byte| *byte == b'\n') {
+            let line = std::str::from_utf8(&progressed.answer[..end]).unwrap_or_default();
+            let mut words = line.split(' ');
+            let used =
+                |word: Option<&str>| word.and_then(|word| word.parse().ok()).map(Duration::from_micros);
+            let (next, now) = match (words.next(), words.next()) {
+                (Some(AT), Some(number)) => (number.parse().ok(), used(words.next())),
+                (Some(READ), now) => (None, used(now)),
+                _ => break,
+            };
+            let now = now.unwrap_or(since);
+            if let Some(number) = progressed.at {
+                progressed.times.insert(number, now.saturating_sub(since));
+            }
+            (progressed.at, since) = (next, now);
+            progressed.answer = &progressed.answer[end + 1..];
         }
-        left = &left[end + 1..];
+        progressed
     }
-    (at, left)
 }
 
 /// Runs one check: reads the request from standard input, writes progress to standard output, and returns the result as JSON.
@@ -93,7 +120,7 @@ pub fn serve(evaluator: EvaluatedBy, packages: Packages) -> anyhow::Result<Strin
     drop(request);
     // `Progress` limits each text that is read separately.
     let seconds =
-        if extent == Extent::Bundle { processor(&texts, &factors).as_secs() } else { 2 * PROCESSOR_LIMIT };
+        if extent == Extent::Bundle { processor(&texts, &factors).as_secs() } else { PROCESSOR_LIMIT };
     setrlimit(Resource::Cpu, processor_of(seconds))?;
     let thread = std::thread::Builder::new().stack_size(STACK);
     let checking = thread.spawn(move || match extent {
@@ -119,9 +146,18 @@ fn bundle_checked(
     secrets: &BTreeSet<String>,
     mut progress: Progress,
 ) -> Checked {
-    let (modules, unread) =
-        bundle::parsed(texts, packages, |number| progress.at(number, reading(&texts[number])));
+    // If the time ends, the unread modules should be those most likely to need it.
+    let mut order: Vec<usize> = (0..texts.len()).collect();
+    order.sort_by_cached_key(|number| super::depth(&texts[*number].text));
+    let ordered: Vec<Text> = order.iter().map(|number| texts[*number].clone()).collect();
+    let (mut modules, unread) = bundle::parsed(&ordered, packages, |nth| {
+        let number = order[nth];
+        progress.at(number, reading(&texts[number]));
+    });
     progress.read();
+    let positions: HashMap<&ModuleId, usize> =
+        texts.iter().enumerate().map(|(number, text)| (&text.id, number)).collect();
+    modules.sort_by_key(|module| positions.get(module.id()));
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
     let unread_ids = unread.iter().map(|fault| fault.module.clone()).collect();
     let checked = Checked { packages, unread: unread_ids, ..Checked::default() };
@@ -188,15 +224,16 @@ impl Progress {
     fn at(&mut self, number: usize, limit: Duration) {
         if let Some(until) = &self.until {
             let mut until = until.lock();
-            write(&format!("{AT}{number}\n"));
-            *until = Some(used() + limit * self.factors.get(number).copied().unwrap_or(1));
+            let used = used();
+            write(&format!("{AT} {number} {}\n", used.as_micros()));
+            *until = Some(used + limit * self.factors.get(number).copied().unwrap_or(1));
         }
     }
 
     fn read(&mut self) {
         if let Some(until) = &self.until {
             *until.lock() = None;
-            write(&format!("{READ}\n"));
+            write(&format!("{READ} {}\n", used().as_micros()));
         }
     }
 }
@@ -233,11 +270,16 @@ mod tests {
 
     #[test]
     fn progress_names_the_module_that_is_read() {
-        let of = |written: &'static str| progress(written.as_bytes());
-        assert_eq!(of(""), (None, "".as_bytes()));
-        assert_eq!(of("at 0\nat 1\n"), (Some(1), "".as_bytes()));
-        assert_eq!(of("at 0\nat 1\nread\n"), (None, "".as_bytes()));
-        assert_eq!(of("at 0\nread\n{\"a\":1}\n"), (None, "{\"a\":1}\n".as_bytes()));
-        assert_eq!(of("at 0\nat 1"), (Some(0), "at 1".as_bytes()));
+        let of = |written: &'static str| {
+            let Progressed { at, times, answer } = Progressed::of(written.as_bytes());
+            let times =
+                times.into_iter().map(|(number, time)| (number, time.as_micros())).collect::<Vec<_>>();
+            (at, times, std::str::from_utf8(answer).unwrap())
+        };
+        assert_eq!(of(""), (None, vec![], ""));
+        assert_eq!(of("at 7 100\nat 1 350\n"), (Some(1), vec![(7, 250)], ""));
+        assert_eq!(of("at 0 100\nat 1 350\nread 400\n"), (None, vec![(0, 250), (1, 50)], ""));
+        assert_eq!(of("at 0 100\nread 100\n{\"a\":1}\n"), (None, vec![(0, 0)], "{\"a\":1}\n"));
+        assert_eq!(of("at 0 100\nat 1 3"), (Some(0), vec![], "at 1 3"));
     }
 }

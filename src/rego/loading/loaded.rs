@@ -61,6 +61,7 @@ impl Loaded {
             engine,
             read: Default::default(),
             too_large: BTreeMap::new(),
+            retried: clock.now(),
             left_out: BTreeMap::new(),
             newly_left_out: BTreeSet::new(),
             relisted: BTreeMap::new(),

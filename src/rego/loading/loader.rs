@@ -17,6 +17,7 @@ use super::shared::{Found, Kept, Shared};
 use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
+use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
 use crate::hub::Wanted;
 use crate::reconcile::{
@@ -28,7 +29,7 @@ use crate::rego::confined::CheckError;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::secrets::{Contents, SecretReads};
-use crate::rego::settle::{Candidate, Outcome, Settled, settle};
+use crate::rego::settle::{Candidate, Cause, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
@@ -137,10 +138,11 @@ impl Loader {
             let view = guard.view(self.shared.clock.now());
             // Later on, what cannot be read holds up no others.
             let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
+            let is_due = self.is_retry_due(view.now);
             let candidates = || match self.shared.settings.evaluator.external() {
                 // What they say counts for nothing.
                 Some(_) => Vec::new(),
-                None => plan::candidates(view, &self.shared.settings, &before),
+                None => plan::candidates(view, &self.shared.settings, &before, is_due),
             };
             (!is_unread).then(candidates)
         };
@@ -282,6 +284,11 @@ impl Loader {
         if let Some(since) = found.too_large.values().map(|(_, since)| *since).min() {
             self.queue.add_after(Key::Bundle, since.after(LEFT_ALONE).since(now));
         }
+        let is_too_large =
+            |verdict: &Verdict| matches!(verdict.outcome, Outcome::Refused { cause: Cause::TooLarge, .. });
+        if found.verdicts.modules.values().any(is_too_large) {
+            self.queue.add_after(Key::Bundle, found.retried.after(LEFT_ALONE).since(now));
+        }
         if let Some(at) = plan::left_out::recheck(&found.left_out) {
             self.queue.add_after(Key::Documents, at.since(now));
         }
@@ -289,6 +296,16 @@ impl Loader {
         if let Some(until) = waiting.filter(|until| *until > now).min() {
             self.queue.add_after(Key::Documents, until.since(now));
         }
+    }
+
+    /// Whether texts that were too large beside others are checked again. If so, notes the time.
+    fn is_retry_due(&self, now: Moment) -> bool {
+        let mut found = self.shared.found.lock();
+        let is_due = found.retried.after(LEFT_ALONE) <= now;
+        if is_due {
+            found.retried = now;
+        }
+        is_due
     }
 
     /// Lets kinds be watched again that had too many objects long ago.

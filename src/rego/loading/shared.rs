@@ -115,6 +115,8 @@ pub(super) struct Found {
     pub(super) read: Bundle,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
+    /// When texts that were too large beside others were last checked again.
+    pub(super) retried: Moment,
     /// The parts that are left out, with the time of their last check.
     pub(super) left_out: BTreeMap<Part, Moment>,
     /// Left-out parts that are not reported yet.

@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::rego::confined;
@@ -162,11 +163,11 @@ fn what_the_judge_finds_is_a_fault_like_any() {
 fn what_ends_the_check_is_tried_once() {
     let faults = Faults::new(vec![Fault::new(&ModuleId::new("a"), None, "the check took more than 2 s")]);
     let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
-    let refused = Some((faults.clone(), true));
+    let refused = Some((faults.clone(), Cause::EndsCheck));
     let candidate = Candidate { text, enforcement: Ok(Enforcement::Deny), in_force: None, refused };
     let judge = InProcess::default();
     let settled = futures::executor::block_on(settle(&[candidate], &judge)).unwrap();
-    assert_eq!(settled.outcomes[&ModuleId::new("a")], Outcome::Refused { faults, deadly: true });
+    assert_eq!(settled.outcomes[&ModuleId::new("a")], Outcome::Refused { faults, cause: Cause::EndsCheck });
     assert_eq!(judge.checks.load(Ordering::Relaxed), 0);
 }
 
@@ -227,11 +228,17 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
         assert!(matches!(of(&[("lib", LIB, Some(LIB))], alone), Err(CheckError::Died(_))));
     }
     let settled = of(&[("lib", LIB, None)], true).unwrap();
-    assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: true, .. }));
+    assert!(matches!(
+        settled.outcomes[&ModuleId::new("lib")],
+        Outcome::Refused { cause: Cause::EndsCheck, .. }
+    ));
     // Nobody knows which it is: the newest goes, until the rest lives.
     let settled = of(&[("new", OTHER, None), ("lib", LIB, None)], false).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
-    assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
+    assert!(matches!(
+        settled.outcomes[&ModuleId::new("lib")],
+        Outcome::Refused { cause: Cause::TooLarge, .. }
+    ));
 }
 
 /// A check that dies above `room` modules, and with both modules of `pair`.
@@ -274,6 +281,37 @@ fn what_ends_a_check_by_itself_is_not_tried_once_more() {
     assert_eq!(judge.checks.into_inner(), 2, "with it, and without it");
 }
 
+#[test]
+fn slow_modules_that_exceed_the_time_together_are_rejected_and_unread_ones_are_left_for_a_later_check() {
+    let texts = ["quick", "slow-1", "slow-2", "unread-1", "unread-2"].map(|id| (id, OTHER, None));
+    let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
+    let judge = Checking::with(|texts: &[Text]| {
+        let of = |prefix: &'static str| texts.iter().filter(move |text| text.id.as_str().starts_with(prefix));
+        of("slow").next()?;
+        let ms = |text: &Text, ms| (text.id.clone(), Duration::from_millis(ms));
+        let times = of("slow").map(|text| ms(text, 900)).chain(of("quick").map(|text| ms(text, 49)));
+        let faults = Faults::of(Fault::new(&texts[0].id, None, HOW));
+        Some(Checked { faults, times: times.collect(), died: Some(HOW.to_owned()), ..Checked::default() })
+    });
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    let outcome = |id: &str| &settled.outcomes[&ModuleId::new(id)];
+    assert_eq!(*outcome("quick"), Outcome::Loaded);
+    for slow in ["slow-1", "slow-2"] {
+        let is_slow = |outcome: &Outcome| match outcome {
+            Outcome::Refused { faults, cause: Cause::TooLarge } => {
+                faults.to_string().contains("with all others: this module took 900 ms")
+            }
+            _ => false,
+        };
+        assert!(is_slow(outcome(slow)), "{:?}", outcome(slow));
+    }
+    for unread in ["unread-1", "unread-2"] {
+        assert_eq!(*outcome(unread), Outcome::Unchecked);
+    }
+    assert!(settled.is_partial);
+    assert_eq!(judge.checks.into_inner(), 2);
+}
+
 /// A check that ends at texts that contain `ends`, gives up after `most` of them, and skips texts that contain `sibling` then.
 fn gives_up_after(most: usize) -> impl Fn(&[Text]) -> Option<Checked> {
     move |texts| {
@@ -303,7 +341,11 @@ fn modules_after_too_many_that_end_the_check_are_left_for_a_later_check() {
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let outcome = |id: &str| &settled.outcomes[&ModuleId::new(id)];
     for id in ["a", "b"] {
-        assert!(matches!(outcome(id), Outcome::Refused { deadly: true, .. }), "{id}: {:?}", outcome(id));
+        assert!(
+            matches!(outcome(id), Outcome::Refused { cause: Cause::EndsCheck, .. }),
+            "{id}: {:?}",
+            outcome(id)
+        );
     }
     assert_eq!((outcome("c"), outcome("d")), (&Outcome::Unchecked, &Outcome::Unchecked));
     assert_eq!(outcome("new"), &Outcome::Loaded);
@@ -324,7 +366,7 @@ fn modules_that_end_the_check_are_rejected_at_once_however_many_are_reported() {
     );
     let judge = Checking::with(gives_up_after(50));
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
-    let deadly = |outcome: &&Outcome| matches!(outcome, Outcome::Refused { deadly: true, .. });
+    let deadly = |outcome: &&Outcome| matches!(outcome, Outcome::Refused { cause: Cause::EndsCheck, .. });
     assert_eq!(settled.outcomes.values().filter(deadly).count(), 51);
     assert_eq!(settled.outcomes[&ModuleId::new("old")], Outcome::Loaded);
     assert!(!settled.is_partial);
@@ -343,8 +385,9 @@ fn modules_without_a_valid_enforcement_are_checked_together_for_their_packages()
     let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
     let ids: Vec<&str> = settled.packages.keys().map(ModuleId::as_str).collect();
     assert_eq!(ids, ["a", "b"]);
-    let deadly =
-        |id: &str| matches!(settled.outcomes[&ModuleId::new(id)], Outcome::Refused { deadly: true, .. });
+    let deadly = |id: &str| {
+        matches!(settled.outcomes[&ModuleId::new(id)], Outcome::Refused { cause: Cause::EndsCheck, .. })
+    };
     assert_eq!(["a", "b", "c", "d"].map(deadly), [false, false, true, true]);
     assert_eq!(judge.checks.into_inner(), 2, "with those that end the check, and without them");
 }

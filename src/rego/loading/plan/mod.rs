@@ -5,7 +5,8 @@ pub(super) mod left_out;
 pub(super) mod reading;
 pub(super) mod status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use regorus::Value;
 
@@ -22,15 +23,33 @@ use crate::rego::fault::Faults;
 use crate::rego::limit;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::reads::Reads;
-use crate::rego::settle::{Awaited, Candidate, Outcome};
+use crate::rego::settle::{Awaited, Candidate, Cause, Outcome};
 
-/// The texts that are there, the oldest first, each with what is in force of its module.
+/// The texts that are there, the oldest first, each with what is in force of its module. `is_due`: whether texts that were too large beside
+/// others are checked again.
 #[must_use]
-pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Vec<Candidate> {
+pub(super) fn candidates(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    is_due: bool,
+) -> Vec<Candidate> {
     let (mut candidates, mut judged) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for id in verdicts.modules.keys() {
         *judged.entry(id.carrier()).or_default() += 1;
     }
+    let carried: HashMap<&ModuleId, &Arc<str>> = view
+        .carriers(settings)
+        .flat_map(|(_, carrier)| carrier.carried.iter().flat_map(|carried| &carried.texts))
+        .map(|text| (&text.id, &text.text))
+        .collect();
+    // Texts that were too large beside these still are, unless it is time for another attempt.
+    let counted = verdicts.modules.iter().filter(|(_, verdict)| {
+        let is_too_large = matches!(verdict.outcome, Outcome::Refused { cause: Cause::TooLarge, .. });
+        verdict.in_force.is_some() || is_too_large
+    });
+    let mut same = counted.map(|(id, verdict)| carried.get(id) == Some(&&verdict.text));
+    let all_remain = !is_due && same.all(|is_same| is_same);
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
         let is_judged =
@@ -40,16 +59,23 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
         let is_same = known == Some(&carried.texts.len()) && carried.texts.iter().all(is_judged);
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
-            let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), false));
-            let deadly = || match &verdict?.outcome {
-                Outcome::Refused { faults, deadly: true } if is_same => Some((faults.clone(), true)),
+            let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), Cause::Faults));
+            let known = || match &verdict?.outcome {
+                Outcome::Refused { faults, cause } if is_same => {
+                    let stays = match cause {
+                        Cause::Faults => false,
+                        Cause::EndsCheck => true,
+                        Cause::TooLarge => all_remain,
+                    };
+                    stays.then(|| (faults.clone(), *cause))
+                }
                 _ => None,
             };
             let candidate = Candidate {
                 text: text.clone(),
                 enforcement: carried.enforcement.clone(),
                 in_force: verdict.and_then(|verdict| verdict.in_force.clone()),
-                refused: unread.or_else(deadly),
+                refused: unread.or_else(known),
             };
             candidates.push((carrier.created, candidate));
         }

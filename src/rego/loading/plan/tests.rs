@@ -2,9 +2,13 @@ use serde_json::json;
 
 use super::*;
 use crate::api::names::GroupVersionResource;
+use crate::api::rego_policy::Enforcement;
+use crate::rego::fault::Fault;
 use crate::rego::loading::kinds::{REGO_POLICIES, config_maps};
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, object, policy, settings};
+use crate::rego::loading::verdict::Verdict;
 use crate::rego::module::Text;
+use crate::rego::settle::InForce;
 
 const PODS: &str = "package admission\ndeny[\"no\"] { data.kubernetes.pods[_][_].bad }";
 
@@ -22,7 +26,7 @@ fn the_older_carrier_comes_first_and_then_the_name() {
         policy("a", new, &[("x.rego", "package a")]),
     ]);
     let guard = hub.0.read();
-    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default());
+    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default(), false);
     let ids: Vec<&str> = candidates.iter().map(|candidate| candidate.text.id.as_str()).collect();
     assert_eq!(ids, ["policies/c/x.rego", "policies/c/y.rego", "policies/a/x.rego", "policies/b/x.rego"]);
 }
@@ -163,12 +167,54 @@ fn a_text_that_cannot_be_read_is_a_candidate_that_is_refused() {
     object["binaryData"] = json!({"b.rego": "AA=="});
     hub.config_maps(&[object]);
     let guard = hub.0.read();
-    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default());
+    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default(), false);
     let refused: Vec<_> = candidates
         .iter()
         .map(|candidate| (candidate.text.id.as_str(), candidate.refused.is_some()))
         .collect();
     assert_eq!(refused, [("policies/a/a.rego", false), ("policies/a/b.rego", true)]);
+}
+
+#[test]
+fn a_text_that_was_too_large_beside_others_is_checked_again_once_one_of_them_changes() {
+    // The text of `old` that is in force, that was checked last, and that is carried.
+    let of = |in_force: &str, checked: &str, carried: &str, is_due| {
+        let hub = Hub::new();
+        let time = "2026-01-01T00:00:00Z";
+        let old = policy("old", time, &[("a.rego", carried)]);
+        hub.config_maps(&[old, policy("new", time, &[("b.rego", "package b")])]);
+        let guard = hub.0.read();
+        let verdict = |text: &str, outcome, in_force| Verdict {
+            text: text.into(),
+            outcome,
+            since: NOW,
+            package: None,
+            enforcement: None,
+            in_force,
+            is_new: false,
+            advice: Vec::new(),
+            notes: BTreeSet::new(),
+        };
+        let refused = |id: &str, cause| Outcome::Refused {
+            faults: Faults::of(Fault::new(&ModuleId::new(id), None, "is wrong")),
+            cause,
+        };
+        let (old, new) = ("policies/old/a.rego", "policies/new/b.rego");
+        let outcome = if in_force == checked { Outcome::Loaded } else { refused(old, Cause::Faults) };
+        let in_force = InForce { text: in_force.into(), enforcement: Enforcement::Deny };
+        let modules = BTreeMap::from([
+            (ModuleId::new(old), verdict(checked, outcome, Some(in_force))),
+            (ModuleId::new(new), verdict("package b", refused(new, Cause::TooLarge), None)),
+        ]);
+        let verdicts = Verdicts { modules, ..Verdicts::default() };
+        let candidates = candidates(guard.view(NOW), &settings(), &verdicts, is_due);
+        let new = candidates.into_iter().find(|candidate| candidate.text.id.as_str() == new);
+        new.unwrap().refused.map(|(_, cause)| cause)
+    };
+    assert_eq!(of("package a", "package a", "package a", false), Some(Cause::TooLarge));
+    assert_eq!(of("package a", "package a", "package a\n", false), None);
+    assert_eq!(of("package a", "package a.", "package a.", false), Some(Cause::TooLarge), "a refused edit");
+    assert_eq!(of("package a", "package a", "package a", true), None);
 }
 
 #[test]

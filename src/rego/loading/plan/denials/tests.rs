@@ -6,14 +6,14 @@ use crate::api::rego_policy::Enforcement;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::settle::InForce;
+use crate::rego::settle::{Cause, InForce};
 
 const ADMISSION: &str = "package admission\nimport data.lib\ndeny[\"no\"] { lib.bad }";
 
 fn refused() -> Outcome {
     let fault =
         Fault { module: ModuleId::new("policies/a/a.rego"), place: None, text: "is wrong".to_owned() };
-    Outcome::Refused { faults: Faults { told: vec![fault], more: 0 }, deadly: false }
+    Outcome::Refused { faults: Faults { told: vec![fault], more: 0 }, cause: Cause::Faults }
 }
 
 fn pending(why: Option<&str>) -> Outcome {

@@ -12,7 +12,7 @@ use crate::rego::fault::Place;
 use crate::rego::loading::kinds::REGO_POLICIES;
 use crate::rego::loading::slow::Slow;
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, policy};
-use crate::rego::settle::{Awaited, InForce};
+use crate::rego::settle::{Awaited, Cause, InForce};
 
 const OLD: &str = "2026-01-01T00:00:00Z";
 
@@ -36,7 +36,10 @@ fn refused(id: &str, count: usize) -> Outcome {
         let place = Place { line: u32::try_from(n).unwrap() + 1, column: 3 };
         Fault::new(&ModuleId::new(id), place, "is wrong")
     };
-    Outcome::Refused { faults: Faults { told: (0..count).map(fault).collect(), more: 0 }, deadly: false }
+    Outcome::Refused {
+        faults: Faults { told: (0..count).map(fault).collect(), more: 0 },
+        cause: Cause::Faults,
+    }
 }
 
 fn pending(what: &str) -> Outcome {
