@@ -259,7 +259,7 @@ async fn modules_that_take_too_long_together_keep_no_other_from_being_loaded() -
         text.contains("with all others: this module took") && !text.contains("waits for its check")
     };
     world.until_status("slow", is_told).await?;
-    // What was too large is not checked again for a change of another.
+    // A change of another object does not start a new check of these modules.
     let began = Instant::now();
     world.write("after", json!({"c.rego": denies("c")})).await?;
     world.until_ok("after").await?;

@@ -63,7 +63,7 @@ pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
     Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor).min(PROCESSOR_LIMIT))
 }
 
-/// What a check process wrote until it ended.
+/// The parsed output of a check process, which may be incomplete.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Progressed<'w> {
     /// The number of the module that was being read.

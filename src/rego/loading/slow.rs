@@ -44,7 +44,7 @@ impl Slow {
         Self { text, excess, why: words(excess) }
     }
 
-    /// Whether this says more about a text than what is `known`.
+    /// Whether this finding is worth a report beside the `known` one.
     fn is_news_beside(&self, known: Option<&Self>) -> bool {
         known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
     }

@@ -25,7 +25,7 @@ use crate::rego::module::{ModuleId, Text};
 use crate::rego::reads::Reads;
 use crate::rego::settle::{Awaited, Candidate, Cause, Outcome};
 
-/// The texts that are there, the oldest first, each with what is in force of its module. `is_due`: whether texts that were too large beside
+/// The candidates, the oldest first, each with the text in force of its module. `is_due`: whether texts that were too large beside
 /// others are checked again.
 #[must_use]
 pub(super) fn candidates(
