@@ -42,7 +42,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(())
     }
 
-    /// Removes the slowest of `changes`, which take half of the time until the check process ended, and leaves unread ones for a later check.
+    /// Removes the slowest of `changes`, which take most of the time until the check process ended, and leaves unread ones for a later check.
     /// Returns false if no change is slow.
     pub(super) fn remove_slow(
         &mut self,
@@ -84,7 +84,8 @@ pub(super) struct Slow {
 }
 
 impl Slow {
-    /// The slowest of `modules`, which took half of the time until the check ended: those first whose objects took the most.
+    /// The slowest of `modules`, which took three quarters of the time until the check ended: those first whose objects took the most. The
+    /// engine parses the rest once more, which then takes half of the time and leaves the other half for modules to come.
     pub(super) fn of<'m>(checked: &Checked, modules: impl Iterator<Item = &'m ModuleId>) -> Self {
         let (mut found, mut by_carrier) = (Vec::new(), BTreeMap::<&str, Duration>::new());
         for id in modules {
@@ -95,7 +96,7 @@ impl Slow {
         }
         found.retain(|(time, _)| *time >= SLOW);
         found.sort_unstable_by_key(|(time, id)| (by_carrier[id.carrier()], *time, *id));
-        let (mut slow, mut left) = (Self::default(), checked.times.values().sum::<Duration>() / 2);
+        let (mut slow, mut left) = (Self::default(), checked.times.values().sum::<Duration>() * 3 / 4);
         let mut counts = BTreeMap::<&str, usize>::new();
         while !left.is_zero()
             && let Some((time, id)) = found.pop()
