@@ -53,8 +53,12 @@ pub(super) fn own(value: &Value) -> usize {
 
 /// The keys and values of `value`, each with whether `value` is small.
 pub(super) fn parts(value: &Value) -> impl Iterator<Item = (&Value, bool)> {
-    let items = value.as_array().ok();
-    let fields = value.as_object().ok();
+    // `as_array` and `as_object` would make an error for each other value.
+    let (items, fields) = match value {
+        Value::Array(items) => (Some(items), None),
+        Value::Object(fields) => (None, Some(fields)),
+        _ => (None, None),
+    };
     let count = items.map_or(0, |items| items.len()) + fields.map_or(0, |fields| fields.len());
     let items = items.into_iter().flat_map(|items| items.iter());
     let fields = fields.into_iter().flat_map(|fields| fields.iter()).flat_map(|(key, value)| [key, value]);
