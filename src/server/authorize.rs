@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::asking::{Asking, Silence};
 use super::bearer::{self, Tokens};
-use super::bodies::{Bodies, verdict};
+use super::bodies::{self, Bodies};
 use super::webhooks::{AUTHORIZE, WebhookMetrics};
 use crate::api::access::{AccessReview, Opinion};
 use crate::gatekeeper::access::{self, Judged};
@@ -73,7 +73,7 @@ impl Authorize {
             return ("unauthorized", bearer::refused(why));
         }
         match self.bodies.read(request, began, AccessReview::read).await {
-            Err(refused) => (verdict(&refused), refused.into_response()),
+            Err(refused) => (bodies::verdict(&refused), refused.into_response()),
             Ok((access, _room)) => {
                 let access = Arc::new(access);
                 let (word, opinion) = self.judge(&access, began).await;

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::asking::{Asking, Silence};
-use super::bodies::{Bodies, verdict};
+use super::bodies::{self, Bodies};
 use crate::api::admission::{Asked, Request, Verdict};
 use crate::api::text::with_causes;
 use crate::gatekeeper::events::Denied;
@@ -119,16 +119,16 @@ impl Webhooks {
         review: impl AsyncFnOnce(Arc<Asked>, Instant) -> Reviewed,
     ) -> Response {
         let began = Instant::now();
-        let (word, answer) = match self.bodies.read(request, began, |body| Asked::read(&body)).await {
-            Err(refused) => (verdict(&refused), refused.into_response()),
+        let (verdict, answer) = match self.bodies.read(request, began, |body| Asked::read(&body)).await {
+            Err(refused) => (bodies::verdict(&refused), refused.into_response()),
             Ok((asked, room)) => {
                 let asked = Arc::new(asked);
                 let reviewed = review(asked.clone(), began).await;
                 drop(room);
-                (self::word(&reviewed), Json(asked.answer(&reviewed.verdict)).into_response())
+                (word(&reviewed), Json(asked.answer(&reviewed.verdict)).into_response())
             }
         };
-        self.metrics.answered(path, word, began.elapsed());
+        self.metrics.answered(path, verdict, began.elapsed());
         answer
     }
 

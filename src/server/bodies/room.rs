@@ -154,7 +154,7 @@ impl State {
     }
 
     /// The next request to grant. `None` if none fits, or if bodies make room for one that comes before those that fit.
-    fn next(&mut self) -> Option<usize> {
+    fn next(&self) -> Option<usize> {
         let (mut first, mut addresses) = (Vec::new(), HashSet::new());
         for (at, waiting) in self.waiting.iter().enumerate() {
             if addresses.insert(waiting.address) {
@@ -175,32 +175,30 @@ impl State {
 
     /// Evicts arriving bodies until there is room for `size` of `address`, each of an address that would still hold more. Returns whether there
     /// is room once they are gone. Otherwise evicts none.
-    fn make_room(&mut self, address: Address, size: usize) -> bool {
+    fn make_room(&self, address: Address, size: usize) -> bool {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
             *evicted.entry(held.address).or_default() += held.size;
         }
-        let (mut free, mut tokens) = (self.free + evicted.values().sum::<usize>(), Vec::new());
-        let mut chosen = HashSet::new();
+        let (mut free, mut chosen) = (self.free + evicted.values().sum::<usize>(), BTreeMap::new());
         while free < self.needed(address, size) {
             let left = |held: &Held| {
                 self.held_by(held.address) - evicted.get(&held.address).copied().unwrap_or_default()
             };
             let arriving = self.bodies.iter().filter_map(|(body, held)| {
                 let token = held.arriving.as_ref().filter(|token| !token.is_cancelled())?;
-                (held.size > 0 && !chosen.contains(body)).then_some((left(held), *body, held, token))
+                (held.size > 0 && !chosen.contains_key(body)).then_some((left(held), *body, held, token))
             });
             let most = arriving.max_by_key(|(left, body, ..)| (*left, Reverse(*body)));
             let Some((left, body, held, token)) = most else { return false };
             if left <= self.held_by(address) + size {
                 return false;
             }
-            tokens.push(token.clone());
-            chosen.insert(body);
+            chosen.insert(body, token);
             free += held.size;
             *evicted.entry(held.address).or_default() += held.size;
         }
-        tokens.iter().for_each(CancellationToken::cancel);
+        chosen.into_values().for_each(CancellationToken::cancel);
         true
     }
 }
