@@ -114,9 +114,11 @@ impl Checked {
 
 /// How many results are kept.
 const PASSED: usize = 2;
-/// The factors of the limits of time: for texts that passed before, and for other texts in the lane of loads. The same check needs more time
-/// on a busy machine, and a text that was in order must not stop the load of others for this reason.
-const FACTORS: (u32, u32) = (4, 2);
+/// The factor of the limits of time for texts that passed before. The same check needs more time on a busy machine, and a text that was in
+/// order must not stop the load of others for this reason.
+const PASSED_FACTOR: u32 = 4;
+/// The factor for other texts in the lane of loads, and for all texts together unless their factors are equal.
+const LOAD_FACTOR: u32 = 2;
 
 /// Texts without a fault, and the result of their check.
 type Passed = (Vec<Text>, Checked);
@@ -322,8 +324,8 @@ impl Checker {
     fn factors(&self, texts: &[Text], lane: Lane) -> Vec<u32> {
         let passed = self.passed.lock();
         let passed: HashSet<&Text> = passed.iter().flat_map(|(texts, _)| texts).collect();
-        let other = if lane == Lane::Load { FACTORS.1 } else { 1 };
-        texts.iter().map(|text| if passed.contains(text) { FACTORS.0 } else { other }).collect()
+        let other = if lane == Lane::Load { LOAD_FACTOR } else { 1 };
+        texts.iter().map(|text| if passed.contains(text) { PASSED_FACTOR } else { other }).collect()
     }
 
     async fn run(&self, texts: &[Text], extent: Extent, lane: Lane) -> Result<End, CheckError> {

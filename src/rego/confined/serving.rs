@@ -55,12 +55,9 @@ pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
     // Beside modules that passed with more time, a new one gets no less: else it would be to blame for theirs.
-    let factor = match (factors.iter().min(), factors.iter().max()) {
-        (Some(least), Some(most)) if least == most => u64::from(*least),
-        (Some(_), Some(_)) => 2,
-        _ => 1,
-    };
-    Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor).min(PROCESSOR_LIMIT))
+    let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
+    let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
+    Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor.into()).min(PROCESSOR_LIMIT))
 }
 
 /// The parsed output of a check process, which may be incomplete.
