@@ -18,7 +18,6 @@ use super::status_request::status_request;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
 use crate::api::moment::Moment;
-use crate::api::names::GroupResource;
 use crate::hub::Wanted;
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, Repeats, RequestError, Requests,
@@ -246,11 +245,7 @@ impl Loader {
         let (readable, largest) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let mut left_out: BTreeMap<&GroupResource, usize> = BTreeMap::new();
-            for (part, found) in view.left_out() {
-                *left_out.entry(&part.kind).or_default() += found.objects;
-            }
-            let cluster_scoped = view.cluster_scoped();
+            let (left_out, cluster_scoped) = (view.left_out_by_kind(), view.cluster_scoped());
             let read = plan::read(&self.shared.settings, &self.shared.verdicts());
             let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
             let of_cluster: usize = cluster_scoped.values().sum();

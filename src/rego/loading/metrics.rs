@@ -113,9 +113,9 @@ impl RegoMetrics {
         self.documents.reset();
         self.bytes.set(gauge_value(view.bytes()));
         self.left_out.reset();
-        let watched = view.counts();
+        let left_out = view.left_out_by_kind();
         for (kind, readable) in view.readable() {
-            let (name, left_out) = (kind.to_string(), watched[kind] - readable);
+            let (name, left_out) = (kind.to_string(), left_out.get(kind).copied().unwrap_or_default());
             self.left_out.with_label_values(&[&name]).set(gauge_value(left_out));
             self.documents.with_label_values(&[&name]).set(gauge_value(readable));
         }

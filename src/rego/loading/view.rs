@@ -164,13 +164,21 @@ impl<'m> View<'m> {
     /// How many of them policies can read: those that are not left out.
     #[must_use]
     pub(super) fn readable(&self) -> BTreeMap<&'m GroupResource, usize> {
-        let mut counts = self.counts();
-        for (part, found) in self.left_out() {
-            if let Some(count) = counts.get_mut(&part.kind) {
-                *count = count.saturating_sub(found.objects);
-            }
+        let (mut counts, left_out) = (self.counts(), self.left_out_by_kind());
+        for (kind, count) in &mut counts {
+            *count = count.saturating_sub(left_out.get(kind).copied().unwrap_or_default());
         }
         counts
+    }
+
+    /// How many objects of each kind are left out, of kinds with such objects.
+    #[must_use]
+    pub(super) fn left_out_by_kind(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let mut left_out = BTreeMap::new();
+        for (part, found) in self.left_out() {
+            *left_out.entry(&part.kind).or_default() += found.objects;
+        }
+        left_out
     }
 
     /// The objects of `kind`, as they are in `data.kubernetes`.
