@@ -11,14 +11,13 @@
 
 mod alive;
 
-use alive::Slow;
-
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use self::alive::Slowest;
 use super::asked::Packages;
 use super::bundle::Bundle;
 use super::confined::{CheckError, Checked};
@@ -105,7 +104,8 @@ pub enum Cause {
     Faults,
     /// It ends the check process on its own. It is checked again once its object changes.
     EndsCheck,
-    /// It ends the check process together with the texts in force. It is checked again once its object or one of these texts changes.
+    /// It ends the check process together with the texts in force. It is checked again once its object or one of these texts
+    /// changes, and every ten minutes.
     TooLarge,
 }
 
@@ -225,7 +225,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             let checked = self.judge.check(&texts).await?;
             self.settled.packages.extend(checked.packages.clone());
             if let Some(how) = checked.died.as_ref().filter(|_| texts.len() > 1) {
-                let slow = Slow::of(&checked, texts.iter().map(|text| &text.id));
+                let slow = Slowest::of(&checked, texts.iter().map(|text| &text.id));
                 if slow.times.is_empty() {
                     // All together are too large.
                     parts.push(texts.split_off(texts.len() / 2));

@@ -50,7 +50,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         changes: &mut Vec<&'c Candidate>,
         how: &str,
     ) -> bool {
-        let slow = Slow::of(checked, changes.iter().map(|change| change.id()));
+        let slow = Slowest::of(checked, changes.iter().map(|change| change.id()));
         changes.retain(|change| match slow.fault(change.id(), checked, how) {
             _ if slow.times.is_empty() => true,
             Some(fault) => {
@@ -76,14 +76,14 @@ impl<'c, J: Judge> Settling<'c, J> {
 
 /// The modules that take most of the time of a check.
 #[derive(Default)]
-pub(super) struct Slow {
+pub(super) struct Slowest {
     /// The processor time of each.
     pub(super) times: BTreeMap<ModuleId, Duration>,
     /// The objects with many of them.
     carriers: BTreeSet<String>,
 }
 
-impl Slow {
+impl Slowest {
     /// The slowest of `modules`, which took three quarters of the time until the check ended: those first whose objects took the most. The
     /// engine parses the rest once more, which then takes half of the time and leaves the other half for modules to come.
     pub(super) fn of<'m>(checked: &Checked, modules: impl Iterator<Item = &'m ModuleId>) -> Self {
