@@ -28,7 +28,7 @@ use crate::rego::confined::CheckError;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::secrets::{Contents, SecretReads};
-use crate::rego::settle::{Candidate, Cause, Outcome, Settled, settle};
+use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
@@ -137,11 +137,13 @@ impl Loader {
             let view = guard.view(self.shared.clock.now());
             // Later on, what cannot be read holds up no others.
             let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
-            let is_due = self.is_retry_due(view.now);
             let candidates = || match self.shared.settings.evaluator.external() {
                 // What they say counts for nothing.
                 Some(_) => Vec::new(),
-                None => plan::candidates(view, &self.shared.settings, &before, is_due),
+                None => {
+                    let is_due = self.is_retry_due(view.now);
+                    plan::candidates(view, &self.shared.settings, &before, is_due)
+                }
             };
             (!is_unread).then(candidates)
         };
@@ -279,9 +281,7 @@ impl Loader {
         if let Some(since) = found.too_large.values().map(|(_, since)| *since).min() {
             self.queue.add_after(Key::Bundle, since.after(LEFT_ALONE).since(now));
         }
-        let is_too_large =
-            |verdict: &Verdict| matches!(verdict.outcome, Outcome::Refused { cause: Cause::TooLarge, .. });
-        if found.verdicts.modules.values().any(is_too_large) {
+        if found.verdicts.modules.values().any(Verdict::is_too_large) {
             self.queue.add_after(Key::Bundle, found.retried.after(LEFT_ALONE).since(now));
         }
         if let Some(at) = plan::left_out::recheck(&found.left_out) {

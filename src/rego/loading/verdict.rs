@@ -12,7 +12,7 @@ use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 use crate::rego::review::Denies;
 use crate::rego::secrets::Contents;
-use crate::rego::settle::{InForce, Outcome};
+use crate::rego::settle::{Cause, InForce, Outcome};
 
 /// For how long a new module may wait as if it were not written yet, and before its owner is told.
 pub(super) const MOMENT: Duration = Duration::from_secs(1);
@@ -41,6 +41,11 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// Whether the text is refused because all together are too large.
+    pub(super) fn is_too_large(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused { cause: Cause::TooLarge, .. })
+    }
+
     /// Until when it counts as not written yet; `None` where it waits for nothing, or is no new module's.
     pub(super) fn unwritten_until(&self) -> Option<Moment> {
         let waits = matches!(self.outcome, Outcome::Pending(_));

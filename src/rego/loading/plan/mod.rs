@@ -5,14 +5,13 @@ pub(super) mod left_out;
 pub(super) mod reading;
 pub(super) mod status;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::Value;
 
 use super::kinds::{self, documents};
 use super::settings::Settings;
-use super::verdict::Verdicts;
+use super::verdict::{Verdict, Verdicts};
 use super::view::{KindState, View};
 use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
@@ -38,25 +37,22 @@ pub(super) fn candidates(
     for id in verdicts.modules.keys() {
         *judged.entry(id.carrier()).or_default() += 1;
     }
-    let carried: HashMap<&ModuleId, &Arc<str>> = view
-        .carriers(settings)
-        .flat_map(|(_, carrier)| carrier.carried.iter().flat_map(|carried| &carried.texts))
-        .map(|text| (&text.id, &text.text))
-        .collect();
+    let is_judged =
+        |text: &&Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
     // Texts that were too large beside these still are, unless it is time for another attempt.
-    let counted = verdicts.modules.iter().filter(|(_, verdict)| {
-        let is_too_large = matches!(verdict.outcome, Outcome::Refused { cause: Cause::TooLarge, .. });
-        verdict.in_force.is_some() || is_too_large
-    });
-    let mut same = counted.map(|(id, verdict)| carried.get(id) == Some(&&verdict.text));
-    let all_remain = !is_due && same.all(|is_same| is_same);
+    let is_beside = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
+    let carried = view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
+    let remaining = carried
+        .flat_map(|carried| &carried.texts)
+        .filter(|text| is_judged(text) && is_beside(&verdicts.modules[&text.id]));
+    let all_remain = !is_due
+        && remaining.count() == verdicts.modules.values().filter(|verdict| is_beside(verdict)).count();
     for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
-        let is_judged =
-            |text: &Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
         let known = carried.texts.first().and_then(|text| judged.get(text.id.carrier()));
         // After some modules ended a check, others of their object were rejected unread. So any change of the object clears these results.
-        let is_same = known == Some(&carried.texts.len()) && carried.texts.iter().all(is_judged);
+        let is_same =
+            known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_judged(&text));
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
             let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), Cause::Faults));
