@@ -130,10 +130,19 @@ impl Bundle {
         let mut rules: Vec<Called> =
             called.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
         rules.sort_by(|one, other| one.place.cmp(&other.place));
-        // A rule with several definitions counts once.
-        let mut asked = BTreeSet::new();
-        rules.retain(|rule| asked.insert(rule.query.clone()));
-        rules
+        // A rule with several definitions is in the list once, at the place of the first.
+        let mut first: HashMap<String, usize> = HashMap::new();
+        let mut called: Vec<Called> = Vec::new();
+        for rule in rules {
+            match first.get(&rule.query) {
+                Some(index) => called[*index].definitions += rule.definitions,
+                None => {
+                    first.insert(rule.query.clone(), called.len());
+                    called.push(rule);
+                }
+            }
+        }
+        called
     }
 
     /// Their packages, each once, without `data`.

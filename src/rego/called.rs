@@ -19,6 +19,8 @@ pub struct Called {
     pub query: String,
     /// Its name, and where that stands.
     pub place: Fault,
+    /// The number of its definitions. OPA runs each definition of a test by itself.
+    pub definitions: usize,
 }
 
 impl Called {
@@ -33,6 +35,11 @@ impl Called {
         let reference = tree::reference(rule);
         let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;
         let query = tree::arity(rule).is_none().then(|| format!("{}.{name}", query(&module.package())))?;
-        Some(Self { query, place: module.fault(tree::start(reference), name) })
+        let bodies = match rule {
+            Rule::Spec { bodies, .. } => bodies.iter().filter(|body| !body.is_else).count(),
+            Rule::Default { .. } => 1,
+        };
+        let place = module.fault(tree::start(reference), name);
+        Some(Self { query, place, definitions: bodies.max(1) })
     }
 }

@@ -262,6 +262,15 @@ fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
 }
 
 #[test]
+fn a_test_that_is_defined_twice_fails() {
+    let tests = "package a_test\n\ntest_limit if 1 == 1\n\ntest_limit if 1 == 2\n\ntest_other if 1 == 1\n";
+    let ran = run_with(&["rego", "test", "-"], tests);
+    let expected =
+        "stdin:3:1: test_limit is defined 2 times: each test needs its own name\n2 tests, 1 failed\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, expected));
+}
+
+#[test]
 fn a_test_that_is_not_true_is_told_with_its_place() {
     let tests = "package a_test\n\ntest_true if 1 == 1\n\ntest_false if 1 == 2\n\ntest_value := 3\n\ntest_fails if { numbers.range(1, input.x) }\n";
     let ran = run_with(&["rego", "test", "-"], tests);

@@ -57,6 +57,10 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
 
 /// What is wrong with a test, if anything.
 fn failure(engine: &Embedded, test: &Called) -> Option<String> {
+    if test.definitions > 1 {
+        let Called { place, definitions, .. } = test;
+        return Some(format!("{place} is defined {definitions} times: each test needs its own name"));
+    }
     match engine.evaluate(&test.query, &Value::Undefined) {
         Ok(evaluated) => {
             evaluated.prints.iter().for_each(|line| say(printable(line)));
