@@ -1,6 +1,6 @@
 //! The embedded engine and the real OPA are asked the same, and answer the same, or a difference that a case names and explains.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use policy_sync::rego::evaluated_by::EvaluatedBy;
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Where cases are: a file for each subject.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rego/differential");
@@ -179,6 +179,90 @@ async fn both_engines_answer_alike() -> Result<()> {
             wrong.push(format!("{name}: OPA: {from_opa:?}"));
         }
     }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Verbs with flags, widths and precisions.
+const FORMATS: [&str; 56] = [
+    "%s", "%v", "%d", "%f", "%F", "%.2f", "%e", "%.1e", "%E", "%g", "%.3g", "%G", "%x", "%X", "%o", "%O",
+    "%b", "%c", "%q", "%t", "%T", "%U", "%z", "%5d|", "%05d|", "%-5d|", "%+d", "%8.2f|", "%08.2f|",
+    "%-8.1f|", "%+.1f", "% d", "%#v", "%+v", "%6s|", "%-6s|", "%06s|", "%.1s", "%06v|", "%.0d|", "%.3d",
+    "%+q", "%#q", "%#U", "%#b", "%#o", "%#.3o", "%#06x", "%+#v", "%[1]5d", "%#x|", "%#f", "%#.0f", "%#g",
+    "%#.3g", "%#e",
+];
+/// Values in Rego.
+const VALUES: [&str; 26] = [
+    "100",
+    "-7",
+    "0",
+    "3.5",
+    "-2.25",
+    "1.0",
+    "0.1",
+    "1000000",
+    "1000000.5",
+    "1e-7",
+    "9007199254740993",
+    "9223372036854775808",
+    "123456789012345678901234567890",
+    "-123456789012345678901",
+    "`a`",
+    "`é1 \\`",
+    "`\"'`",
+    "true",
+    "null",
+    "[1,`b`]",
+    "[]",
+    "{`a`: 1.5, `b`: [`\"`]}",
+    "{}",
+    "{1}",
+    "{2, `x`}",
+    "set()",
+];
+
+#[tokio::test]
+async fn sprintf_formats_each_value_as_in_opa() -> Result<()> {
+    let mut module = "package a\n\np := {\n".to_owned();
+    for format in FORMATS {
+        for value in VALUES {
+            let name = json!(format!("{format} of {value}"));
+            module.push_str(&format!("\t{name}: sprintf(\"{format}\", [{value}]),\n"));
+        }
+    }
+    module.push_str("}\n");
+    let (own, opa) = both(module, None).await?;
+    ensure!(own.len() == FORMATS.len() * VALUES.len() && own.len() == opa.len(), "{} results", own.len());
+    differences(&own, &opa)
+}
+
+/// The objects that both engines make of the rule `p` of `module`.
+async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
+    let case = Case {
+        name: "a.rego".to_owned(),
+        modules: BTreeMap::from([("a.rego".to_owned(), module)]),
+        data: None,
+        input,
+        query: Some("data.a.p".to_owned()),
+        expect: Expected::Undefined(true),
+        opa: None,
+        why: None,
+    };
+    let (found, texts) = embedded(&case)?;
+    let server = Opa::start().await?;
+    match (found, opa(&server, &case, &texts).await?) {
+        (Expected::Answer(Value::Object(own)), Expected::Answer(Value::Object(opa))) => Ok((own, opa)),
+        (own, opa) => bail!("embedded: {own:?}, OPA: {opa:?}"),
+    }
+}
+
+/// Fails if the two objects differ.
+fn differences(own: &Map<String, Value>, opa: &Map<String, Value>) -> Result<()> {
+    let names: BTreeSet<&String> = own.keys().chain(opa.keys()).collect();
+    let differ = names.into_iter().filter(|name| own.get(*name) != opa.get(*name));
+    let wrong: Vec<String> = differ
+        .map(|name| format!("{name}: embedded: {:?}, OPA: {:?}", own.get(name), opa.get(name)))
+        .collect();
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }

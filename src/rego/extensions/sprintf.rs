@@ -1,171 +1,462 @@
-//! `sprintf` as Go has it where the engine's own has no value: with too few or too many arguments, a verb that there is not, and width
-//! and precision at once. A message that has no value is no denial.
+//! `sprintf` as in Go's `fmt`, which OPA calls. OPA passes integers of 64 bits as `int64`, larger ones as `*big.Int`, other numbers as
+//! `float64` and everything else as text.
 
-use std::iter::Peekable;
-use std::str::Chars;
+mod float;
 
 use anyhow::{Result, ensure};
 use regorus::Value;
 
 use super::engine;
 
-/// The widest that anything may be.
+/// The maximum width and precision.
 const WIDEST: usize = 1_000;
 
-/// What is between `%` and a verb.
-#[derive(Default)]
+/// An argument as Go receives it.
+#[derive(Debug)]
+enum Argument {
+    Int(i64),
+    /// An integer of more than 64 bits, in decimal.
+    Big(String),
+    Float(f64),
+    Text(String),
+}
+
+impl Argument {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text.to_string()),
+            Value::Number(number) => match (fraction(value), number.as_i64()) {
+                (Some(fraction), _) => Self::Float(fraction),
+                (None, Some(integer)) => Self::Int(integer),
+                (None, None) => Self::Big(number.format_decimal()),
+            },
+            _ => {
+                let mut text = String::new();
+                write(value, &mut text);
+                Self::Text(text)
+            }
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "int64",
+            Self::Big(_) => "*big.Int",
+            Self::Float(_) => "float64",
+            Self::Text(_) => "string",
+        }
+    }
+}
+
+/// The number `value` if it is a fraction. 1.0 is one, as in OPA.
+fn fraction(value: &Value) -> Option<f64> {
+    let Value::Number(number) = value else { return None };
+    number.format_decimal_with_width(1).contains('.').then(|| number.as_f64().unwrap_or_default())
+}
+
+/// Appends `value` as OPA writes it.
+fn write(value: &Value, text: &mut String) {
+    fn list<'v>(items: impl Iterator<Item = &'v Value>, text: &mut String) {
+        for (nth, item) in items.enumerate() {
+            text.push_str(if nth > 0 { ", " } else { "" });
+            write(item, text);
+        }
+    }
+    match value {
+        Value::String(string) => {
+            text.push('"');
+            string.chars().for_each(|char| text.push_str(&Directive::default().escaped(char, '"')));
+            text.push('"');
+        }
+        Value::Number(number) => text.push_str(&match fraction(value) {
+            Some(fraction) => serde_json::Value::from(fraction).to_string(),
+            None => number.format_decimal(),
+        }),
+        Value::Array(items) => {
+            text.push('[');
+            list(items.iter(), text);
+            text.push(']');
+        }
+        Value::Set(items) if items.is_empty() => text.push_str("set()"),
+        Value::Set(items) => {
+            text.push('{');
+            list(items.iter(), text);
+            text.push('}');
+        }
+        Value::Object(fields) => {
+            text.push('{');
+            for (nth, (key, value)) in fields.iter_sorted().enumerate() {
+                text.push_str(if nth > 0 { ", " } else { "" });
+                write(key, text);
+                text.push_str(": ");
+                write(value, text);
+            }
+            text.push('}');
+        }
+        Value::Bool(_) | Value::Null | Value::Undefined => text.push_str(&value.to_string()),
+    }
+}
+
+/// The text between `%` and a verb.
+#[derive(Clone, Default)]
 struct Directive {
-    flags: String,
+    minus: bool,
+    plus: bool,
+    sharp: bool,
+    space: bool,
+    zero: bool,
     width: Option<usize>,
     precision: Option<usize>,
 }
 
 pub(super) fn sprintf(values: Vec<Value>) -> Result<Value> {
-    let (Ok(format), Value::Array(arguments)) = (values[0].as_string(), &values[1]) else {
+    let (Ok(format), Value::Array(values)) = (values[0].as_string(), &values[1]) else {
         return Ok(Value::Undefined);
     };
-    let (mut text, mut chars, mut arguments) = (String::new(), format.chars().peekable(), arguments.iter());
-    while let Some(char) = chars.next() {
-        if char != '%' {
-            text.push(char);
-            continue;
-        }
+    let arguments: Vec<Argument> = values.iter().map(Argument::of).collect();
+    let mut formatter =
+        Formatter { rest: format, arguments: &arguments, next: 0, reordered: false, text: String::new() };
+    while let Some((before, rest)) = formatter.rest.split_once('%') {
+        formatter.text.push_str(before);
+        formatter.rest = rest;
+        formatter.directive()?;
+    }
+    formatter.text.push_str(formatter.rest);
+    let extra = arguments.get(formatter.next..).filter(|extra| !extra.is_empty() && !formatter.reordered);
+    if let Some(extra) = extra {
+        let plain = Directive::default();
+        let extra: Vec<String> = extra
+            .iter()
+            .map(|argument| format!("{}={}", argument.type_name(), plain.value(argument)))
+            .collect();
+        formatter.text.push_str(&format!("%!(EXTRA {})", extra.join(", ")));
+    }
+    Ok(formatter.text.into())
+}
+
+struct Formatter<'a> {
+    rest: &'a str,
+    arguments: &'a [Argument],
+    /// The index of the next argument.
+    next: usize,
+    /// Whether the format has the index of an argument.
+    reordered: bool,
+    text: String,
+}
+
+impl<'a> Formatter<'a> {
+    /// Formats the directive that `rest` begins with, after its `%`.
+    fn directive(&mut self) -> Result<()> {
         let mut directive = Directive::default();
-        while let Some(flag) = chars.next_if(|char| "+-# 0".contains(*char)) {
-            directive.flags.push(flag);
+        while let Some(flag) = self.rest.chars().next().filter(|flag| "+-# 0".contains(*flag)) {
+            match flag {
+                '+' => directive.plus = true,
+                '-' => directive.minus = true,
+                '#' => directive.sharp = true,
+                ' ' => directive.space = true,
+                _ => directive.zero = true,
+            }
+            self.rest = &self.rest[1..];
         }
-        directive.width = number(&mut chars)?;
-        if chars.next_if_eq(&'.').is_some() {
-            directive.precision = number(&mut chars)?.or(Some(0));
+        let mut index = self.index();
+        let mut is_good = index != Some(false);
+        if self.starts_with('*') {
+            index = None;
+            match self.argument() {
+                Some(Argument::Int(width)) => {
+                    directive.minus |= *width < 0;
+                    directive.width = Some(limited(width.unsigned_abs())?);
+                }
+                _ => self.text.push_str("%!(BADWIDTH)"),
+            }
+        } else {
+            directive.width = self.number()?;
+            // A number after an index is an error.
+            is_good &= index.is_none() || directive.width.is_none();
         }
-        match chars.next() {
-            None => text.push_str("%!(NOVERB)"),
-            Some('%') => text.push('%'),
-            Some(verb) => match arguments.next() {
-                None => text.push_str(&format!("%!{verb}(MISSING)")),
-                Some(argument) => text.push_str(&directive.of(verb, argument)?),
+        if self.starts_with('.') {
+            is_good &= index.is_none();
+            index = self.index();
+            is_good &= index != Some(false);
+            if self.starts_with('*') {
+                index = None;
+                match self.argument() {
+                    Some(Argument::Int(precision)) if *precision >= 0 => {
+                        directive.precision = Some(limited(precision.unsigned_abs())?);
+                    }
+                    _ => self.text.push_str("%!(BADPREC)"),
+                }
+            } else {
+                directive.precision = self.number()?.or(Some(0));
+            }
+        }
+        if index.is_none() {
+            is_good &= self.index() != Some(false);
+        }
+        let Some(verb) = self.rest.chars().next() else {
+            self.text.push_str("%!(NOVERB)");
+            return Ok(());
+        };
+        self.rest = &self.rest[verb.len_utf8()..];
+        let text = match (verb, is_good) {
+            ('%', _) => "%".to_owned(),
+            (_, false) => format!("%!{verb}(BADINDEX)"),
+            _ => match self.argument() {
+                None => format!("%!{verb}(MISSING)"),
+                Some(argument) => directive.of(verb, argument)?,
             },
+        };
+        self.text.push_str(&text);
+        Ok(())
+    }
+
+    /// Takes the next argument.
+    fn argument(&mut self) -> Option<&'a Argument> {
+        let argument = self.arguments.get(self.next)?;
+        self.next += 1;
+        Some(argument)
+    }
+
+    fn starts_with(&mut self, next: char) -> bool {
+        let rest = self.rest.strip_prefix(next);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// Moves to the argument whose index is next in the format, such as `[2]`. Returns `None` if no index is next, and `false` if there is no
+    /// such argument.
+    fn index(&mut self) -> Option<bool> {
+        let rest = self.rest.strip_prefix('[')?;
+        self.reordered = true;
+        let Some((index, rest)) = rest.split_once(']') else {
+            self.rest = rest;
+            return Some(false);
+        };
+        self.rest = rest;
+        let is_number = index.bytes().all(|byte| byte.is_ascii_digit());
+        let index = index.parse::<usize>().ok().filter(|_| is_number);
+        let index = index.filter(|index| (1..=self.arguments.len()).contains(index));
+        if let Some(index) = index {
+            self.next = index - 1;
         }
+        Some(index.is_some())
     }
-    let more: Vec<String> = arguments.map(described).collect::<Result<_>>()?;
-    if !more.is_empty() {
-        text.push_str(&format!("%!(EXTRA {})", more.join(", ")));
-    }
-    Ok(text.into())
-}
 
-/// The number that `chars` begin with, if any.
-fn number(chars: &mut Peekable<Chars<'_>>) -> Result<Option<usize>> {
-    let digits: String = std::iter::from_fn(|| chars.next_if(char::is_ascii_digit)).collect();
-    if digits.is_empty() {
-        return Ok(None);
-    }
-    let number = digits.parse().unwrap_or(usize::MAX);
-    ensure!(number <= WIDEST, "sprintf: {digits} is more than {WIDEST} characters");
-    Ok(Some(number))
-}
-
-/// What the engine's own `sprintf` makes of one argument.
-fn own(format: &str, argument: &Value) -> Result<Option<String>> {
-    let values = [format.into(), vec![argument.clone()].into()];
-    let text = engine("sprintf", &values)?;
-    Ok(text.as_string().ok().map(ToString::to_string))
-}
-
-/// The same of a number, of which the engine writes a minus twice.
-fn signed(format: &str, number: &Value) -> Result<Option<String>> {
-    let written = own("%v", number)?.unwrap_or_default();
-    match written.strip_prefix('-') {
-        Some(magnitude) => Ok(own(format, &Value::from_json_str(magnitude)?)?.map(|text| format!("-{text}"))),
-        None => own(format, number),
+    /// The number that is next in the format, if any.
+    fn number(&mut self) -> Result<Option<usize>> {
+        let end = self.rest.find(|next: char| !next.is_ascii_digit()).unwrap_or(self.rest.len());
+        let (digits, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        if digits.is_empty() { Ok(None) } else { limited(digits.parse().unwrap_or(u64::MAX)).map(Some) }
     }
 }
 
-/// `argument`, as Go writes what is at a wrong place.
-fn described(argument: &Value) -> Result<String> {
-    Ok(format!("{}={}", sort(argument), own("%v", argument)?.unwrap_or_default()))
-}
-
-/// What Go calls what OPA gives it: all but numbers as text.
-fn sort(argument: &Value) -> &'static str {
-    match argument {
-        Value::Number(number) if number.is_integer() => "int",
-        Value::Number(_) => "float64",
-        _ => "string",
-    }
-}
-
-fn hex(text: &str, is_upper: bool) -> String {
-    text.bytes().map(|byte| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
+fn limited(number: u64) -> Result<usize> {
+    ensure!(
+        number <= WIDEST as u64,
+        "sprintf: a width or precision of {number} is more than {WIDEST} characters"
+    );
+    Ok(usize::try_from(number)?)
 }
 
 impl Directive {
-    fn of(&self, verb: char, argument: &Value) -> Result<String> {
-        let number = matches!(argument, Value::Number(_));
-        let integer = matches!(argument, Value::Number(number) if number.is_integer());
-        let precision = self.precision.map(|digits| format!(".{digits}")).unwrap_or_default();
-        let own = match (verb, argument) {
-            ('T', _) => Some(sort(argument).to_owned()),
-            ('x' | 'X', Value::String(text)) => Some(hex(text, verb == 'X')),
-            ('v' | 's' | 'q', _) => own(&format!("%{precision}{verb}"), argument)?,
-            ('d', _) if integer => own("%v", argument)?,
-            ('b' | 'c' | 'o' | 'O' | 'x' | 'X', _) if integer => signed(&format!("%{verb}"), argument)?,
-            ('e' | 'E' | 'f' | 'F', _) if number => own(&format!("%{precision}{verb}"), argument)?,
-            ('g' | 'G', _) if number => signed(&format!("%{precision}{verb}"), argument)?,
-            _ => None,
-        };
-        let Some(mut text) = own else { return Ok(format!("%!{verb}({})", described(argument)?)) };
-        let has = |flag| self.flags.contains(flag);
-        if number && has('+') && !text.starts_with('-') {
-            text.insert(0, '+');
-        } else if number && has(' ') && !text.starts_with('-') {
-            text.insert(0, ' ');
+    fn of(&self, verb: char, argument: &Argument) -> Result<String> {
+        if verb == 'T' {
+            return Ok(self.padded(self.truncated(argument.type_name())));
         }
-        let missing = self.width.unwrap_or_default().saturating_sub(text.chars().count());
-        if has('-') {
-            text.extend(std::iter::repeat_n(' ', missing));
-        } else if has('0') {
-            let sign = usize::from(number && text.starts_with(['-', '+', ' ']));
-            text.insert_str(sign, &"0".repeat(missing));
-        } else {
-            text.insert_str(0, &" ".repeat(missing));
-        }
-        Ok(text)
+        // With %v, `+` and `#` select other formats of structures.
+        let plain = Self { plus: false, sharp: false, ..self.clone() };
+        Ok(match (argument, verb) {
+            (Argument::Int(_), 'v') => plain.value(argument),
+            (Argument::Int(integer), 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
+                self.integer(verb, &integer.unsigned_abs().to_string(), *integer < 0, self.zero)?
+            }
+            (Argument::Int(integer), 'c') => self.padded(&rune(*integer).to_string()),
+            (Argument::Int(integer), 'q') => {
+                self.padded(&format!("'{}'", self.escaped(rune(*integer), '\'')))
+            }
+            (Argument::Int(integer), 'U') => {
+                let digits = self.precision.unwrap_or_default().max(4);
+                let shown =
+                    u32::try_from(*integer).ok().and_then(char::from_u32).filter(|char| is_printable(*char));
+                let shown = shown.filter(|_| self.sharp).map(|char| format!(" '{char}'")).unwrap_or_default();
+                Self { zero: false, ..self.clone() }.padded(&format!("U+{integer:0digits$X}{shown}"))
+            }
+            (Argument::Big(digits), 'v' | 's' | 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
+                let magnitude = digits.trim_start_matches('-');
+                let verb = if verb == 'v' || verb == 's' { 'd' } else { verb };
+                self.integer(verb, magnitude, digits.starts_with('-'), self.zero)?
+            }
+            (Argument::Float(_), 'v') => plain.value(argument),
+            (Argument::Float(float), 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'b' | 'x' | 'X') => {
+                let number = float::formatted(*float, verb, self.precision)?;
+                self.signed(&if self.sharp {
+                    float::with_point(&number, verb, self.precision)
+                } else {
+                    number
+                })
+            }
+            (Argument::Text(_), 'v') if self.sharp => {
+                Self { plus: false, sharp: false, ..self.clone() }.of('q', argument)?
+            }
+            (Argument::Text(text), 'q') => {
+                let text = self.truncated(text);
+                let is_raw = self.sharp && text.chars().all(may_be_raw);
+                let quoted = || text.chars().map(|char| self.escaped(char, '"')).collect::<String>();
+                self.padded(&if is_raw { format!("`{text}`") } else { format!("\"{}\"", quoted()) })
+            }
+            (Argument::Text(text), 'v' | 's') => self.padded(self.truncated(text)),
+            (Argument::Text(text), 'x' | 'X') => self.padded(&self.hex(text, verb == 'X')),
+            (Argument::Big(digits), _) => format!("%!{verb}(big.Int={digits})"),
+            _ => format!("%!{verb}({}={})", argument.type_name(), self.value(argument)),
+        })
     }
+
+    /// `argument` as `%v` formats it, with these flags.
+    fn value(&self, argument: &Argument) -> String {
+        match argument {
+            Argument::Int(integer) => {
+                self.decimal(&integer.unsigned_abs().to_string(), *integer < 0, "", self.zero)
+            }
+            Argument::Big(digits) => digits.clone(),
+            Argument::Float(float) => {
+                let number = float::general(*float, self.precision, 'e');
+                self.signed(&if self.sharp {
+                    float::with_point(&number, 'v', self.precision)
+                } else {
+                    number
+                })
+            }
+            Argument::Text(text) => self.padded(self.truncated(text)),
+        }
+    }
+
+    /// The integer with these decimal digits, in the base of `verb`.
+    fn integer(&self, verb: char, magnitude: &str, is_negative: bool, zero: bool) -> Result<String> {
+        let number = Value::from_numeric_string(magnitude)?;
+        let own = |verb: &str| -> Result<String> {
+            let text = engine("sprintf", &[verb.into(), vec![number.clone()].into()])?;
+            Ok(text.as_string()?.to_string())
+        };
+        // The engine puts `0O` before them.
+        let octal = || own("%o").map(|digits| digits.trim_start_matches("0O").to_owned());
+        let (digits, prefix) = match verb {
+            'b' => (own("%b")?, if self.sharp { "0b" } else { "" }),
+            'o' => (octal()?, if self.sharp && magnitude != "0" { "0" } else { "" }),
+            'O' => (octal()?, "0o"),
+            'x' => (own("%x")?, if self.sharp { "0x" } else { "" }),
+            'X' => (own("%X")?, if self.sharp { "0X" } else { "" }),
+            _ => (magnitude.to_owned(), ""),
+        };
+        Ok(self.decimal(&digits, is_negative, prefix, zero))
+    }
+
+    /// The digits with sign and prefix. The precision is the minimum number of digits.
+    fn decimal(&self, digits: &str, is_negative: bool, prefix: &str, zero: bool) -> String {
+        let sign = match (is_negative, self.plus, self.space) {
+            (true, ..) => "-",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        };
+        let least = match (self.precision, self.width) {
+            (Some(precision), _) => precision,
+            (None, Some(width)) if zero && !self.minus => width.saturating_sub(sign.len()),
+            _ => 0,
+        };
+        let text = match digits {
+            "0" if self.precision == Some(0) => String::new(),
+            _ => {
+                let zeros = "0".repeat(least.saturating_sub(digits.len()));
+                // An octal number that begins with 0 needs no other.
+                let prefix = if prefix == "0" && !zeros.is_empty() { "" } else { prefix };
+                format!("{sign}{prefix}{zeros}{digits}")
+            }
+        };
+        Self { zero: false, ..self.clone() }.padded(&text)
+    }
+
+    /// The text of a fraction, which may have a minus.
+    fn signed(&self, number: &str) -> String {
+        let (sign, magnitude) = match number.strip_prefix('-') {
+            Some(magnitude) => ("-", magnitude),
+            None if self.plus => ("+", number),
+            None if self.space => (" ", number),
+            None => ("", number),
+        };
+        let missing = self.width.unwrap_or_default().saturating_sub(sign.len() + magnitude.len());
+        if self.zero && !self.minus {
+            return format!("{sign}{}{magnitude}", "0".repeat(missing));
+        }
+        self.padded(&format!("{sign}{magnitude}"))
+    }
+
+    fn padded(&self, text: &str) -> String {
+        let missing = self.width.unwrap_or_default().saturating_sub(text.chars().count());
+        match (self.minus, self.zero) {
+            (true, _) => format!("{text}{}", " ".repeat(missing)),
+            (_, true) => format!("{}{text}", "0".repeat(missing)),
+            _ => format!("{}{text}", " ".repeat(missing)),
+        }
+    }
+
+    /// The first characters of `text`, as many as the precision.
+    fn truncated<'t>(&self, text: &'t str) -> &'t str {
+        let end = self.precision.and_then(|most| text.char_indices().nth(most)).map(|(end, _)| end);
+        &text[..end.unwrap_or(text.len())]
+    }
+
+    /// `char` in a literal of Go with these quotes.
+    fn escaped(&self, char: char, quote: char) -> String {
+        match char {
+            '\u{7}' => "\\a".to_owned(),
+            '\u{8}' => "\\b".to_owned(),
+            '\u{b}' => "\\v".to_owned(),
+            '\u{c}' => "\\f".to_owned(),
+            '\n' => "\\n".to_owned(),
+            '\r' => "\\r".to_owned(),
+            '\t' => "\\t".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            _ if char == quote => format!("\\{char}"),
+            _ if char.is_ascii_control() => format!("\\x{:02x}", u32::from(char)),
+            _ if is_printable(char) && (char.is_ascii() || !self.plus) => char.to_string(),
+            _ if u32::from(char) < 0x1_0000 => format!("\\u{:04x}", u32::from(char)),
+            _ => format!("\\U{:08x}", u32::from(char)),
+        }
+    }
+
+    fn hex(&self, text: &str, is_upper: bool) -> String {
+        let byte = |byte: &u8| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
+        let prefix = match (self.sharp && !text.is_empty() && self.precision != Some(0), is_upper) {
+            (true, true) => "0X",
+            (true, false) => "0x",
+            _ => "",
+        };
+        let bytes: Vec<String> =
+            text.as_bytes().iter().take(self.precision.unwrap_or(usize::MAX)).map(byte).collect();
+        match (self.space, self.sharp) {
+            (true, true) => bytes.iter().map(|byte| format!("{prefix}{byte}")).collect::<Vec<_>>().join(" "),
+            (true, false) => bytes.join(" "),
+            _ => prefix.to_owned() + &bytes.concat(),
+        }
+    }
+}
+
+/// The character of this number, or the replacement character.
+fn rune(number: i64) -> char {
+    u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// Whether a raw literal of Go may have `char`.
+fn may_be_raw(char: char) -> bool {
+    !matches!(char, '`' | '\u{feff}') && (char == '\t' || !char.is_ascii_control())
+}
+
+/// Whether Go prints `char` in a literal as it is.
+fn is_printable(char: char) -> bool {
+    // A combining character is escaped where it is the first.
+    !char.is_control() && !format!("a{char}").escape_debug().to_string().contains("\\u{")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn format(format: &str, arguments: serde_json::Value) -> Result<String, String> {
-        let value = sprintf(vec![format.into(), arguments.into()]).map_err(|error| error.to_string())?;
-        Ok(value.as_string().map(ToString::to_string).unwrap_or_default())
-    }
-
-    #[test]
-    fn a_message_has_a_text_whatever_its_arguments_are() {
-        // As OPA 1.22 has them.
-        for (pattern, arguments, expected) in [
-            ("%s of %s", serde_json::json!(["a"]), "a of %!s(MISSING)"),
-            ("%s", serde_json::json!(["a", "b", 1]), "a%!(EXTRA string=b, int=1)"),
-            ("%v% is used", serde_json::json!([95]), "95%!i(MISSING)s used"),
-            ("100%", serde_json::json!([]), "100%!(NOVERB)"),
-            ("%z", serde_json::json!(["a"]), "%!z(string=a)"),
-            ("%d", serde_json::json!(["a"]), "%!d(string=a)"),
-            ("%5d|%-5d|%05d|%+d", serde_json::json!([7, 7, -7, 7]), "    7|7    |-0007|+7"),
-            ("%6.2f|%.0f", serde_json::json!([1.25, 2]), "  1.25|2"),
-            ("%5s|%-5s|", serde_json::json!(["é", "b"]), "    é|b    |"),
-            ("%x|%X|%T", serde_json::json!(["jk", "jk", [1]]), "6a6b|6A6B|string"),
-            ("%x|%d", serde_json::json!([-255, -255]), "-ff|-255"),
-            ("%t", serde_json::json!([true]), "%!t(string=true)"),
-            ("%%", serde_json::json!([]), "%"),
-        ] {
-            assert_eq!(format(pattern, arguments).as_deref(), Ok(expected), "{pattern}");
-        }
-        for pattern in ["%99999999999d", "%.1001f"] {
-            assert!(format(pattern, serde_json::json!([1])).unwrap_err().contains("1000 characters"));
-        }
-        assert_eq!(format("%٣d", serde_json::json!([1])).as_deref(), Ok("%!٣(int=1)d"));
-    }
-}
+mod tests;

@@ -10,6 +10,8 @@ use crate::rego::memory::size::{elements, written};
 pub(super) const FORMATTED: usize = 8;
 /// The maximum number of bytes that a directive of `sprintf` adds: its width and its precision.
 const DIRECTIVE: usize = 1_400;
+/// The bytes that `sprintf` adds for each byte of a directive without a valid argument, such as `%!d(MISSING)`.
+const ERRORS: usize = 10;
 /// The bytes that the parsers of regular expressions and globs need for one byte of a pattern.
 const PARSED: usize = 512;
 /// The bytes for matching with a regular expression.
@@ -66,12 +68,16 @@ pub(super) fn split(values: &[Value]) -> Option<usize> {
 
 pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
     let (Value::String(format), Value::Array(arguments)) = (&values[0], &values[1]) else { return Some(0) };
-    let mut need = format.len().saturating_mul(2 * GROWTH);
+    let mut largest = 0;
+    let mut need = format.len().saturating_mul(ERRORS * GROWTH);
     for argument in arguments.iter() {
-        let written = written(argument, LIMIT)?.saturating_mul(FORMATTED);
-        need = need.saturating_add(written).saturating_add(DIRECTIVE);
+        let written = written(argument, LIMIT)?.saturating_mul(FORMATTED).saturating_add(DIRECTIVE);
+        largest = largest.max(written);
+        need = need.saturating_add(written);
     }
-    Some(need)
+    // Directives with an index, such as `%[1]s`, may repeat an argument.
+    let indexes = format.matches('[').count();
+    Some(need.saturating_add(indexes.saturating_mul(largest)))
 }
 
 /// A pattern and the memory for matching it.
