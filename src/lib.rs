@@ -38,6 +38,7 @@ mod in_turn;
 mod interned;
 pub mod json_client;
 pub mod placement;
+pub mod re2;
 pub mod reconcile;
 pub mod registration;
 pub mod rego;

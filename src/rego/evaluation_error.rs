@@ -29,6 +29,9 @@ pub(super) enum EvaluationError {
     /// The result of a builtin function would exceed its limit.
     #[error("{0}: the result is above its limit")]
     Limit(&'static str),
+    /// A regular expression exceeds the limit of compiled patterns, or the text that of its pattern.
+    #[error("{0}: the pattern is too large, or the text too long for it")]
+    Pattern(&'static str),
     /// `some … in` over a scalar.
     #[error("some … in needs an array, a set or an object")]
     Collection,
@@ -100,8 +103,16 @@ impl EvaluationError {
         if let Some((_, kind)) = BEGINNINGS.into_iter().find(|(words, _)| text.starts_with(words)) {
             return kind;
         }
-        let limited = text.split_once(": ").and_then(|(name, _)| builtins::name(name));
-        limited.map_or(Self::Other, Self::Limit)
+        let limited = text.split_once(": ").and_then(|(name, rest)| Some((builtins::name(name)?, rest)));
+        match limited {
+            Some((name, rest))
+                if rest.starts_with("the pattern is too large") || rest.starts_with("the text has more") =>
+            {
+                Self::Pattern(name)
+            }
+            Some((name, _)) => Self::Limit(name),
+            None => Self::Other,
+        }
     }
 
     /// The kind of an error of OPA with this [code](https://www.openpolicyagent.org/docs/rest-api#errors).

@@ -3,6 +3,7 @@
 
 mod bounded;
 mod needs;
+pub(super) mod patterns;
 mod sprintf;
 
 use std::collections::BTreeSet;
@@ -43,7 +44,7 @@ const FUNCTIONS: [Function; 19] = [
     ("net.cidr_overlap", 2, |values| engine("net.cidr_contains", &values)),
     ("numbers.range", 2, |values| range("numbers.range", values)),
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
-    ("re_match", 2, |values| engine("regex.match", &values)),
+    ("re_match", 2, |values| patterns::is_match("re_match", &values)),
     ("set_diff", 2, difference),
     ("sprintf", 2, sprintf::sprintf),
     ("strings.count", 2, count),
@@ -52,9 +53,16 @@ const FUNCTIONS: [Function; 19] = [
 ];
 
 /// Replacements of the engine's builtins, called in the same way.
-const REPLACED: [Function; 4] = [
+const REPLACED: [Function; 11] = [
     ("graph.reachable_paths", 2, reachable_paths),
     ("object.union_n", 1, union_n),
+    ("regex.find_all_string_submatch_n", 3, patterns::find_all_string_submatch_n),
+    ("regex.find_n", 3, patterns::find_n),
+    ("regex.is_valid", 1, patterns::is_valid),
+    ("regex.match", 2, |values| patterns::is_match("regex.match", &values)),
+    ("regex.replace", 3, patterns::replace),
+    ("regex.split", 2, patterns::split),
+    ("regex.template_match", 4, patterns::template_match),
     ("strings.replace_n", 2, replace_n),
     // Evaluations are not traced.
     ("trace", 1, |values| Ok(if values[0].as_string().is_ok() { true.into() } else { Value::Undefined })),

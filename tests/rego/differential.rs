@@ -236,6 +236,102 @@ async fn sprintf_formats_each_value_as_in_opa() -> Result<()> {
     differences(&own, &opa)
 }
 
+/// Patterns, some of which Go rejects.
+const PATTERNS: [&str; 54] = [
+    r"^\d+$",
+    r"^\w+$",
+    r"^\W$",
+    r"^[\w-]+$",
+    r"^[^\W\d]+$",
+    r"\s",
+    r"\S",
+    r"[\s]",
+    r"\bü",
+    r"\b",
+    r"\B",
+    r"^\pL+$",
+    r"^\p{^Greek}$",
+    r"[\pN_]",
+    r"\p{Any}",
+    "a{",
+    "a{,2}",
+    "a{2,}",
+    "a{01}",
+    "a{2}",
+    r"\Qa.b*\E+",
+    r"\Q[",
+    "[a[b]",
+    "[a[b]]",
+    "[a&&b]",
+    "[+--]",
+    "[]a]",
+    "[a-]",
+    "[^a-c]",
+    "[[:alpha:]_]",
+    "[[:^alpha:]]",
+    "[[:no:]]",
+    r"\<",
+    r"\101",
+    r"\x41",
+    r"\x{e9}",
+    r"\1",
+    r"\u0041",
+    r"\é",
+    "(?i)ÄB",
+    "(?s)^.$",
+    "(?m)^b$",
+    "a$",
+    "(?P<n>a)(?:b)",
+    "(?<n>a)",
+    "(?x)a",
+    "(?=a)",
+    "(?U)a+",
+    "a**",
+    "a*?",
+    "(a|b)*",
+    "}]",
+    ".",
+    "",
+];
+/// Texts that the patterns are searched in.
+const TEXTS: [&str; 20] = [
+    "", "a", "aa", "ab", "abab", "a b\tc", "34", "٣٤", "müller", "aü", "ÄB äb", "α", "a{", "a{,2}", "a.b**",
+    "[]&-+,", "A", "é<}]", "a\nb\n", "\u{b}",
+];
+
+#[tokio::test]
+async fn patterns_find_the_same_as_in_opa() -> Result<()> {
+    let module = r#"package a
+
+p[name] := result if {
+	some pattern in input.patterns
+	some text in input.texts
+	name := sprintf("%v", [[pattern, text]])
+	result := [
+		regex.match(pattern, text),
+		regex.split(pattern, text),
+		regex.find_n(pattern, text, -1),
+		regex.find_n(pattern, text, 1),
+		regex.find_all_string_submatch_n(pattern, text, 2),
+		regex.replace(text, pattern, "<$0${n}$1>"),
+	]
+}
+
+p[pattern] := [regex.is_valid(pattern), templates] if {
+	some pattern in input.patterns
+	templates := [matches |
+		some text in input.texts
+		matches := regex.template_match(concat("", ["x.<", pattern, ">"]), concat("", ["x.", text]), "<", ">")
+	]
+}
+"#;
+    let (own, opa) =
+        both(module.to_owned(), Some(json!({"patterns": PATTERNS.as_slice(), "texts": TEXTS.as_slice()})))
+            .await?;
+    ensure!(own.len() > 40 * TEXTS.len(), "{} results", own.len());
+    differences(&own, &opa)
+}
+
 /// The objects that both engines make of the rule `p` of `module`.
 async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let case = Case {

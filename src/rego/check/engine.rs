@@ -3,6 +3,7 @@
 use regorus::unstable::{Expr, Literal, Rule};
 
 use super::Rules;
+use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
 use crate::rego::module::{Module, place};
 use crate::rego::names::Names;
@@ -12,6 +13,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), Vec::new());
     for rule in &module.tree.policy {
         faults.extend(second_body(module, rule));
+        tree::each_of_rule(rule, &mut |expr| faults.extend(pattern(module, rules, &names, expr)));
         tree::each_statement(rule, &mut |statement| {
             let Literal::SomeVars { vars, .. } = &statement.literal else { return };
             for name in vars {
@@ -43,4 +45,24 @@ fn second_body(module: &Module, rule: &Rule) -> Option<Fault> {
             "a rule that gives a value has one body: write the rule twice",
         )
     })
+}
+
+/// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.
+fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
+    let Expr::Call { fcn, params, .. } = expr else { return None };
+    let constants = tree::constants(fcn);
+    let root = constants.first()?;
+    if rules.names(module, root) || names.import(root).is_some() {
+        return None;
+    }
+    let name = constants.join(".");
+    let pattern = match name.as_str() {
+        "regex.match" | "re_match" | "regex.split" | "regex.find_n" | "regex.find_all_string_submatch_n" => {
+            params.first()?
+        }
+        "regex.replace" => params.get(1)?,
+        _ => return None,
+    };
+    let error = compiled(tree::constant(pattern)?).err()?;
+    Some(module.fault(pattern.span(), format!("{name}: the pattern {error}")))
 }

@@ -3,6 +3,7 @@
 use regorus::Value;
 
 use super::{GROWTH, grown, length, listed};
+use crate::rego::extensions::patterns::compiled;
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{elements, written};
 
@@ -109,7 +110,7 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
         return Some(most);
     }
     // An invalid pattern replaces nothing.
-    let Ok(pattern) = regex::RegexBuilder::new(pattern).size_limit(100 << 10).build() else {
+    let Some(pattern) = compiled(pattern).ok().and_then(|pattern| pattern.for_text(text)) else {
         return Some(parsed);
     };
     with(pattern.find_iter(text).count())

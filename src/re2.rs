@@ -1,0 +1,413 @@
+//! Regular expressions with the syntax and semantics of Go and RE2, for the crate `regex`.
+//!
+//! The crate has the same engine with another syntax: `\d` matches the digits of all scripts, `[a[b]` nests classes, and `a{` is an error.
+//! A pattern is translated, or rejected as Go rejects it (<https://pkg.go.dev/regexp/syntax>).
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+/// The maximum number of times that a repetition may have.
+const REPEATED: u32 = 1_000;
+
+/// The names of POSIX classes.
+const POSIX: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
+];
+
+/// A pattern that cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PatternError {
+    /// The pattern is not valid in Go.
+    #[error("is no regular expression of Go: {0}")]
+    Syntax(String),
+    /// The compiled pattern exceeds the limit.
+    #[error("is too large: compiled, it has more than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// Compiles `pattern`. The program may have `limit` bytes.
+///
+/// # Errors
+///
+/// Returns an error if Go rejects the pattern, or if it exceeds the limit.
+pub fn compile(pattern: &str, limit: usize) -> Result<Regex, PatternError> {
+    let translated = translated(pattern)?;
+    RegexBuilder::new(&translated).size_limit(limit).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => PatternError::TooLarge(limit),
+        // The last line has the reason; the lines before quote the translated pattern.
+        _ => syntax(error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ")),
+    })
+}
+
+fn syntax(reason: impl Into<String>) -> PatternError {
+    PatternError::Syntax(reason.into())
+}
+
+/// `pattern` in the syntax of the crate `regex`.
+fn translated(pattern: &str) -> Result<String, PatternError> {
+    let mut translator = Translator { rest: pattern, text: String::with_capacity(pattern.len() * 2) };
+    let mut after_repetition = false;
+    while let Some(char) = translator.next() {
+        let mut is_repetition = false;
+        match char {
+            '\\' => translator.escape()?,
+            '[' => translator.class()?,
+            '(' => translator.group()?,
+            '*' | '+' | '?' => is_repetition = true,
+            '{' => match translator.repetition()? {
+                Some(repetition) => {
+                    translator.text.push_str(&repetition);
+                    is_repetition = true;
+                }
+                None => translator.text.push_str(r"\{"),
+            },
+            _ => translator.text.push(char),
+        }
+        if is_repetition {
+            if after_repetition {
+                return Err(syntax("a repetition is repeated"));
+            }
+            if char != '{' {
+                translator.text.push(char);
+            }
+            // As few as possible.
+            if let Some(rest) = translator.rest.strip_prefix('?') {
+                translator.rest = rest;
+                translator.text.push('?');
+            }
+        }
+        after_repetition = is_repetition;
+    }
+    Ok(translator.text)
+}
+
+struct Translator<'p> {
+    rest: &'p str,
+    text: String,
+}
+
+impl Iterator for Translator<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+}
+
+impl Translator<'_> {
+    /// Translates what follows `\` outside of a class.
+    fn escape(&mut self) -> Result<(), PatternError> {
+        match self.rest.chars().next() {
+            Some('Q') => {
+                let (literal, rest) = self.rest[1..].split_once(r"\E").unwrap_or((&self.rest[1..], ""));
+                // A repetition after it applies to its last character.
+                self.text.push_str(&regex::escape(literal));
+                self.rest = rest;
+            }
+            Some(assertion @ ('A' | 'z')) => {
+                self.next();
+                self.text.extend(['\\', assertion]);
+            }
+            Some(boundary @ ('b' | 'B')) => {
+                self.next();
+                self.text.push_str(&format!(r"(?-u:\{boundary})"));
+            }
+            _ => match self.several()? {
+                Some(class) => self.text.push_str(&format!("[{class}]")),
+                None => {
+                    let char = self.escaped()?;
+                    self.text.push_str(&literal(char));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The characters of a class such as `\d` or `\pL`, as they are written inside of brackets; what follows `\` is no class otherwise.
+    fn several(&mut self) -> Result<Option<String>, PatternError> {
+        let class = match self.rest.chars().next() {
+            Some('d') => "0-9",
+            Some('D') => "[^0-9]",
+            Some('s') => r"\t\n\x0c\r ",
+            Some('S') => r"[^\t\n\x0c\r ]",
+            Some('w') => "0-9A-Za-z_",
+            Some('W') => "[^0-9A-Za-z_]",
+            Some(p @ ('p' | 'P')) => {
+                self.next();
+                let name = self.name_of_class()?;
+                let (name, is_negated) =
+                    name.strip_prefix('^').map_or((name, p == 'P'), |name| (name, p == 'p'));
+                if name.is_empty() || !name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
+                    return Err(syntax("a class of Unicode has no valid name"));
+                }
+                return Ok(Some(if name == "Any" {
+                    if is_negated {
+                        r"[^\x{0}-\x{10ffff}]".to_owned()
+                    } else {
+                        r"\x{0}-\x{10ffff}".to_owned()
+                    }
+                } else {
+                    format!(r"\{}{{{name}}}", if is_negated { 'P' } else { 'p' })
+                }));
+            }
+            _ => return Ok(None),
+        };
+        self.next();
+        Ok(Some(class.to_owned()))
+    }
+
+    /// The name after `\p`: a letter, or text in braces.
+    fn name_of_class(&mut self) -> Result<&str, PatternError> {
+        let rest = self.rest;
+        let (name, rest) = match rest.strip_prefix('{') {
+            Some(braced) => {
+                braced.split_once('}').ok_or_else(|| syntax("a class of Unicode is not closed"))?
+            }
+            None => rest.split_at(rest.chars().next().map_or(0, char::len_utf8)),
+        };
+        self.rest = rest;
+        Ok(name)
+    }
+
+    /// The character that `\` and what follows it stand for.
+    fn escaped(&mut self) -> Result<char, PatternError> {
+        let Some(char) = self.next() else { return Err(syntax(r"it ends with \")) };
+        let invalid = || syntax(format!(r"\{char} is no escape"));
+        Ok(match char {
+            'a' => '\u{7}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            // One digit alone would be a reference to a group.
+            '1'..='7' if !self.rest.starts_with(|next: char| ('0'..='7').contains(&next)) => {
+                return Err(invalid());
+            }
+            '0'..='7' => {
+                let digits =
+                    self.rest.bytes().take(2).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+                let octal = format!("{char}{}", &self.rest[..digits]);
+                self.rest = &self.rest[digits..];
+                u32::from_str_radix(&octal, 8).ok().and_then(char::from_u32).ok_or_else(invalid)?
+            }
+            'x' => {
+                let (digits, rest) = match self.rest.strip_prefix('{') {
+                    Some(braced) => braced.split_once('}').ok_or_else(invalid)?,
+                    None => self.rest.split_at_checked(2).ok_or_else(invalid)?,
+                };
+                let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let code = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex);
+                self.rest = rest;
+                code.and_then(char::from_u32).ok_or_else(invalid)?
+            }
+            _ if char.is_ascii() && !char.is_ascii_alphanumeric() => char,
+            _ => return Err(invalid()),
+        })
+    }
+
+    /// Translates a class after its `[`.
+    fn class(&mut self) -> Result<(), PatternError> {
+        let open = || syntax("a class is not closed");
+        self.text.push('[');
+        if let Some(rest) = self.rest.strip_prefix('^') {
+            self.rest = rest;
+            self.text.push('^');
+        }
+        let mut is_first = true;
+        loop {
+            if let Some(rest) = self.rest.strip_prefix(']').filter(|_| !is_first) {
+                self.rest = rest;
+                self.text.push(']');
+                return Ok(());
+            }
+            is_first = false;
+            if self.rest.starts_with("[:")
+                && let Some(end) = self.rest.find(":]")
+            {
+                let (name, rest) = self.rest.split_at(end + 2);
+                let is_known = POSIX.contains(&name[2..end].trim_start_matches('^'));
+                if !is_known {
+                    return Err(syntax(format!("there is no class {name}")));
+                }
+                self.text.push_str(name);
+                self.rest = rest;
+                continue;
+            }
+            if let Some(rest) = self.rest.strip_prefix('\\') {
+                let before = std::mem::replace(&mut self.rest, rest);
+                if let Some(class) = self.several()? {
+                    self.text.push_str(&class);
+                    continue;
+                }
+                self.rest = before;
+            }
+            let first = self.character().ok_or_else(open)??;
+            self.text.push_str(&literal(first));
+            // `[a-]` is `a` or `-`.
+            if let Some(rest) =
+                self.rest.strip_prefix('-').filter(|rest| !rest.is_empty() && !rest.starts_with(']'))
+            {
+                self.rest = rest;
+                let last = self.character().ok_or_else(open)??;
+                if last < first {
+                    return Err(syntax(format!("the range {first}-{last} has no characters")));
+                }
+                self.text.push('-');
+                self.text.push_str(&literal(last));
+            }
+        }
+    }
+
+    /// The next character of a class.
+    fn character(&mut self) -> Option<Result<char, PatternError>> {
+        match self.next()? {
+            '\\' => Some(self.escaped()),
+            char => Some(Ok(char)),
+        }
+    }
+
+    /// Translates the beginning of a group after its `(`.
+    fn group(&mut self) -> Result<(), PatternError> {
+        self.text.push('(');
+        let Some(rest) = self.rest.strip_prefix('?') else { return Ok(()) };
+        let is_name = rest.starts_with("P<") || rest.starts_with('<');
+        let flags = rest.find([':', ')']).map(|end| &rest[..end]);
+        let are_flags = flags.is_some_and(|flags| flags.chars().all(|flag| "imsU-".contains(flag)));
+        if !is_name && !are_flags {
+            return Err(syntax("(? begins no group that Go has"));
+        }
+        self.text.push('?');
+        self.rest = rest;
+        Ok(())
+    }
+
+    /// The repetition after its `{`; `None` if the brace stands for itself.
+    fn repetition(&mut self) -> Result<Option<String>, PatternError> {
+        let Some((counts, rest)) = self.rest.split_once('}') else { return Ok(None) };
+        let (least, most) = match counts.split_once(',') {
+            Some((least, most)) => (least, Some(most)),
+            None => (counts, None),
+        };
+        let is_number = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_digit())
+                && (text == "0" || !text.starts_with('0'))
+        };
+        if !is_number(least) || !most.is_none_or(|most| most.is_empty() || is_number(most)) {
+            return Ok(None);
+        }
+        let count = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
+        let last = most.filter(|most| !most.is_empty()).map_or(count(least), count);
+        if count(least) > REPEATED || last > REPEATED || last < count(least) {
+            return Err(syntax(format!(
+                "the repetition {{{counts}}} is more than {REPEATED} times, or never"
+            )));
+        }
+        self.rest = rest;
+        Ok(Some(format!("{{{counts}}}")))
+    }
+}
+
+/// `char` as a literal, inside and outside of classes.
+fn literal(char: char) -> String {
+    if char.is_ascii_alphanumeric() { char.to_string() } else { format!(r"\x{{{:x}}}", u32::from(char)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 1 << 20;
+
+    #[test]
+    fn patterns_match_as_in_go() {
+        for (pattern, text, expected) in [
+            (r"^\d+$", "٣٤", false),
+            (r"^\d+$", "34", true),
+            (r"^\w+$", "müller", false),
+            (r"^[\w-]+$", "a-b_C9", true),
+            (r"^[^\W\d]$", "a", true),
+            (r"^[^\W\d]$", "9", false),
+            (r"^\s$", "\u{b}", false),
+            (r"^\S$", "\u{b}", true),
+            (r"\bü", "aü", true),
+            (r"\Bü", "aü", false),
+            (r"\bb", "üb", true),
+            (r"^\pL{2}$", "éß", true),
+            (r"^\p{^Greek}$", "α", false),
+            (r"^\P{Greek}$", "a", true),
+            (r"^[\pN_]+$", "٣_", true),
+            (r"^a{$", "a{", true),
+            (r"^a{,2}$", "a{,2}", true),
+            (r"^a{2,}$", "aaa", true),
+            (r"^a{01}$", "a{01}", true),
+            (r"^\Qa.b*\E+$", "a.b**", true),
+            (r"^[a[b]$", "[", true),
+            (r"^[a[b]]$", "[]", true),
+            (r"^[a&&b]$", "&", true),
+            (r"^[+--]+$", "+,-", true),
+            (r"^[]a]+$", "]a", true),
+            (r"^[a-]+$", "a-", true),
+            (r"^[[:alpha:]_]+$", "aZ_", true),
+            (r"^[[:alpha:]]$", "ü", false),
+            (r"^\<\_\-$", "<_-", true),
+            (r"^\101\x41\x{e9}$", "AAé", true),
+            ("(?i)^ÄB$", "äb", true),
+            ("^.$", "\n", false),
+            ("(?s)^.$", "\n", true),
+            ("a$", "a\n", false),
+            ("(?P<n>a)(?:b)", "ab", true),
+            ("^}]$", "}]", true),
+        ] {
+            assert_eq!(compile(pattern, LIMIT).unwrap().is_match(text), expected, "{pattern} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_go_rejects_is_rejected() {
+        for pattern in [
+            "a**",
+            "a*+",
+            "a+??",
+            "a{2}{3}",
+            "*",
+            "(",
+            ")",
+            "[",
+            "[b-a]",
+            r"\1",
+            r"\8",
+            r"\E",
+            r"\u0041",
+            r"\h",
+            r"\",
+            r"\x{110000}",
+            "a{1001}",
+            "a{2,1}",
+            "(?x)a",
+            "(?=a)",
+            "(?u:a)",
+            r"[\b]",
+            r"\p{Nothing}",
+            "[[:nothing:]]",
+            r"\C",
+            r"[a-\d]",
+            r"\é",
+        ] {
+            let found = compile(pattern, LIMIT);
+            assert!(matches!(found, Err(PatternError::Syntax(_))), "{pattern}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_large_is_rejected() {
+        assert!(compile("^.{1,253}$", LIMIT).is_ok());
+        let found = compile(r"^(\pL{1,100}){1,10}$", LIMIT).unwrap_err();
+        assert_eq!(found, PatternError::TooLarge(LIMIT));
+    }
+}
