@@ -3,6 +3,7 @@
 use regorus::unstable::BUILTINS;
 
 use super::extensions;
+use super::rewrites::RESERVED;
 
 /// What the engine has under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ pub(super) fn builtin(name: &str) -> Option<Builtin> {
     if name == "print" {
         return Some(Builtin::Variadic);
     }
-    if let Some(arity) = extensions::arity(name) {
+    if let Some(arity) = extensions::arity(name).filter(|_| !name.starts_with(RESERVED)) {
         return Some(Builtin::Known { arity, output: false });
     }
     if LACKING.contains(&name) {

@@ -238,7 +238,7 @@ impl Bundle {
     /// Maps a `fault` in the text for the embedded engine to the original text.
     pub(super) fn original(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
-            fault.place = fault.place.map(|place| loaded.guarded.original(place));
+            fault.place = fault.place.map(|place| loaded.rewritten.original(place));
         }
         self.original_of_edited(fault)
     }
@@ -277,6 +277,7 @@ impl Bundle {
             let too_many = || format!("package {package}: the names of its rules take more than 1 MiB");
             engine.add_policy(whole.name, whole.text).map_err(|_| Fault::new(&module, None, too_many()))?;
         }
+        module::accept_rewritten(&mut engine);
         for Joint { name, text, syntax, rules } in self.joined().texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
@@ -294,7 +295,7 @@ impl Bundle {
         Ok(engine)
     }
 
-    /// Converts the engine's `error` to a fault with its place in the guarded text of a module.
+    /// Converts the engine's `error` to a fault with its place in the rewritten text of a module.
     pub(super) fn fault_of_engine(&self, error: &anyhow::Error) -> Fault {
         self.joined().located(&self.modules, Fault::of_engine(&self.some_module(), error))
     }

@@ -31,8 +31,8 @@ impl Edited {
         if edits.is_empty() {
             return Self { original: original.clone(), text: original.clone(), edits };
         }
-        // Those at one place in the order in which they were made.
-        edits.sort_by_key(|edit| edit.start);
+        // At one place, insertions come first, in the order in which they were made.
+        edits.sort_by_key(|edit| (edit.start, edit.end > edit.start));
         let (mut text, mut from) = (String::with_capacity(original.len()), 0);
         for edit in &edits {
             let start = edit.start as usize;

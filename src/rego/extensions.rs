@@ -14,6 +14,7 @@ use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
 use regorus::{Engine, LimitError, Value};
 
 use super::memory::OverLimit;
+use super::rewrites::{self, MEMBER, MEMBER_WITH_KEY, WALK};
 use crate::api::text::capped;
 
 /// The maximum number of elements that a builtin generates from numbers.
@@ -30,7 +31,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 19] = [
+const FUNCTIONS: [Function; 22] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("bits.lsh", 2, shift),
@@ -44,6 +45,9 @@ const FUNCTIONS: [Function; 19] = [
     ("net.cidr_overlap", 2, |values| engine("net.cidr_contains", &values)),
     ("numbers.range", 2, |values| range("numbers.range", values)),
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
+    (MEMBER, 2, rewrites::has),
+    (MEMBER_WITH_KEY, 3, rewrites::has_at),
+    (WALK, 1, |values| engine("walk", &values)),
     ("re_match", 2, |values| patterns::is_match("re_match", &values)),
     ("set_diff", 2, difference),
     ("sprintf", 2, sprintf::sprintf),

@@ -74,7 +74,7 @@ impl Joined {
         self.0.iter().enumerate().map(|(number, members)| {
             let first = &modules[members[0].0];
             if members.len() == 1 {
-                let text = first.guarded.text().as_ref().to_owned();
+                let text = first.rewritten.text().as_ref().to_owned();
                 let name = first.id.as_str().to_owned();
                 return Joint { name, text, syntax: first.syntax, rules: first.header.rules };
             }
@@ -91,7 +91,7 @@ impl Joined {
         })
     }
 
-    /// `fault` of a joined text, at its place in the guarded text of its module.
+    /// `fault` of a joined text, at its place in the rewritten text of its module.
     pub(super) fn located(&self, modules: &[Arc<LoadedModule>], fault: Fault) -> Fault {
         let Fault { module, place, text } = fault;
         let text = self.relocated(modules, &text);
@@ -134,7 +134,7 @@ impl Joined {
 fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>) {
     let (mut members, mut bytes, mut lines) = (Members::new(), 0, 0);
     for &index in alike {
-        let text = modules[index].guarded.text();
+        let text = modules[index].rewritten.text();
         let (more, more_lines) = (text.len(), text.lines().count() + 1);
         if !members.is_empty() && (bytes + more > BYTES || lines + more_lines > LINES) {
             texts.push(std::mem::take(&mut members));
@@ -149,8 +149,8 @@ fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>
 
 /// Appends the text of `module` to `text`, without its package and imports unless it is the first. It ends with a line's end.
 fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
-    let guarded = module.guarded.text();
-    let (header, rules) = guarded.split_at(module.header.end);
+    let rewritten = module.rewritten.text();
+    let (header, rules) = rewritten.split_at(module.header.end);
     if is_first {
         text.push_str(header);
     } else {

@@ -10,18 +10,19 @@ use super::called::Called;
 use super::edit::Edited;
 use super::enforcement::Denials;
 use super::fault::{Fault, Place};
-use super::heads;
 use super::module::{Module, ModuleId, Syntax, Text, place};
 use super::opa::text::{for_opa, untold};
 use super::paths::Paths;
 use super::reads::Reads;
 use super::review::{self, Denies};
+use super::rewrites;
 use super::tree;
 
 /// A module that was read without faults.
 #[derive(Debug)]
 pub struct LoadedModule {
     pub(super) id: ModuleId,
+    /// Its text as it was written.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
     /// The path of its rules: `["data", "admission"]`.
@@ -31,8 +32,8 @@ pub struct LoadedModule {
     /// Its text with `matches` resolved.
     pub(super) edited: Edited,
     /// The edited text as the embedded engine reads it.
-    pub(super) guarded: Edited,
-    /// Its package and imports in the guarded text.
+    pub(super) rewritten: Edited,
+    /// Its package and imports in the rewritten text.
     pub(super) header: Header,
     /// The byte offset of its package, if OPA needs `import rego.v1` after it.
     untold: Option<usize>,
@@ -91,8 +92,8 @@ impl LoadedModule {
     pub(super) fn of(module: &Module) -> Result<(Self, Result<Module, Fault>), Vec<Fault>> {
         let edited = review::edit(module)?;
         let read = read(module, &edited);
-        let guarded = match &read {
-            Ok(read) => heads::guarded(read),
+        let rewritten = match &read {
+            Ok(read) => rewrites::rewritten(read),
             Err(_) => Edited::unchanged(edited.text()),
         };
         let header = read.as_ref().map(Header::of).unwrap_or_default();
@@ -102,7 +103,7 @@ impl LoadedModule {
         let refers = refers.filter(|path| path.first().is_some_and(|root| root == "data")).collect();
         let loaded = Self {
             id: module.id.clone(),
-            text: module.text.clone(),
+            text: module.original.clone(),
             syntax: module.syntax,
             package: module.package.clone(),
             asked_for: module.asked_for,
@@ -117,7 +118,7 @@ impl LoadedModule {
             advice: advice::of_module(module),
             called: Called::all(module),
             edited,
-            guarded,
+            rewritten,
             header,
         };
         Ok((loaded, read))

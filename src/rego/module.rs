@@ -9,7 +9,7 @@ use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Packages;
-use super::edit::place_of;
+use super::edit::{Edit, Edited, place_of};
 use super::fault::{Fault, Place};
 pub use super::module_id::ModuleId;
 use super::tree;
@@ -20,6 +20,13 @@ const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_file_bytes: NonZeroUsize::new(1 << 20).unwrap(),
     max_lines: NonZeroUsize::new(20_000).unwrap(),
     max_col: NonZeroU32::new(4_096).unwrap(),
+};
+
+/// The same for a rewritten text, in which several lines may be on one.
+const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
+    max_file_bytes: NonZeroUsize::new(4 << 20).unwrap(),
+    max_lines: LENGTH.max_lines,
+    max_col: NonZeroU32::MAX,
 };
 
 /// A text that is to become a module.
@@ -44,6 +51,9 @@ pub enum Syntax {
 #[derive(Clone)]
 pub struct Module {
     pub(super) id: ModuleId,
+    /// Its text as it was written.
+    pub(super) original: Arc<str>,
+    /// The text of the tree. Its lines and columns are those of the original.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
     pub(super) tree: Ref<Tree>,
@@ -79,13 +89,13 @@ impl Module {
         if let Some(at) = text.text.find('\0') {
             return Err(Fault::new(&text.id, place_of(&text.text, at), "has a NUL character"));
         }
-        let of = |syntax| parse_as(text, syntax).map(|tree| (syntax, tree));
-        let (syntax, tree) = of(Syntax::V1).or_else(|newer| {
+        let of = |syntax| parse_as(text, syntax).map(|(read, tree)| (syntax, read, tree));
+        let (syntax, read, tree) = of(Syntax::V1).or_else(|newer| {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
         })?;
         let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
-        let module =
-            Self { id: text.id.clone(), text: text.text.clone(), syntax, tree, package, asked_for: None };
+        let (id, original) = (text.id.clone(), text.text.clone());
+        let module = Self { id, original, text: read, syntax, tree, package, asked_for: None };
         Ok(module.asked(&Packages::default()))
     }
 
@@ -128,16 +138,37 @@ impl Module {
     }
 }
 
-fn parse_as(text: &Text, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
-    let mut engine = engine_for(syntax);
-    engine
-        .add_policy(text.id.as_str().to_owned(), text.text.as_ref().to_owned())
-        .map_err(|error| Fault::of_engine(&text.id, &error))?;
-    let tree = engine.get_modules()[0].clone();
-    match tree.policy.iter().find(|rule| is_none(rule)) {
-        Some(rule) => Err(Fault::new(&text.id, place(rule.span()), "a rule has a value or a body")),
-        None => Ok(tree),
+/// Parses `text`. Also returns the text of the tree.
+fn parse_as(text: &Text, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
+    let tree = tree_of(&text.id, &text.text, syntax)?;
+    if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
+        return Err(Fault::new(&text.id, place(rule.span()), "a rule has a value or a body"));
     }
+    let bodies: Vec<Edit> = tree.policy.iter().filter_map(|rule| body_of_element(rule)).collect();
+    if bodies.is_empty() {
+        return Ok((text.text.clone(), tree));
+    }
+    let read = Edited::new(&text.text, bodies).text().clone();
+    let tree = tree_of(&text.id, &read, syntax)?;
+    Ok((read, tree))
+}
+
+fn tree_of(id: &ModuleId, text: &str, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
+    let mut engine = engine_for(syntax);
+    let parsed = engine.add_policy(id.as_str().to_owned(), text.to_owned());
+    parsed.map_err(|error| Fault::of_engine(id, &error))?;
+    Ok(engine.get_modules()[0].clone())
+}
+
+/// The body for an element of a set that has none, such as `exempt["a"]`, where the next rule begins with a keyword. The engine reads it as
+/// the key of an object. A rule ends its line, so that the columns of no other rule change.
+fn body_of_element(rule: &Rule) -> Option<Edit> {
+    let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
+        return None;
+    };
+    let (Expr::RefBrack { refr, .. } | Expr::RefDot { refr, .. }) = refr.as_ref() else { return None };
+    let is_element = bodies.is_empty() && name_of(refr).is_some();
+    is_element.then(|| Edit::insert(span.end, " { true }".to_owned()))
 }
 
 /// Whether `rule` is a lone word, or called `if`: the older syntax reads `p if { … }` as the rules `p` and `if`.
@@ -154,6 +185,11 @@ pub(super) fn engine_for(syntax: Syntax) -> Engine {
     engine.set_policy_length_config(LENGTH);
     engine.set_rego_v0(syntax == Syntax::V0);
     engine
+}
+
+/// Makes `engine` accept rewritten texts.
+pub(super) fn accept_rewritten(engine: &mut Engine) {
+    engine.set_policy_length_config(REWRITTEN_LENGTH);
 }
 
 /// Where `span` begins.

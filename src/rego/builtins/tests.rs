@@ -13,5 +13,6 @@ fn no_name_is_in_two_lists() {
 #[test]
 fn the_engines_own_parts_are_no_builtins() {
     assert_eq!(builtin("__builtin_sets.union"), None);
+    assert_eq!(builtin("policysync_walk"), None);
     assert_eq!(builtin("count"), Some(Builtin::Known { arity: 1, output: true }));
 }

@@ -1,22 +1,35 @@
-//! What the embedded engine reads otherwise than OPA, without a word: each would let something pass.
+//! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
-use regorus::unstable::{Expr, Literal, Rule};
+use regorus::unstable::{ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, Rule, Span};
 
 use super::Rules;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
-use crate::rego::module::{Module, place};
+use crate::rego::module::{Module, name_of, place};
 use crate::rego::names::Names;
-use crate::rego::tree::{self, Step};
+use crate::rego::rewrites::{RESERVED, is_generator};
+use crate::rego::tree::{self, Part, Step};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), Vec::new());
     for rule in &module.tree.policy {
         faults.extend(second_body(module, rule));
-        tree::each_of_rule(rule, &mut |expr| faults.extend(pattern(module, rules, &names, expr)));
+        faults.extend(walks(module, rule));
+        tree::each_of_rule(rule, &mut |expr| {
+            faults.extend(shadowed(module, rules, &names, expr));
+            faults.extend(negative(module, expr));
+            faults.extend(pattern(module, rules, &names, expr));
+            if let Expr::Var { span, .. } = tree::steps(expr).0 {
+                faults.extend(reserved(module, span));
+            }
+        });
         tree::each_statement(rule, &mut |statement| {
+            if let Literal::Every { key, value, .. } = &statement.literal {
+                faults.extend(key.iter().chain([value]).filter_map(|name| reserved(module, name)));
+            }
             let Literal::SomeVars { vars, .. } = &statement.literal else { return };
             for name in vars {
+                faults.extend(reserved(module, name));
                 if rules.names(module, name.text()) || names.import(name.text()).is_some() {
                     let text = format!(
                         "variable {0} is called like a rule or an import: call it otherwise",
@@ -45,6 +58,105 @@ fn second_body(module: &Module, rule: &Rule) -> Option<Fault> {
             "a rule that gives a value has one body: write the rule twice",
         )
     })
+}
+
+/// Calls of `walk` with one argument where the engine does not iterate over its values.
+fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
+    let mut calls = Vec::new();
+    let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
+        Part::Expr(expr) => Some(expr),
+        Part::Comprehension(..) => None,
+    });
+    keys.chain(tree::given(rule)).for_each(|expr| generators(expr, &mut calls));
+    if let Rule::Spec { bodies, .. } = rule {
+        for body in bodies.iter().filter_map(|body| body.assign.as_ref()) {
+            generators(&body.value, &mut calls);
+        }
+    }
+    tree::each_of_rule(rule, &mut |expr| {
+        for part in tree::parts(expr) {
+            if let Part::Comprehension(_, terms) = part {
+                terms.into_iter().for_each(|term| generators(term, &mut calls));
+            }
+        }
+    });
+    tree::each_statement(rule, &mut |statement| {
+        statement.with_mods.iter().for_each(|with| generators(&with.r#as, &mut calls));
+        match &statement.literal {
+            Literal::Every { domain, .. } => generators(domain, &mut calls),
+            Literal::NotExpr { expr, .. } if is_generator(expr) => calls.push(expr),
+            _ => {}
+        }
+    });
+    let text =
+        "walk with one argument may only be in a statement of a body: assign its value to a variable there";
+    calls.into_iter().map(|call| module.fault(tree::start(call), text)).collect()
+}
+
+/// Adds the generators in `expr`, without those in comprehensions.
+fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
+    if is_generator(expr) {
+        calls.push(expr);
+    }
+    for part in tree::parts(expr) {
+        if let Part::Expr(expr) = part {
+            generators(expr, calls);
+        }
+    }
+}
+
+/// An operator, or a call of `walk`, where the package has a rule with the name of its function. OPA calls the rule.
+fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
+    let (function, operator) = match expr {
+        Expr::ArithExpr { op, .. } => match op {
+            ArithOp::Add => ("plus", "+"),
+            ArithOp::Sub => ("minus", "-"),
+            ArithOp::Mul => ("mul", "*"),
+            ArithOp::Div => ("div", "/"),
+            ArithOp::Mod => ("rem", "%"),
+        },
+        Expr::UnaryExpr { .. } => ("minus", "-"),
+        Expr::BinExpr { op, .. } => match op {
+            BinOp::Intersection => ("and", "&"),
+            BinOp::Union => ("or", "|"),
+        },
+        Expr::BoolExpr { op, .. } => match op {
+            BoolOp::Lt => ("lt", "<"),
+            BoolOp::Le => ("lte", "<="),
+            BoolOp::Eq => ("equal", "=="),
+            BoolOp::Ge => ("gte", ">="),
+            BoolOp::Gt => ("gt", ">"),
+            BoolOp::Ne => ("neq", "!="),
+        },
+        Expr::AssignExpr { op, .. } => match op {
+            AssignOp::Eq => ("eq", "="),
+            AssignOp::ColEq => ("assign", ":="),
+        },
+        Expr::Membership { .. } => ("internal", "in"),
+        Expr::Call { fcn, .. } if name_of(fcn) == Some("walk") => ("walk", "walk"),
+        _ => return None,
+    };
+    let place = if function == "walk" { tree::start(expr) } else { expr.span() };
+    let is_shadowed = rules.names(module, function) || names.import(function).is_some();
+    is_shadowed.then(|| {
+        let text =
+            format!("{operator} calls the rule or import {function} of this package in OPA: rename that");
+        module.fault(place, text)
+    })
+}
+
+/// A minus before something else than a number. The engine has none, and reads `-x + 1` as `-(x + 1)`.
+fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
+    let Expr::UnaryExpr { span, expr, .. } = expr else { return None };
+    let is_number = matches!(expr.as_ref(), Expr::Number { .. });
+    (!is_number)
+        .then(|| module.fault(span, "a minus before something else than a number: write 0 - x for -x"))
+}
+
+/// A name that only rewritten texts may use.
+fn reserved(module: &Module, name: &Span) -> Option<Fault> {
+    let text = format!("names that begin with {RESERVED} are reserved: rename {}", name.text());
+    name.text().starts_with(RESERVED).then(|| module.fault(name, text))
 }
 
 /// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.

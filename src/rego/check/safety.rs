@@ -95,7 +95,8 @@ impl<'m> Safety<'m> {
             Part::Expr(expr) => self.uses(expr, bound, negated),
             Part::Comprehension(query, terms) => {
                 let inner = self.query(query, bound);
-                terms.into_iter().for_each(|term| self.uses(term, &inner, negated));
+                // A comprehension is evaluated before the negation.
+                terms.into_iter().for_each(|term| self.uses(term, &inner, false));
             }
         }
     }
@@ -103,8 +104,10 @@ impl<'m> Safety<'m> {
     fn variable(&mut self, span: &'m Span, bound: &Bound<'m>, negated: bool) {
         let name = span.text();
         let Bindings { module, names, rules } = &self.bindings;
+        // Each `_` is a variable of its own.
+        let is_bound = bound.contains(name) && !(negated && name == "_");
         let is_known = matches!(name, "data" | "input")
-            || bound.contains(name)
+            || is_bound
             || names.import(name).is_some()
             || rules.names(module, name);
         if !is_known {

@@ -157,3 +157,54 @@ fn a_function_is_nothing_else() {
         assert_eq!(faults(&[&format!("package a\n{rules}")]), expected, "{rules}");
     }
 }
+
+#[test]
+fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
+    for (rules, expected) in [
+        (
+            "div(a, b) := 1\np := 7 / 2",
+            "4:8: / calls the rule or import div of this package in OPA: rename that",
+        ),
+        (
+            "walk(x) := x\np if { y := walk(1); y }",
+            "4:13: walk calls the rule or import walk of this package in OPA: rename that",
+        ),
+        (
+            "internal := 1\np if 1 in [1]",
+            "4:8: in calls the rule or import internal of this package in OPA: rename that",
+        ),
+        ("div(a, b) := 1\np := div(7, 2) * 2", ""),
+        (
+            "p if { x := 1; y := -x; y < 0 }",
+            "3:21: a minus before something else than a number: write 0 - x for -x",
+        ),
+        ("p := -1 - -2", ""),
+        ("policysync_a := 1", "3:1: names that begin with policysync_ are reserved: rename policysync_a"),
+        (
+            "p if { every policysync_x in [1] { input.y } }",
+            "3:14: names that begin with policysync_ are reserved: rename policysync_x",
+        ),
+        ("p if policysync_walk(1)", "3:6: unknown function policysync_walk"),
+        (
+            "p if regex.match(`a(`, input.x)",
+            "3:19: regex.match: the pattern is no regular expression of Go: unclosed group",
+        ),
+        (
+            "p if regex.match(`^\\pL{1,253}$`, input.x)",
+            "3:19: regex.match: the pattern is too large: compiled, it has more than 1048576 bytes",
+        ),
+        (
+            "p := regex.replace(\"a\", `[`, \"\")",
+            "3:26: regex.replace: the pattern is no regular expression of Go: a class is not closed",
+        ),
+        ("p if regex.match(`^.{1,253}$`, input.x)", ""),
+        ("re_match(a, b) := a == b\np if re_match(`(`, input.x)", ""),
+        (
+            "p contains walk(input)[1]",
+            "3:12: walk with one argument may only be in a statement of a body: assign its value to a variable there",
+        ),
+    ] {
+        let expected = if expected.is_empty() { vec![] } else { vec![format!("1.rego:{expected}")] };
+        assert_eq!(faults(&[&format!("package a\nimport rego.v1\n{rules}")]), expected, "{rules}");
+    }
+}

@@ -66,3 +66,20 @@ fn a_fault_quotes_no_more_than_a_line() {
     let fault = Fault::new(&ModuleId::new("a"), None, "x".repeat(5000));
     assert!(fault.text.len() <= 1024 && fault.text.ends_with('…'));
 }
+
+#[test]
+fn an_element_without_a_body_before_a_default_is_one_of_a_set() {
+    let text = "package a\nexempt[\"a\"]\nexempt.b # no other\ndefault p = false\nkeys[\"a\"][\"b\"]\ndefault q = false\n";
+    let module = parse(text).unwrap();
+    assert_eq!(module.original.as_ref(), text);
+    let elements = module
+        .tree
+        .policy
+        .iter()
+        .filter(|rule| matches!(rule.as_ref(), Rule::Spec { head: RuleHead::Set { .. }, .. }));
+    assert_eq!(elements.count(), 2);
+    // Line numbers and columns are those of the original.
+    assert_eq!(module.text.as_ref(), text.replace("exempt.b", "exempt.b { true }"));
+    let places = module.tree.policy.iter().map(|rule| place(rule.span()).line);
+    assert_eq!(places.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+}

@@ -1,0 +1,59 @@
+//! `x = s[x]`: the elements of a set, or the entries of a collection that equal their keys. The embedded engine cannot bind a variable that is
+//! on both sides of `=`. With `==`, the index binds it.
+
+use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
+
+use super::closed;
+use crate::rego::edit::Edit;
+use crate::rego::module::{Module, name_of};
+use crate::rego::tree::{self, Step};
+
+/// Whether one side of the unification `expr` is a variable and the other a reference with that variable as an index.
+pub(super) fn is_membership(expr: &Expr) -> bool {
+    let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return false };
+    let is_index = |variable: &Expr, reference: &Expr| {
+        name_of(variable).is_some_and(|name| {
+            tree::steps(reference).1.into_iter().any(|step| match step {
+                Step::Index(index) => name_of(index) == Some(name),
+                Step::Key(_) => false,
+            })
+        })
+    };
+    is_index(lhs, rhs) || is_index(rhs, lhs)
+}
+
+/// The edit of a `statement` that turns such a `=` into `==`.
+pub(super) fn edit(module: &Module, statement: &LiteralStmt) -> Option<Edit> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::AssignExpr { lhs, .. } = expr.as_ref() else { return None };
+    if !is_membership(expr) {
+        return None;
+    }
+    let end = closed(module, lhs.span().end);
+    let operator = super::after(&module.text[end as usize..], "=")?;
+    Some(Edit::insert(end + operator, "=".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::of_text;
+
+    #[test]
+    fn a_variable_on_both_sides_is_bound_by_the_index() {
+        for (body, expected) in [
+            ("x = s[x]", "x == s[x]"),
+            ("s[x]=x", "s[x]==x"),
+            ("x = data.a[\"k\"][x].y", "x == data.a[\"k\"][x].y"),
+            ("y := [x | x = s[x]]", "y := [x | x == s[x]]"),
+            ("x # =\n\t= s[x]", "x # =\n\t== s[x]"),
+            ("x = s[y]", "x = s[y]"),
+            ("x := s[_]", "x := s[_]"),
+        ] {
+            let module = |body: &str| format!("package a\nimport rego.v1\np if {{ {body} }}\n");
+            assert_eq!(of_text(&module(body)), module(expected));
+        }
+        let head = "package a\nimport rego.v1\np := count([x | x = s[x]]) if input.a\n";
+        let expected = "package a\nimport rego.v1\np := count([x | x == s[x]]) if { input.a; policysync_given_0 := count([x | x == s[x]]) }\n";
+        assert_eq!(of_text(head), expected);
+    }
+}

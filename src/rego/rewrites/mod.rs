@@ -1,0 +1,214 @@
+//! Changes to a module's text where the embedded engine evaluates it differently from OPA. No line moves.
+//!
+//! Each submodule has one kind of change, with its cases.
+
+mod heads;
+mod members;
+mod memberships;
+mod negations;
+mod render;
+mod walks;
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{Expr, Literal, Query, Rule};
+
+use super::edit::{Edit, Edited};
+use super::module::Module;
+use super::tree::{self, Part};
+pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
+use negations::Lifted;
+pub(super) use walks::{WALK, is_generator};
+
+/// The prefix of all names in changed texts that their modules do not have.
+pub(super) const RESERVED: &str = "policysync_";
+
+/// The text of `module` for the embedded engine.
+pub(super) fn rewritten(module: &Module) -> Edited {
+    let mut text = Changes { module, edits: Vec::new(), braces: BTreeSet::new() };
+    for rule in &module.tree.policy {
+        let Rule::Spec { bodies, .. } = rule.as_ref() else { continue };
+        let mut arguments = Defined::new();
+        tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
+        tree::parts(tree::reference(rule)).into_iter().for_each(|part| text.part(part, &arguments));
+        if let Some(value) = tree::given(rule) {
+            text.expr(value, &arguments, &Lifted::default());
+        }
+        for body in bodies {
+            let defined = defined(&body.query, &arguments);
+            if let Some(assign) = &body.assign {
+                text.expr(&assign.value, &defined, &Lifted::default());
+            }
+            text.body(&body.query, &arguments);
+            heads::rewrite(&mut text, rule, body, &defined);
+        }
+    }
+    text.finish()
+}
+
+/// The names that have a value wherever a query holds.
+type Defined<'t> = BTreeSet<&'t str>;
+
+/// The names that have a value wherever `query` holds, beside the `outer` ones: all that are used outside of `not` and of comprehensions.
+fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
+    let mut names = outer.clone();
+    for statement in &query.stmts {
+        if !matches!(statement.literal, Literal::NotExpr { .. }) {
+            tree::expressions(statement).into_iter().for_each(|expr| used(expr, &mut names));
+        }
+    }
+    names
+}
+
+/// Adds the names that have a value if `expr` has one.
+fn used<'t>(expr: &'t Expr, names: &mut Defined<'t>) {
+    if let Expr::Var { span, .. } = tree::steps(expr).0 {
+        names.insert(span.text());
+    }
+    for part in tree::parts(expr) {
+        if let Part::Expr(expr) = part {
+            used(expr, names);
+        }
+    }
+}
+
+/// Whether `expr` may be undefined where its statement is evaluated.
+fn may_be_undefined(expr: &Expr, defined: &Defined<'_>) -> bool {
+    match expr {
+        Expr::Var { span, .. } => !defined.contains(span.text()),
+        Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
+            tree::parts(expr).into_iter().any(|part| match part {
+                Part::Expr(expr) => may_be_undefined(expr, defined),
+                Part::Comprehension(..) => false,
+            })
+        }
+        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => false,
+        Expr::String { .. }
+        | Expr::RawString { .. }
+        | Expr::Number { .. }
+        | Expr::Bool { .. }
+        | Expr::Null { .. } => false,
+        _ => true,
+    }
+}
+
+/// The changes to a text.
+struct Changes<'m> {
+    module: &'m Module,
+    edits: Vec<Edit>,
+    /// The bodies that need braces: their first and their last byte.
+    braces: BTreeSet<(u32, u32)>,
+}
+
+impl<'m> Changes<'m> {
+    fn body<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) {
+        let edits = self.edits.len();
+        self.query(query, outer);
+        if self.edits[edits..].iter().any(|edit| edit.text.contains(';')) {
+            self.brace(query);
+        }
+    }
+
+    fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) {
+        let defined = defined(query, outer);
+        for statement in &query.stmts {
+            self.edits.extend(members::edit(self.module, statement));
+            let lifted = negations::lifted(statement, &defined);
+            self.edits.extend(lifted.edits(self.module, statement, &defined));
+            for expr in tree::expressions(statement) {
+                self.expr(expr, &defined, &lifted);
+            }
+            if let Literal::Every { key, value, query, .. } = &statement.literal {
+                let mut inner = defined.clone();
+                inner.extend(key.iter().chain([value]).map(|span| span.text()));
+                self.query(query, &inner);
+            }
+        }
+    }
+
+    /// Changes `expr`, except for its parts that are `lifted`.
+    fn expr<'t>(&mut self, expr: &'t Expr, defined: &Defined<'t>, lifted: &Lifted<'_>) {
+        if lifted.name(expr).is_some() {
+            return;
+        }
+        self.edits.extend(walks::edits(self.module, expr));
+        self.edits.extend(memberships::edits(self.module, expr));
+        for part in tree::parts(expr) {
+            match part {
+                Part::Expr(expr) => self.expr(expr, defined, lifted),
+                Part::Comprehension(query, terms) => {
+                    terms.into_iter().for_each(|term| self.expr(term, defined, lifted));
+                    self.query(query, defined);
+                }
+            }
+        }
+    }
+
+    fn part<'t>(&mut self, part: Part<'t>, defined: &Defined<'t>) {
+        if let Part::Expr(expr) = part {
+            self.expr(expr, defined, &Lifted::default());
+        }
+    }
+
+    /// Appends `text` to the body `query`.
+    fn append(&mut self, query: &Query, text: &str) {
+        let Some(last) = query.stmts.last().filter(|_| !text.is_empty()) else { return };
+        self.edits.push(Edit::insert(closed(self.module, last.span.end), text.to_owned()));
+        self.brace(query);
+    }
+
+    /// Puts `query` into braces, unless it is.
+    fn brace(&mut self, query: &Query) {
+        let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else { return };
+        // Without braces, both begin with the same token.
+        if first.span.start == query.span.start {
+            let start = opened(self.module, query.span.start);
+            self.braces.insert((start, closed(self.module, last.span.end)));
+        }
+    }
+
+    fn finish(self) -> Edited {
+        let open = self.braces.iter().map(|(start, _)| Edit::insert(*start, "{ ".to_owned()));
+        let close = self.braces.iter().map(|(_, end)| Edit::insert(*end, " }".to_owned()));
+        // Edits at the same place keep this order.
+        Edited::new(&self.module.text, open.chain(self.edits).chain(close).collect())
+    }
+}
+
+/// The place of `operator` in the text after an expression, which may have closing parentheses, blanks and comments before it.
+fn after(text: &str, operator: &str) -> Option<u32> {
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        if rest.starts_with(operator) {
+            return u32::try_from(at).ok();
+        }
+        at += match rest.chars().next()? {
+            '#' => rest.find('\n')?,
+            next => next.len_utf8(),
+        };
+    }
+}
+
+/// The end of what ends at `end` in the tree, which has strings without their quotes.
+fn closed(module: &Module, end: u32) -> u32 {
+    end + u32::from(module.text[end as usize..].starts_with(['"', '`']))
+}
+
+/// The start of what starts at `start` in the tree, which has strings without their quotes.
+fn opened(module: &Module, start: u32) -> u32 {
+    start - u32::from(module.text[..start as usize].ends_with(['"', '`']))
+}
+
+/// The changed text of a module with this text.
+#[cfg(test)]
+fn of_text(text: &str) -> String {
+    use crate::rego::module::{ModuleId, Text};
+
+    let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.into() }).unwrap();
+    let rewritten = rewritten(&module).text().clone();
+    let again = Text { id: ModuleId::new("a"), text: rewritten.clone() };
+    assert!(Module::parse(&again).is_ok(), "{rewritten}");
+    assert_eq!(rewritten.lines().count(), text.lines().count(), "{rewritten}");
+    rewritten.to_string()
+}

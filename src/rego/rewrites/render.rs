@@ -1,0 +1,254 @@
+//! The text of a part of the tree on one line, with the changes that its own text gets.
+
+use regorus::unstable::{ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Query, Ref};
+
+use super::memberships::{MEMBER, MEMBER_WITH_KEY};
+use super::negations::{self, Lifted};
+use super::walks::{WALK, is_generator};
+use super::{Defined, members};
+
+/// Writes expressions as text.
+pub(super) struct Renderer<'d> {
+    /// The names that have a value.
+    pub(super) defined: &'d Defined<'d>,
+}
+
+/// How tightly an operator binds, from comparisons to terms.
+type Level = u8;
+
+const COMPARISON: Level = 1;
+const UNION: Level = 2;
+const INTERSECTION: Level = 3;
+const SUM: Level = 4;
+const PRODUCT: Level = 5;
+const TERM: Level = 6;
+
+impl Renderer<'_> {
+    pub(super) fn expr(&self, expr: &Expr) -> String {
+        self.at(COMPARISON, expr, &Lifted::default())
+    }
+
+    /// The statements of `query`, in which the `more` names have a value as well.
+    fn query<'q>(&self, query: &'q Query, more: impl IntoIterator<Item = &'q str>) -> String {
+        let mut outer: Defined<'_> = self.defined.iter().copied().collect();
+        for name in more {
+            outer.insert(name);
+        }
+        let defined = super::defined(query, &outer);
+        let inner = Renderer { defined: &defined };
+        query.stmts.iter().map(|statement| inner.statement(statement)).collect::<Vec<_>>().join("; ")
+    }
+
+    fn statement(&self, statement: &LiteralStmt) -> String {
+        let lifted = negations::lifted(statement, self.defined);
+        let with: String = statement
+            .with_mods
+            .iter()
+            .map(|with| {
+                format!(" with {} as {}", self.expr(&with.refr), self.at(COMPARISON, &with.r#as, &lifted))
+            })
+            .collect();
+        let literal = match &statement.literal {
+            Literal::SomeVars { vars, .. } => {
+                let vars: Vec<&str> = vars.iter().map(|var| var.text()).collect();
+                format!("some {}", vars.join(", "))
+            }
+            Literal::SomeIn { key, value, collection, .. } => {
+                let key = key.as_ref().map(|key| self.expr(key) + ", ").unwrap_or_default();
+                format!("some {key}{} in {}", self.expr(value), self.expr(collection))
+            }
+            Literal::Every { key, value, domain, query, .. } => {
+                let names = key.iter().chain([value]).map(|span| span.text());
+                let (domain, query) = (self.expr(domain), self.query(query, names));
+                let key = key.as_ref().map(|key| format!("{}, ", key.text())).unwrap_or_default();
+                format!("every {key}{} in {domain} {{ {query} }}", value.text())
+            }
+            Literal::Expr { expr, .. } => self.literal(expr, &lifted),
+            Literal::NotExpr { expr, .. } => format!("not {}", self.literal(expr, &lifted)),
+        };
+        lifted.assignments(self, statement) + &literal + &with
+    }
+
+    /// The expression of a statement, which alone may be an assignment.
+    fn literal(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
+        match expr {
+            Expr::AssignExpr { op, lhs, rhs, .. } => {
+                let op = match op {
+                    AssignOp::Eq if members::is_membership(expr) => "==",
+                    AssignOp::Eq => "=",
+                    AssignOp::ColEq => ":=",
+                };
+                format!("{} {op} {}", self.at(TERM, lhs, lifted), self.at(COMPARISON, rhs, lifted))
+            }
+            _ => self.at(COMPARISON, expr, lifted),
+        }
+    }
+
+    /// The text of `expr` where an expression of at least `level` may be, with variables in place of what is lifted.
+    pub(super) fn at(&self, level: Level, expr: &Expr, lifted: &Lifted<'_>) -> String {
+        if let Some(name) = lifted.name(expr) {
+            return name;
+        }
+        let list = |items: &[Ref<Expr>]| {
+            items.iter().map(|item| self.item(item, lifted)).collect::<Vec<_>>().join(", ")
+        };
+        let index = |expr: &Expr| self.at(COMPARISON, expr, lifted);
+        let term = |expr: &Expr| self.at(TERM, expr, lifted);
+        match expr {
+            Expr::String { value, .. } | Expr::RawString { value, .. } => value.to_string(),
+            Expr::Number { span, .. }
+            | Expr::Bool { span, .. }
+            | Expr::Null { span, .. }
+            | Expr::Var { span, .. } => span.text().to_owned(),
+            Expr::Array { items, .. } => format!("[{}]", list(items)),
+            Expr::Set { items, .. } if items.is_empty() => "set()".to_owned(),
+            Expr::Set { items, .. } => format!("{{{}}}", list(items)),
+            Expr::Object { fields, .. } => {
+                let field = |(_, key, value): &(_, Ref<Expr>, Ref<Expr>)| {
+                    format!("{}: {}", self.item(key, lifted), self.item(value, lifted))
+                };
+                format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+            }
+            Expr::ArrayCompr { term: value, query, .. } => {
+                format!("[{} | {}]", term(value), self.query(query, []))
+            }
+            Expr::SetCompr { term: value, query, .. } => {
+                format!("{{{} | {}}}", term(value), self.query(query, []))
+            }
+            Expr::ObjectCompr { key, value, query, .. } => {
+                format!("{{{}: {} | {}}}", term(key), term(value), self.query(query, []))
+            }
+            Expr::Call { params, .. } if is_generator(expr) => format!("{WALK}({})[_]", list(params)),
+            Expr::Call { fcn, params, .. } => format!("{}({})", term(fcn), list(params)),
+            Expr::UnaryExpr { expr, .. } => format!("-{}", term(expr)),
+            Expr::RefDot { refr, field, .. } => format!("{}.{}", term(refr), field.0.text()),
+            Expr::RefBrack { refr, index: at, .. } => format!("{}[{}]", term(refr), index(at)),
+            Expr::Membership { key, value, collection, .. } => {
+                let (function, key) = match key {
+                    Some(key) => (MEMBER_WITH_KEY, self.item(key, lifted) + ", "),
+                    None => (MEMBER, String::new()),
+                };
+                format!("{function}({key}{}, {})", self.item(value, lifted), self.item(collection, lifted))
+            }
+            // No expression but that of a statement.
+            Expr::AssignExpr { .. } => self.literal(expr, lifted),
+            Expr::BinExpr { lhs, rhs, .. }
+            | Expr::BoolExpr { lhs, rhs, .. }
+            | Expr::ArithExpr { lhs, rhs, .. } => {
+                let (own, operator) = operator(expr);
+                let text =
+                    format!("{} {operator} {}", self.at(own, lhs, lifted), self.at(own + 1, rhs, lifted));
+                if own < level { format!("({text})") } else { text }
+            }
+        }
+    }
+
+    /// `expr` as an item of a list, where `a | b` would begin a comprehension.
+    fn item(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
+        let text = self.at(COMPARISON, expr, lifted);
+        let mut first = expr;
+        while lifted.name(first).is_none() {
+            match first {
+                Expr::BinExpr { op: BinOp::Union, .. } => return format!("({text})"),
+                Expr::BoolExpr { lhs, .. } => first = lhs,
+                _ => break,
+            }
+        }
+        text
+    }
+}
+
+/// The level of the operator of `expr`, and its text.
+fn operator(expr: &Expr) -> (Level, &'static str) {
+    match expr {
+        Expr::BinExpr { op: BinOp::Union, .. } => (UNION, "|"),
+        Expr::BinExpr { op: BinOp::Intersection, .. } => (INTERSECTION, "&"),
+        Expr::BoolExpr { op, .. } => {
+            let text = match op {
+                BoolOp::Lt => "<",
+                BoolOp::Le => "<=",
+                BoolOp::Eq => "==",
+                BoolOp::Ge => ">=",
+                BoolOp::Gt => ">",
+                BoolOp::Ne => "!=",
+            };
+            (COMPARISON, text)
+        }
+        Expr::ArithExpr { op, .. } => match op {
+            ArithOp::Add => (SUM, "+"),
+            ArithOp::Sub => (SUM, "-"),
+            ArithOp::Mul => (PRODUCT, "*"),
+            ArithOp::Div => (PRODUCT, "/"),
+            ArithOp::Mod => (PRODUCT, "%"),
+        },
+        _ => (TERM, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::of_text;
+    use super::*;
+    use crate::rego::module::{Module, ModuleId, Text};
+    use crate::rego::tree;
+
+    /// `expr`, as the tree of this text of it has it.
+    fn rendered(expr: &str) -> String {
+        let text = format!("package a\nimport rego.v1\np := {expr}\n");
+        let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();
+        let rule = &module.tree.policy[0];
+        Renderer { defined: &Defined::new() }.expr(tree::given(rule).unwrap())
+    }
+
+    #[test]
+    fn an_expression_is_written_on_one_line() {
+        for (expr, expected) in [
+            ("`a\n\"b`", r#""a\n\"b""#),
+            ("\"\\u0001 é\"", r#""\u0001 é""#),
+            ("-1 - -2.50e3", "-1 - -2.50e3"),
+            ("{\"a\": 1, # one\n\tx: [2, set(), {3}],\n}", "{\"a\": 1, x: [2, set(), {3}]}"),
+            ("1 + 2 * 3 > 4", "1 + 2 * 3 > 4"),
+            ("(1 + 2) * (3 - (4 - 5)) / 6", "(1 + 2) * (3 - (4 - 5)) / 6"),
+            ("1 - 2 - 3", "1 - 2 - 3"),
+            ("(1 > 2) == (3 == 4)", "1 > 2 == (3 == 4)"),
+            ("{x} | ({y} & z)", "{x} | {y} & z"),
+            ("({x} | y) & z", "({x} | y) & z"),
+            ("[(a | b), (a | b) == c, c == (a | b)]", "[(a | b), (a | b == c), c == a | b]"),
+            ("{\"k\": (a | b)}", "{\"k\": (a | b)}"),
+            ("f((a | b), [1 == [2]])", "f((a | b), [1 == [2]])"),
+            ("a.b[\"c-d\"][e.f].g", "a.b[\"c-d\"][e.f].g"),
+            ("a.b[\"c-d\"].g(1, x).y[0]", "a.b[\"c-d\"].g(1, x).y[0]"),
+            (
+                "[x | some x in y; not z\n\tevery k, v in x { v != k } # all\n\ta = b]",
+                "[x | some x in y; not z; every k, v in x { v != k }; a = b]",
+            ),
+            ("{(a | b) | a := {1}; b := {2}}", "{(a | b) | a := {1}; b := {2}}"),
+            (
+                "{k: v | some k, v in x; some i; y[i] with input.a as {\"b\": 1} with data.c as [2]}",
+                "{k: v | some k, v in x; some i; y[i] with input.a as {\"b\": 1} with data.c as [2]}",
+            ),
+            ("[(1, x in y), x in y]", "[policysync_member_3(1, x, y), policysync_member(x, y)]"),
+            ("[v | [_, v] := walk(x)]", "[v | [_, v] := policysync_walk(x)[_]]"),
+        ] {
+            let found = rendered(expr);
+            assert_eq!(found, expected);
+            if !expr.contains("walk") {
+                assert_eq!(rendered(&found), found);
+            }
+        }
+    }
+
+    #[test]
+    fn long_and_nested_expressions_stay_as_deep_as_they_are() {
+        let sum = vec!["input.n"; 100].join(" + ");
+        assert_eq!(rendered(&sum), sum);
+        let nested = "[1 == ".repeat(20) + "2" + &"]".repeat(20);
+        assert_eq!(rendered(&nested), nested);
+    }
+
+    #[test]
+    fn constants_need_no_changes() {
+        let text = "package a\nimport rego.v1\ndefault p := [-1]\np := {\"a\": `b`} if not false\n";
+        assert_eq!(of_text(text), text);
+    }
+}
