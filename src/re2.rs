@@ -99,7 +99,7 @@ impl Iterator for Translator<'_> {
 }
 
 impl Translator<'_> {
-    /// Translates what follows `\` outside of a class.
+    /// Translates an escape sequence outside of a class, after its `\`.
     fn escape(&mut self) -> Result<(), PatternError> {
         match self.rest.chars().next() {
             Some('Q') => {
@@ -127,7 +127,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The characters of a class such as `\d` or `\pL`, as they are written inside of brackets; what follows `\` is no class otherwise.
+    /// Parses a class such as `\d` or `\pL`, after its `\`. Returns its translation inside of brackets, or `None` for other sequences.
     fn several(&mut self) -> Result<Option<String>, PatternError> {
         let class = match self.rest.chars().next() {
             Some('d') => "0-9",
@@ -173,7 +173,7 @@ impl Translator<'_> {
         Ok(name)
     }
 
-    /// The character that `\` and what follows it stand for.
+    /// Parses an escape sequence of one character, after its `\`.
     fn escaped(&mut self) -> Result<char, PatternError> {
         let Some(char) = self.next() else { return Err(syntax(r"it ends with \")) };
         let invalid = || syntax(format!(r"\{char} is no escape"));
@@ -286,7 +286,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The repetition after its `{`; `None` if the brace stands for itself.
+    /// Parses a repetition after its `{`. Returns `None` if the brace is a literal.
     fn repetition(&mut self) -> Result<Option<String>, PatternError> {
         let Some((counts, rest)) = self.rest.split_once('}') else { return Ok(None) };
         let (least, most) = match counts.split_once(',') {

@@ -19,7 +19,7 @@ pub struct Called {
     pub query: String,
     /// Its name, and where that stands.
     pub place: Fault,
-    /// The number of its definitions. OPA runs each definition of a test by itself.
+    /// The number of its definitions. OPA runs each definition as a separate test.
     pub definitions: usize,
 }
 

@@ -236,7 +236,7 @@ async fn sprintf_formats_each_value_as_in_opa() -> Result<()> {
     differences(&own, &opa)
 }
 
-/// Patterns, some of which Go rejects.
+/// Valid and invalid patterns.
 const PATTERNS: [&str; 54] = [
     r"^\d+$",
     r"^\w+$",

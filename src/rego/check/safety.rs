@@ -104,7 +104,7 @@ impl<'m> Safety<'m> {
     fn variable(&mut self, span: &'m Span, bound: &Bound<'m>, negated: bool) {
         let name = span.text();
         let Bindings { module, names, rules } = &self.bindings;
-        // Each `_` is a variable of its own.
+        // Each `_` is a distinct variable.
         let is_bound = bound.contains(name) && !(negated && name == "_");
         let is_known = matches!(name, "data" | "input")
             || is_bound

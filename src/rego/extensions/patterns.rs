@@ -13,10 +13,10 @@ use crate::rego::memory;
 
 /// The maximum size of a compiled pattern, in bytes: several times that of 253 arbitrary characters.
 pub(in crate::rego) const PROGRAM: usize = 1 << 20;
-/// The maximum size of a compiled pattern of which many are kept, and the number of patterns that are kept.
+/// The maximum size in bytes of a small compiled pattern, and the number of small patterns in the cache.
 const SMALL: usize = 100 << 10;
 const KEPT: usize = 256;
-/// The number of larger patterns that are kept, and the maximum length in bytes of a text for one: the time for a match is at most
+/// The number of larger patterns in the cache, and the maximum length in bytes of a text for one: the time for a match is at most
 /// proportional to the product of both sizes.
 const LARGE_KEPT: usize = 8;
 const LARGE_TEXT: usize = 16 << 10;
@@ -174,7 +174,7 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
             depth = depth.checked_sub(1)?;
             if depth == 0 {
                 let inner = &template[from..at];
-                // It is a pattern of its own.
+                // Go compiles it separately.
                 re2::compile(inner, PROGRAM).ok()?;
                 whole.push_str(&format!("({inner})"));
                 from = at + char.len_utf8();

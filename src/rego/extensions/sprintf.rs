@@ -454,7 +454,7 @@ fn may_be_raw(char: char) -> bool {
 
 /// Whether Go prints `char` in a literal as it is.
 fn is_printable(char: char) -> bool {
-    // A combining character is escaped where it is the first.
+    // A leading combining character is escaped.
     !char.is_control() && !format!("a{char}").escape_debug().to_string().contains("\\u{")
 }
 

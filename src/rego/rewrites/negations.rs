@@ -18,7 +18,7 @@ use crate::rego::tree::{self, Part};
 const DEFINED: &str = "policysync_defined";
 const WITH: &str = "policysync_with";
 
-/// The parts of a negated statement that variables stand for, which are assigned before it.
+/// The parts of a negated statement that are assigned to variables before it.
 #[derive(Default)]
 pub(super) struct Lifted<'t> {
     /// Operands that OPA evaluates before the negation and that may be undefined.
@@ -147,7 +147,7 @@ impl<'t> Found<'t, '_> {
 mod tests {
     use super::super::of_text;
 
-    /// Statements under `not`, with the expected assignments and negations. `$0` stands for the first variable.
+    /// Statements under `not`, with the expected assignments and negations. `$0` is the first variable.
     const CASES: &[(&str, &str, &str)] = &[
         ("not f(input.x)", "$0 := input.x; ", "not f($0)"),
         ("not f(x, 1, \"a\", [x])", "", "not f(x, 1, \"a\", [x])"),

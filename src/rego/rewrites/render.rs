@@ -84,7 +84,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The text of `expr` where an expression of at least `level` may be, with variables in place of what is lifted.
+    /// The text of `expr` at a place that requires `level`. Lifted parts are replaced by their variables.
     pub(super) fn at(&self, level: Level, expr: &Expr, lifted: &Lifted<'_>) -> String {
         if let Some(name) = lifted.name(expr) {
             return name;
