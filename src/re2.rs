@@ -15,12 +15,25 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
+/// The supported classes of Unicode: general categories, and scripts that are in use.
+#[rustfmt::skip]
+const CLASSES: [&str; 66] = [
+    "C", "Cc", "Cf", "Co", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf",
+    "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs",
+    "Arabic", "Armenian", "Bengali", "Bopomofo", "Cherokee", "Common", "Cyrillic", "Devanagari", "Ethiopic", "Georgian", "Greek", "Gujarati",
+    "Gurmukhi", "Han", "Hangul", "Hebrew", "Hiragana", "Inherited", "Kannada", "Katakana", "Khmer", "Lao", "Latin", "Malayalam", "Mongolian",
+    "Myanmar", "Sinhala", "Tamil", "Telugu", "Thai", "Tibetan",
+];
+
 /// A pattern that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
     /// The pattern is not valid in Go.
     #[error("is no regular expression of Go: {0}")]
     Syntax(String),
+    /// The pattern may be valid in Go, but is not supported here.
+    #[error("is not supported: {0}")]
+    Unsupported(String),
     /// The compiled pattern exceeds the limit.
     #[error("is too large: compiled, it has more than {0} bytes")]
     TooLarge(usize),
@@ -36,7 +49,9 @@ pub fn compile(pattern: &str, limit: usize) -> Result<Regex, PatternError> {
     RegexBuilder::new(&translated).size_limit(limit).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => PatternError::TooLarge(limit),
         // The last line has the reason; the lines before quote the translated pattern.
-        _ => syntax(error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ")),
+        _ => PatternError::Unsupported(
+            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+        ),
     })
 }
 
@@ -47,29 +62,56 @@ fn syntax(reason: impl Into<String>) -> PatternError {
 /// `pattern` in the syntax of the crate `regex`.
 fn translated(pattern: &str) -> Result<String, PatternError> {
     let mut translator = Translator { rest: pattern, text: String::with_capacity(pattern.len() * 2) };
+    let mut counts = Counts { outer: Vec::new(), most: 1, last: None };
     let mut after_repetition = false;
     while let Some(char) = translator.next() {
         let mut is_repetition = false;
         match char {
-            '\\' => translator.escape()?,
-            '[' => translator.class()?,
-            '(' => translator.group()?,
-            '*' | '+' | '?' => is_repetition = true,
+            '\\' => {
+                translator.escape()?;
+                counts.last = Some(1);
+            }
+            '[' => {
+                translator.class()?;
+                counts.last = Some(1);
+            }
+            '(' => {
+                if translator.group()? {
+                    counts.open();
+                }
+            }
+            ')' => {
+                counts.close()?;
+                translator.text.push(')');
+            }
+            '|' => {
+                counts.last = None;
+                translator.text.push('|');
+            }
+            '*' | '+' | '?' => {
+                counts.repeat(1)?;
+                translator.text.push(char);
+                is_repetition = true;
+            }
             '{' => match translator.repetition()? {
-                Some(repetition) => {
+                Some((repetition, times)) => {
+                    counts.repeat(times)?;
                     translator.text.push_str(&repetition);
                     is_repetition = true;
                 }
-                None => translator.text.push_str(r"\{"),
+                None => {
+                    translator.text.push_str(r"\{");
+                    counts.last = Some(1);
+                }
             },
-            _ => translator.text.push(char),
+            _ => {
+                translator.text.push(char);
+                counts.last = Some(1);
+            }
         }
         if is_repetition {
             if after_repetition {
                 return Err(syntax("a repetition is repeated"));
-            }
-            if char != '{' {
-                translator.text.push(char);
             }
             // As few as possible.
             if let Some(rest) = translator.rest.strip_prefix('?') {
@@ -79,7 +121,42 @@ fn translated(pattern: &str) -> Result<String, PatternError> {
         }
         after_repetition = is_repetition;
     }
-    Ok(translator.text)
+    if counts.outer.is_empty() { Ok(translator.text) } else { Err(syntax("a group is not closed")) }
+}
+
+/// How often nested repetitions repeat their content.
+struct Counts {
+    /// The highest count in each enclosing group.
+    outer: Vec<u32>,
+    /// The highest count in the current group.
+    most: u32,
+    /// The count of the last item; `None` if there is nothing to repeat.
+    last: Option<u32>,
+}
+
+impl Counts {
+    fn open(&mut self) {
+        self.outer.push(self.most);
+        (self.most, self.last) = (1, None);
+    }
+
+    fn close(&mut self) -> Result<(), PatternError> {
+        let outer = self.outer.pop().ok_or_else(|| syntax("a group is closed that is not open"))?;
+        self.last = Some(self.most);
+        self.most = self.most.max(outer);
+        Ok(())
+    }
+
+    fn repeat(&mut self, times: u32) -> Result<(), PatternError> {
+        let last = self.last.ok_or_else(|| syntax("there is nothing to repeat"))?;
+        // What is never repeated has no limit in Go.
+        let count = if times == 0 { 1 } else { last.saturating_mul(times) };
+        if count > REPEATED {
+            return Err(syntax(format!("nested repetitions are more than {REPEATED} times")));
+        }
+        (self.last, self.most) = (Some(count), self.most.max(count));
+        Ok(())
+    }
 }
 
 struct Translator<'p> {
@@ -143,6 +220,9 @@ impl Translator<'_> {
                     name.strip_prefix('^').map_or((name, p == 'P'), |name| (name, p == 'p'));
                 if name.is_empty() || !name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
                     return Err(syntax("a class of Unicode has no valid name"));
+                }
+                if name != "Any" && !CLASSES.contains(&name) {
+                    return Err(PatternError::Unsupported(format!("the class {name} of Unicode")));
                 }
                 return Ok(Some(if name == "Any" {
                     if is_negated {
@@ -230,7 +310,7 @@ impl Translator<'_> {
                 && let Some(end) = self.rest.find(":]")
             {
                 let (name, rest) = self.rest.split_at(end + 2);
-                let is_known = POSIX.contains(&name[2..end].trim_start_matches('^'));
+                let is_known = POSIX.contains(&name[2..end].strip_prefix('^').unwrap_or(&name[2..end]));
                 if !is_known {
                     return Err(syntax(format!("there is no class {name}")));
                 }
@@ -271,23 +351,35 @@ impl Translator<'_> {
         }
     }
 
-    /// Translates the beginning of a group after its `(`.
-    fn group(&mut self) -> Result<(), PatternError> {
-        self.text.push('(');
-        let Some(rest) = self.rest.strip_prefix('?') else { return Ok(()) };
-        let is_name = rest.starts_with("P<") || rest.starts_with('<');
-        let flags = rest.find([':', ')']).map(|end| &rest[..end]);
-        let are_flags = flags.is_some_and(|flags| flags.chars().all(|flag| "imsU-".contains(flag)));
-        if !is_name && !are_flags {
+    /// Translates the beginning of a group after its `(`. Returns whether a group begins, not only flags.
+    fn group(&mut self) -> Result<bool, PatternError> {
+        let Some(rest) = self.rest.strip_prefix('?') else {
+            self.text.push('(');
+            return Ok(true);
+        };
+        if let Some(named) = rest.strip_prefix("P<").or_else(|| rest.strip_prefix('<')) {
+            let (name, rest) =
+                named.split_once('>').ok_or_else(|| syntax("the name of a group is not closed"))?;
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                return Err(syntax("a group has no valid name"));
+            }
+            self.text.push_str(&format!("(?P<{name}>"));
+            self.rest = rest;
+            return Ok(true);
+        }
+        let end = rest.find([':', ')']).ok_or_else(|| syntax("a group is not closed"))?;
+        let (flags, rest) = rest.split_at(end);
+        if !flags.chars().all(|flag| "imsU-".contains(flag)) {
             return Err(syntax("(? begins no group that Go has"));
         }
-        self.text.push('?');
+        let (separator, rest) = rest.split_at(1);
+        self.text.push_str(&format!("(?{flags}{separator}"));
         self.rest = rest;
-        Ok(())
+        Ok(separator == ":")
     }
 
-    /// Parses a repetition after its `{`. Returns `None` if the brace is a literal.
-    fn repetition(&mut self) -> Result<Option<String>, PatternError> {
+    /// Parses a repetition after its `{`, and how often it repeats. Returns `None` if the brace is a literal.
+    fn repetition(&mut self) -> Result<Option<(String, u32)>, PatternError> {
         let Some((counts, rest)) = self.rest.split_once('}') else { return Ok(None) };
         let (least, most) = match counts.split_once(',') {
             Some((least, most)) => (least, Some(most)),
@@ -309,7 +401,7 @@ impl Translator<'_> {
             )));
         }
         self.rest = rest;
-        Ok(Some(format!("{{{counts}}}")))
+        Ok(Some((format!("{{{counts}}}"), last)))
     }
 }
 
@@ -393,14 +485,33 @@ mod tests {
             "(?=a)",
             "(?u:a)",
             r"[\b]",
-            r"\p{Nothing}",
             "[[:nothing:]]",
             r"\C",
             r"[a-\d]",
             r"\é",
+            "(a{10}){101}",
+            "(a{0,1000}){2}",
+            "a|*",
+            "(*)",
+            "(?P<n.x>a)",
+            "[[:^^alpha:]]",
         ] {
             let found = compile(pattern, LIMIT);
             assert!(matches!(found, Err(PatternError::Syntax(_))), "{pattern}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_go_accepts_is_not_supported() {
+        for pattern in
+            [r"\p{Nothing}", r"\p{Emoji}", r"\p{Lowercase}", "(?P<1a>a)", "(?P<n>a)(?P<n>b)", "a(?s){2}"]
+        {
+            let found = compile(pattern, LIMIT);
+            assert!(matches!(found, Err(PatternError::Unsupported(_))), "{pattern}: {found:?}");
+        }
+        assert!(compile("(a{1000}){0}", LIMIT).is_ok());
+        for class in CLASSES {
+            assert!(compile(&format!(r"\p{{{class}}}"), LIMIT).is_ok(), "{class}");
         }
     }
 

@@ -29,8 +29,8 @@ pub(super) enum EvaluationError {
     /// The result of a builtin function would exceed its limit.
     #[error("{0}: the result is above its limit")]
     Limit(&'static str),
-    /// A regular expression exceeds the limit of compiled patterns, or the text that of its pattern.
-    #[error("{0}: the pattern is too large, or the text too long for it")]
+    /// A regular expression exceeds a limit, the text is too long for it, or it is not supported.
+    #[error("{0}: the pattern is too large or not supported, or the text is too long for it")]
     Pattern(&'static str),
     /// `some … in` over a scalar.
     #[error("some … in needs an array, a set or an object")]
@@ -106,7 +106,7 @@ impl EvaluationError {
         let limited = text.split_once(": ").and_then(|(name, rest)| Some((builtins::name(name)?, rest)));
         match limited {
             Some((name, rest))
-                if rest.starts_with("the pattern is too large") || rest.starts_with("the text has more") =>
+                if rest.starts_with("the pattern ") || rest.starts_with("the text has more") =>
             {
                 Self::Pattern(name)
             }

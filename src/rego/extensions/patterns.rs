@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Result, bail};
 use parking_lot::Mutex;
-use regex::Regex;
+use regex::{Captures, Regex};
 use regorus::Value;
 
 use crate::re2::{self, PatternError};
@@ -85,7 +85,7 @@ fn search<'v>(name: &str, pattern: &Value, text: &'v Value) -> Result<Option<(Re
             }
         },
         Err(PatternError::Syntax(_)) => Ok(None),
-        Err(error @ PatternError::TooLarge(_)) => bail!("{name}: the pattern {error}"),
+        Err(error) => bail!("{name}: the pattern {error}"),
     }
 }
 
@@ -147,7 +147,39 @@ pub(super) fn replace(values: Vec<Value>) -> Result<Value> {
     else {
         return Ok(Value::Undefined);
     };
-    Ok(regex.replace_all(text, &**new).as_ref().into())
+    Ok(regex.replace_all(text, |captures: &Captures<'_>| expanded(new, captures)).as_ref().into())
+}
+
+/// The replacement `template` with the groups of a match, as Go's `Regexp.Expand` has them.
+fn expanded(template: &str, captures: &Captures<'_>) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            text.push('$');
+            rest = after;
+            continue;
+        }
+        let braced = after.strip_prefix('{');
+        let names = braced.unwrap_or(after);
+        let end = names.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(names.len());
+        let (name, after_name) = names.split_at(end);
+        let closed = if braced.is_some() { after_name.strip_prefix('}') } else { Some(after_name) };
+        let Some(after_name) = closed.filter(|_| !name.is_empty()) else {
+            text.push('$');
+            rest = after;
+            continue;
+        };
+        let is_index =
+            name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
+        let group = match name.parse().ok().filter(|_| is_index) {
+            Some(index) => captures.get(index),
+            None => captures.name(name),
+        };
+        text.push_str(group.map_or("", |group| group.as_str()));
+        rest = after_name;
+    }
+    text + rest
 }
 
 /// A template of literal text with patterns between delimiters.
@@ -159,9 +191,10 @@ pub(super) fn template_match(values: Vec<Value>) -> Result<Value> {
     is_match("regex.template_match", &[whole.into(), text.into()])
 }
 
-/// The pattern for the whole text; `None` if a delimiter has no counterpart, or is not one character.
+/// The pattern for the whole text; `None` if a delimiter has no counterpart, or is not one byte.
 fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
-    let (Some((start, "")), Some((end, ""))) = (first(start), first(end)) else { return None };
+    let (&[start], &[end]) = (start.as_bytes(), end.as_bytes()) else { return None };
+    let (start, end) = (char::from(start), char::from(end));
     let (mut whole, mut depth, mut from) = ("^".to_owned(), 0_usize, 0);
     for (at, char) in template.char_indices() {
         if char == start {
@@ -182,11 +215,6 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
         }
     }
     (depth == 0).then(|| whole + &regex::escape(&template[from..]) + "$")
-}
-
-fn first(text: &str) -> Option<(char, &str)> {
-    let mut chars = text.chars();
-    Some((chars.next()?, chars.as_str()))
 }
 
 /// A maximum number of matches; a negative one has no limit.
@@ -235,7 +263,15 @@ mod tests {
         assert_eq!(called(find_n, json!(["b", "bbb", 2])), json!(["b", "b"]));
         let groups = called(find_all_string_submatch_n, json!(["(a)(b)?", "ab a", -1]));
         assert_eq!(groups, json!([["ab", "a", "b"], ["a", "a", ""]]));
-        assert_eq!(called(replace, json!(["ab", "(a)(b)", "$2${1}x$$"])), json!("bax$"));
+        for (template, expected) in [
+            ("$2${1}x$$", "bax$"),
+            ("$01", ""),
+            ("${1}é$2é", "aé"),
+            ("$é${ 1}${n.x}$", "${ 1}${n.x}$"),
+            ("$3", ""),
+        ] {
+            assert_eq!(called(replace, json!(["ab", "(a)(b)", template])), json!(expected), "{template}");
+        }
     }
 
     #[test]
