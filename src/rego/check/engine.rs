@@ -84,13 +84,17 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
         statement.with_mods.iter().for_each(|with| generators(&with.r#as, &mut calls));
         match &statement.literal {
             Literal::Every { domain, .. } => generators(domain, &mut calls),
-            Literal::NotExpr { expr, .. } if is_generator(expr) => calls.push(expr),
+            Literal::NotExpr { expr, .. } if is_walk(expr) => calls.push(expr),
             _ => {}
         }
     });
     let text =
-        "walk with one argument may only be in a statement of a body: assign its value to a variable there";
+        "walk may only be in a statement of a body that is not negated: assign its value to a variable there";
     calls.into_iter().map(|call| module.fault(tree::start(call), text)).collect()
+}
+
+fn is_walk(expr: &Expr) -> bool {
+    matches!(expr, Expr::Call { fcn, .. } if name_of(fcn) == Some("walk"))
 }
 
 /// Adds the generators in `expr`, without those in comprehensions.
@@ -133,7 +137,7 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
             AssignOp::ColEq => ("assign", ":="),
         },
         Expr::Membership { .. } => ("internal", "in"),
-        Expr::Call { fcn, .. } if name_of(fcn) == Some("walk") => ("walk", "walk"),
+        _ if is_walk(expr) => ("walk", "walk"),
         _ => return None,
     };
     let place = if function == "walk" { tree::start(expr) } else { expr.span() };

@@ -113,6 +113,7 @@ impl<'m> Changes<'m> {
         let defined = defined(query, outer);
         for statement in &query.stmts {
             self.edits.extend(members::edit(self.module, statement));
+            self.edits.extend(walks::edits_of_statement(self.module, statement));
             let lifted = negations::lifted(statement, &defined);
             self.edits.extend(lifted.edits(self.module, statement, &defined));
             for expr in tree::expressions(statement) {

@@ -4,7 +4,7 @@ use regorus::unstable::{ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, Literal
 
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
-use super::walks::{WALK, is_generator};
+use super::walks::{self, WALK, is_generator};
 use super::{Defined, members};
 
 /// Writes expressions as text.
@@ -63,7 +63,10 @@ impl Renderer<'_> {
                 let key = key.as_ref().map(|key| format!("{}, ", key.text())).unwrap_or_default();
                 format!("every {key}{} in {domain} {{ {query} }}", value.text())
             }
-            Literal::Expr { expr, .. } => self.literal(expr, &lifted),
+            Literal::Expr { expr, .. } => match walks::with_pattern(statement) {
+                Some((value, pattern)) => format!("{WALK}({})[_] = {}", self.expr(value), self.expr(pattern)),
+                None => self.literal(expr, &lifted),
+            },
             Literal::NotExpr { expr, .. } => format!("not {}", self.literal(expr, &lifted)),
         };
         lifted.assignments(self, statement) + &literal + &with

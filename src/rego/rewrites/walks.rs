@@ -1,8 +1,9 @@
-//! `walk(x)` with one argument. OPA evaluates it once for each path in `x`; the embedded engine returns an array of them.
+//! `walk(x)` and `walk(x, pattern)`. OPA evaluates `walk(x)` once for each path in `x`; the embedded engine returns an array of them. The
+//! statement `walk(x, pattern)` becomes `walk(x) = pattern`, because the engine's own form binds no variables for assignments.
 
-use regorus::unstable::Expr;
+use regorus::unstable::{Expr, Literal, LiteralStmt};
 
-use super::closed;
+use super::{after, closed};
 use crate::rego::edit::Edit;
 use crate::rego::module::{Module, name_of};
 
@@ -27,6 +28,29 @@ pub(super) fn edits(module: &Module, expr: &Expr) -> Vec<Edit> {
     ]
 }
 
+/// The arguments of a `statement` that is a call of `walk` with a pattern.
+pub(super) fn with_pattern(statement: &LiteralStmt) -> Option<(&Expr, &Expr)> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::Call { fcn, params, .. } = expr.as_ref() else { return None };
+    let [value, pattern] = params.as_slice() else { return None };
+    (name_of(fcn) == Some("walk")).then_some((value, pattern))
+}
+
+/// The edits that turn such a statement into `policysync_walk(x)[_] = pattern`.
+pub(super) fn edits_of_statement(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
+    let Some((value, _)) = with_pattern(statement) else { return Vec::new() };
+    let Literal::Expr { expr, .. } = &statement.literal else { return Vec::new() };
+    let Expr::Call { fcn, span, .. } = expr.as_ref() else { return Vec::new() };
+    let after_value = closed(module, value.span().end);
+    let Some(comma) = after(&module.text[after_value as usize..], ",") else { return Vec::new() };
+    let comma = after_value + comma;
+    vec![
+        Edit { start: fcn.span().start, end: fcn.span().end, text: WALK.to_owned() },
+        Edit { start: comma, end: comma + 1, text: ")[_] =".to_owned() },
+        Edit { start: span.end - 1, end: span.end, text: String::new() },
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::of_text;
@@ -41,7 +65,12 @@ mod tests {
                 "x := [v | [_, v] := walk(walk(input)[1])]",
                 "x := [v | [_, v] := policysync_walk(policysync_walk(input)[_][1])[_]]",
             ),
-            ("walk(input, [path, value])", "walk(input, [path, value])"),
+            ("walk(input, [path, value])", "policysync_walk(input)[_] = [path, value]"),
+            (
+                "walk(\n\tinput.a, # ,\n\t[p, \"v\"]\n) with input as {}",
+                "policysync_walk(\n\tinput.a)[_] = # ,\n\t[p, \"v\"]\n with input as {}",
+            ),
+            ("x := [p | walk(input, [p, _])]", "x := [p | policysync_walk(input)[_] = [p, _]]"),
             ("lib.walk(input)", "lib.walk(input)"),
         ] {
             let module = |body: &str| format!("package a\nimport rego.v1\np if {{ {body} }}\n");
