@@ -149,7 +149,7 @@ impl Counts {
 
     fn repeat(&mut self, times: u32) -> Result<(), PatternError> {
         let last = self.last.ok_or_else(|| syntax("there is nothing to repeat"))?;
-        // What is never repeated has no limit in Go.
+        // Go does not limit the content of `{0}`.
         let count = if times == 0 { 1 } else { last.saturating_mul(times) };
         if count > REPEATED {
             return Err(syntax(format!("nested repetitions are more than {REPEATED} times")));
