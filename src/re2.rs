@@ -43,7 +43,7 @@ pub enum PatternError {
 ///
 /// # Errors
 ///
-/// Returns an error if Go rejects the pattern, or if it exceeds the limit.
+/// Returns an error if Go rejects the pattern, if it is not supported, or if it exceeds the limit.
 pub fn compile(pattern: &str, limit: usize) -> Result<Regex, PatternError> {
     let translated = translated(pattern)?;
     RegexBuilder::new(&translated).size_limit(limit).build().map_err(|error| match error {

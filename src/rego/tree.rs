@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span};
+use regorus::unstable::{
+    ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span,
+};
 
 /// What an expression directly has in it.
 pub(super) enum Part<'t> {
@@ -202,6 +204,38 @@ fn walk_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
             }
         }
     }
+}
+
+/// The operator of `expr` and the name of its function in OPA, if it has one.
+pub(super) fn operator(expr: &Expr) -> Option<(&'static str, &'static str)> {
+    Some(match expr {
+        Expr::ArithExpr { op, .. } => match op {
+            ArithOp::Add => ("+", "plus"),
+            ArithOp::Sub => ("-", "minus"),
+            ArithOp::Mul => ("*", "mul"),
+            ArithOp::Div => ("/", "div"),
+            ArithOp::Mod => ("%", "rem"),
+        },
+        Expr::UnaryExpr { .. } => ("-", "minus"),
+        Expr::BinExpr { op, .. } => match op {
+            BinOp::Intersection => ("&", "and"),
+            BinOp::Union => ("|", "or"),
+        },
+        Expr::BoolExpr { op, .. } => match op {
+            BoolOp::Lt => ("<", "lt"),
+            BoolOp::Le => ("<=", "lte"),
+            BoolOp::Eq => ("==", "equal"),
+            BoolOp::Ge => (">=", "gte"),
+            BoolOp::Gt => (">", "gt"),
+            BoolOp::Ne => ("!=", "neq"),
+        },
+        Expr::AssignExpr { op, .. } => match op {
+            AssignOp::Eq => ("=", "eq"),
+            AssignOp::ColEq => (":=", "assign"),
+        },
+        Expr::Membership { .. } => ("in", "internal"),
+        _ => return None,
+    })
 }
 
 /// Where `expr` begins. The tree has the place of what is longer than a name at its last part.

@@ -1,13 +1,13 @@
 //! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
-use regorus::unstable::{ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, Rule, Span};
+use regorus::unstable::{Expr, Literal, Rule, Span};
 
 use super::Rules;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
-use crate::rego::module::{Module, name_of, place};
+use crate::rego::module::{Module, place};
 use crate::rego::names::Names;
-use crate::rego::rewrites::{RESERVED, is_generator};
+use crate::rego::rewrites::{RESERVED, is_generator, walked};
 use crate::rego::tree::{self, Part, Step};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
@@ -84,17 +84,13 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
         statement.with_mods.iter().for_each(|with| generators(&with.r#as, &mut calls));
         match &statement.literal {
             Literal::Every { domain, .. } => generators(domain, &mut calls),
-            Literal::NotExpr { expr, .. } if is_walk(expr) => calls.push(expr),
+            Literal::NotExpr { expr, .. } if walked(expr).is_some() => calls.push(expr),
             _ => {}
         }
     });
     let text =
         "walk may only be in a statement of a body that is not negated: assign its value to a variable there";
     calls.into_iter().map(|call| module.fault(tree::start(call), text)).collect()
-}
-
-fn is_walk(expr: &Expr) -> bool {
-    matches!(expr, Expr::Call { fcn, .. } if name_of(fcn) == Some("walk"))
 }
 
 /// Adds the generators in `expr`, without those in comprehensions.
@@ -111,36 +107,13 @@ fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
 
 /// An operator, or a call of `walk`, where the package has a rule with the name of its function. OPA calls the rule.
 fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
-    let (function, operator) = match expr {
-        Expr::ArithExpr { op, .. } => match op {
-            ArithOp::Add => ("plus", "+"),
-            ArithOp::Sub => ("minus", "-"),
-            ArithOp::Mul => ("mul", "*"),
-            ArithOp::Div => ("div", "/"),
-            ArithOp::Mod => ("rem", "%"),
-        },
-        Expr::UnaryExpr { .. } => ("minus", "-"),
-        Expr::BinExpr { op, .. } => match op {
-            BinOp::Intersection => ("and", "&"),
-            BinOp::Union => ("or", "|"),
-        },
-        Expr::BoolExpr { op, .. } => match op {
-            BoolOp::Lt => ("lt", "<"),
-            BoolOp::Le => ("lte", "<="),
-            BoolOp::Eq => ("equal", "=="),
-            BoolOp::Ge => ("gte", ">="),
-            BoolOp::Gt => ("gt", ">"),
-            BoolOp::Ne => ("neq", "!="),
-        },
-        Expr::AssignExpr { op, .. } => match op {
-            AssignOp::Eq => ("eq", "="),
-            AssignOp::ColEq => ("assign", ":="),
-        },
-        Expr::Membership { .. } => ("internal", "in"),
-        _ if is_walk(expr) => ("walk", "walk"),
-        _ => return None,
+    let (place, operator, function) = match walked(expr) {
+        Some(_) => (tree::start(expr), "walk", "walk"),
+        None => {
+            let (operator, function) = tree::operator(expr)?;
+            (expr.span(), operator, function)
+        }
     };
-    let place = if function == "walk" { tree::start(expr) } else { expr.span() };
     let is_shadowed = rules.names(module, function) || names.import(function).is_some();
     is_shadowed.then(|| {
         let text =

@@ -41,7 +41,7 @@ pub(in crate::rego) struct Pattern {
 ///
 /// # Errors
 ///
-/// Returns an error if Go rejects the pattern, or if it is too large.
+/// As [`re2::compile`].
 pub(in crate::rego) fn compiled(pattern: &str) -> Result<Pattern, PatternError> {
     {
         let cache = CACHE.lock();
@@ -208,7 +208,7 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
             if depth == 0 {
                 let inner = &template[from..at];
                 // Go compiles it separately.
-                re2::compile(inner, PROGRAM).ok()?;
+                compiled(inner).ok()?;
                 whole.push_str(&format!("({inner})"));
                 from = at + char.len_utf8();
             }

@@ -269,7 +269,7 @@ impl Directive {
         Ok(match (argument, verb) {
             (Argument::Int(_), 'v') => plain.value(argument),
             (Argument::Int(integer), 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
-                self.integer(verb, &integer.unsigned_abs().to_string(), *integer < 0, self.zero)?
+                self.integer(verb, &integer.unsigned_abs().to_string(), *integer < 0)?
             }
             (Argument::Int(integer), 'c') => self.padded(&rune(*integer).to_string()),
             (Argument::Int(integer), 'q') => {
@@ -285,16 +285,11 @@ impl Directive {
             (Argument::Big(digits), 'v' | 's' | 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
                 let magnitude = digits.trim_start_matches('-');
                 let verb = if verb == 'v' || verb == 's' { 'd' } else { verb };
-                self.integer(verb, magnitude, digits.starts_with('-'), self.zero)?
+                self.integer(verb, magnitude, digits.starts_with('-'))?
             }
             (Argument::Float(_), 'v') => plain.value(argument),
             (Argument::Float(float), 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'b' | 'x' | 'X') => {
-                let number = float::formatted(*float, verb, self.precision)?;
-                self.signed(&if self.sharp {
-                    float::with_point(&number, verb, self.precision)
-                } else {
-                    number
-                })
+                self.fraction(float::formatted(*float, verb, self.precision)?, verb)
             }
             (Argument::Text(_), 'v') if self.sharp => {
                 Self { plus: false, sharp: false, ..self.clone() }.of('q', argument)?
@@ -315,24 +310,15 @@ impl Directive {
     /// `argument` as `%v` formats it, with these flags.
     fn value(&self, argument: &Argument) -> String {
         match argument {
-            Argument::Int(integer) => {
-                self.decimal(&integer.unsigned_abs().to_string(), *integer < 0, "", self.zero)
-            }
+            Argument::Int(integer) => self.decimal(&integer.unsigned_abs().to_string(), *integer < 0, ""),
             Argument::Big(digits) => digits.clone(),
-            Argument::Float(float) => {
-                let number = float::general(*float, self.precision, 'e');
-                self.signed(&if self.sharp {
-                    float::with_point(&number, 'v', self.precision)
-                } else {
-                    number
-                })
-            }
+            Argument::Float(float) => self.fraction(float::general(*float, self.precision, 'e'), 'v'),
             Argument::Text(text) => self.padded(self.truncated(text)),
         }
     }
 
     /// The integer with these decimal digits, in the base of `verb`.
-    fn integer(&self, verb: char, magnitude: &str, is_negative: bool, zero: bool) -> Result<String> {
+    fn integer(&self, verb: char, magnitude: &str, is_negative: bool) -> Result<String> {
         let number = Value::from_numeric_string(magnitude)?;
         let own = |verb: &str| -> Result<String> {
             let text = engine("sprintf", &[verb.into(), vec![number.clone()].into()])?;
@@ -348,11 +334,11 @@ impl Directive {
             'X' => (own("%X")?, if self.sharp { "0X" } else { "" }),
             _ => (magnitude.to_owned(), ""),
         };
-        Ok(self.decimal(&digits, is_negative, prefix, zero))
+        Ok(self.decimal(&digits, is_negative, prefix))
     }
 
     /// The digits with sign and prefix. The precision is the minimum number of digits.
-    fn decimal(&self, digits: &str, is_negative: bool, prefix: &str, zero: bool) -> String {
+    fn decimal(&self, digits: &str, is_negative: bool, prefix: &str) -> String {
         let sign = match (is_negative, self.plus, self.space) {
             (true, ..) => "-",
             (_, true, _) => "+",
@@ -361,7 +347,7 @@ impl Directive {
         };
         let least = match (self.precision, self.width) {
             (Some(precision), _) => precision,
-            (None, Some(width)) if zero && !self.minus => width.saturating_sub(sign.len()),
+            (None, Some(width)) if self.zero && !self.minus => width.saturating_sub(sign.len()),
             _ => 0,
         };
         let text = match digits {
@@ -376,13 +362,14 @@ impl Directive {
         Self { zero: false, ..self.clone() }.padded(&text)
     }
 
-    /// The text of a fraction, which may have a minus.
-    fn signed(&self, number: &str) -> String {
+    /// The `number` that `verb` formats, which may have a minus, with the flags.
+    fn fraction(&self, number: String, verb: char) -> String {
+        let number = if self.sharp { float::with_point(&number, verb, self.precision) } else { number };
         let (sign, magnitude) = match number.strip_prefix('-') {
             Some(magnitude) => ("-", magnitude),
-            None if self.plus => ("+", number),
-            None if self.space => (" ", number),
-            None => ("", number),
+            None if self.plus => ("+", number.as_str()),
+            None if self.space => (" ", number.as_str()),
+            None => ("", number.as_str()),
         };
         let missing = self.width.unwrap_or_default().saturating_sub(sign.len() + magnitude.len());
         if self.zero && !self.minus {

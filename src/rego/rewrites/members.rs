@@ -36,11 +36,11 @@ pub(super) fn edit(module: &Module, statement: &LiteralStmt) -> Option<Edit> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_text;
+    use super::super::{assert_bodies, of_text};
 
     #[test]
     fn a_variable_on_both_sides_is_bound_by_the_index() {
-        for (body, expected) in [
+        assert_bodies(&[
             ("x = s[x]", "x == s[x]"),
             ("s[x]=x", "s[x]==x"),
             ("x = data.a[\"k\"][x].y", "x == data.a[\"k\"][x].y"),
@@ -48,10 +48,7 @@ mod tests {
             ("x # =\n\t= s[x]", "x # =\n\t== s[x]"),
             ("x = s[y]", "x = s[y]"),
             ("x := s[_]", "x := s[_]"),
-        ] {
-            let module = |body: &str| format!("package a\nimport rego.v1\np if {{ {body} }}\n");
-            assert_eq!(of_text(&module(body)), module(expected));
-        }
+        ]);
         let head = "package a\nimport rego.v1\np := count([x | x = s[x]]) if input.a\n";
         let expected = "package a\nimport rego.v1\np := count([x | x == s[x]]) if { input.a; policysync_given_0 := count([x | x == s[x]]) }\n";
         assert_eq!(of_text(head), expected);

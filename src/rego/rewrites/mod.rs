@@ -18,7 +18,7 @@ use super::module::Module;
 use super::tree::{self, Part};
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
-pub(super) use walks::{WALK, is_generator};
+pub(super) use walks::{WALK, is_generator, walked};
 
 /// The prefix of all names in changed texts that their modules do not have.
 pub(super) const RESERVED: &str = "policysync_";
@@ -30,16 +30,15 @@ pub(super) fn rewritten(module: &Module) -> Edited {
         let Rule::Spec { bodies, .. } = rule.as_ref() else { continue };
         let mut arguments = Defined::new();
         tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
-        tree::parts(tree::reference(rule)).into_iter().for_each(|part| text.part(part, &arguments));
+        text.expr(tree::reference(rule), &arguments, &Lifted::default());
         if let Some(value) = tree::given(rule) {
             text.expr(value, &arguments, &Lifted::default());
         }
         for body in bodies {
-            let defined = defined(&body.query, &arguments);
+            let defined = text.query(&body.query, &arguments);
             if let Some(assign) = &body.assign {
                 text.expr(&assign.value, &defined, &Lifted::default());
             }
-            text.body(&body.query, &arguments);
             heads::rewrite(&mut text, rule, body, &defined);
         }
     }
@@ -101,21 +100,17 @@ struct Changes<'m> {
 }
 
 impl<'m> Changes<'m> {
-    fn body<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) {
-        let edits = self.edits.len();
-        self.query(query, outer);
-        if self.edits[edits..].iter().any(|edit| edit.text.contains(';')) {
-            self.brace(query);
-        }
-    }
-
-    fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) {
+    /// Changes `query`. Returns the names that have a value wherever it holds.
+    fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
         let defined = defined(query, outer);
         for statement in &query.stmts {
             self.edits.extend(members::edit(self.module, statement));
             self.edits.extend(walks::edits_of_statement(self.module, statement));
             let lifted = negations::lifted(statement, &defined);
-            self.edits.extend(lifted.edits(self.module, statement, &defined));
+            if !lifted.is_empty() {
+                self.edits.extend(lifted.edits(self.module, statement, &defined));
+                self.brace(query);
+            }
             for expr in tree::expressions(statement) {
                 self.expr(expr, &defined, &lifted);
             }
@@ -125,6 +120,7 @@ impl<'m> Changes<'m> {
                 self.query(query, &inner);
             }
         }
+        defined
     }
 
     /// Changes `expr`, except for its parts that are `lifted`.
@@ -145,12 +141,6 @@ impl<'m> Changes<'m> {
         }
     }
 
-    fn part<'t>(&mut self, part: Part<'t>, defined: &Defined<'t>) {
-        if let Part::Expr(expr) = part {
-            self.expr(expr, defined, &Lifted::default());
-        }
-    }
-
     /// Appends `text` to the body `query`.
     fn append(&mut self, query: &Query, text: &str) {
         let Some(last) = query.stmts.last().filter(|_| !text.is_empty()) else { return };
@@ -158,7 +148,7 @@ impl<'m> Changes<'m> {
         self.brace(query);
     }
 
-    /// Puts `query` into braces, unless it is.
+    /// Puts the body `query` into braces. Other queries have delimiters.
     fn brace(&mut self, query: &Query) {
         let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else { return };
         // Without braces, both begin with the same token.
@@ -212,4 +202,13 @@ fn of_text(text: &str) -> String {
     assert!(Module::parse(&again).is_ok(), "{rewritten}");
     assert_eq!(rewritten.lines().count(), text.lines().count(), "{rewritten}");
     rewritten.to_string()
+}
+
+/// Asserts that each first text, as the body of a rule, changes to the second.
+#[cfg(test)]
+fn assert_bodies(cases: &[(&str, &str)]) {
+    let module = |body: &str| format!("package a\nimport rego.v1\np if {{ {body} }}\n");
+    for (body, expected) in cases {
+        assert_eq!(of_text(&module(body)), module(expected));
+    }
 }

@@ -38,6 +38,10 @@ pub(super) fn lifted<'t>(statement: &'t LiteralStmt, defined: &Defined<'_>) -> L
 }
 
 impl Lifted<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.operands.is_empty()
+    }
+
     /// The variable for `expr`, if it is lifted. Its place makes the name unique in a module.
     pub(super) fn name(&self, expr: &Expr) -> Option<String> {
         let is_in = |list: &[&Expr]| list.iter().any(|lifted| std::ptr::eq(*lifted, expr));
@@ -69,9 +73,6 @@ impl Lifted<'_> {
 
     /// The edits that assign the lifted parts of `statement` before it, and put the variables in their places.
     pub(super) fn edits(&self, module: &Module, statement: &LiteralStmt, defined: &Defined<'_>) -> Vec<Edit> {
-        if self.operands.is_empty() {
-            return Vec::new();
-        }
         let renderer = Renderer { defined };
         let replace = |start: u32, end: u32, text: String| {
             // A line break may not follow a name: the rest of a reference is on its line.

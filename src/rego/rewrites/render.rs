@@ -1,11 +1,12 @@
 //! The text of a part of the tree on one line, with the changes that its own text gets.
 
-use regorus::unstable::{ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Query, Ref};
+use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref};
 
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::walks::{self, WALK, is_generator};
 use super::{Defined, members};
+use crate::rego::tree;
 
 /// Writes expressions as text.
 pub(super) struct Renderer<'d> {
@@ -64,7 +65,9 @@ impl Renderer<'_> {
                 format!("every {key}{} in {domain} {{ {query} }}", value.text())
             }
             Literal::Expr { expr, .. } => match walks::with_pattern(statement) {
-                Some((value, pattern)) => format!("{WALK}({})[_] = {}", self.expr(value), self.expr(pattern)),
+                Some((_, value, pattern)) => {
+                    format!("{WALK}({})[_] = {}", self.expr(value), self.expr(pattern))
+                }
                 None => self.literal(expr, &lifted),
             },
             Literal::NotExpr { expr, .. } => format!("not {}", self.literal(expr, &lifted)),
@@ -75,12 +78,8 @@ impl Renderer<'_> {
     /// The expression of a statement, which alone may be an assignment.
     fn literal(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
         match expr {
-            Expr::AssignExpr { op, lhs, rhs, .. } => {
-                let op = match op {
-                    AssignOp::Eq if members::is_membership(expr) => "==",
-                    AssignOp::Eq => "=",
-                    AssignOp::ColEq => ":=",
-                };
+            Expr::AssignExpr { lhs, rhs, .. } => {
+                let op = if members::is_membership(expr) { "==" } else { symbol(expr) };
                 format!("{} {op} {}", self.at(TERM, lhs, lifted), self.at(COMPARISON, rhs, lifted))
             }
             _ => self.at(COMPARISON, expr, lifted),
@@ -138,7 +137,7 @@ impl Renderer<'_> {
             Expr::BinExpr { lhs, rhs, .. }
             | Expr::BoolExpr { lhs, rhs, .. }
             | Expr::ArithExpr { lhs, rhs, .. } => {
-                let (own, operator) = operator(expr);
+                let (own, operator) = (level_of(expr), symbol(expr));
                 let text =
                     format!("{} {operator} {}", self.at(own, lhs, lifted), self.at(own + 1, rhs, lifted));
                 if own < level { format!("({text})") } else { text }
@@ -161,30 +160,19 @@ impl Renderer<'_> {
     }
 }
 
-/// The level of the operator of `expr`, and its text.
-fn operator(expr: &Expr) -> (Level, &'static str) {
+fn symbol(expr: &Expr) -> &'static str {
+    tree::operator(expr).map_or("", |(symbol, _)| symbol)
+}
+
+/// The level of the operator of `expr`.
+fn level_of(expr: &Expr) -> Level {
     match expr {
-        Expr::BinExpr { op: BinOp::Union, .. } => (UNION, "|"),
-        Expr::BinExpr { op: BinOp::Intersection, .. } => (INTERSECTION, "&"),
-        Expr::BoolExpr { op, .. } => {
-            let text = match op {
-                BoolOp::Lt => "<",
-                BoolOp::Le => "<=",
-                BoolOp::Eq => "==",
-                BoolOp::Ge => ">=",
-                BoolOp::Gt => ">",
-                BoolOp::Ne => "!=",
-            };
-            (COMPARISON, text)
-        }
-        Expr::ArithExpr { op, .. } => match op {
-            ArithOp::Add => (SUM, "+"),
-            ArithOp::Sub => (SUM, "-"),
-            ArithOp::Mul => (PRODUCT, "*"),
-            ArithOp::Div => (PRODUCT, "/"),
-            ArithOp::Mod => (PRODUCT, "%"),
-        },
-        _ => (TERM, ""),
+        Expr::BoolExpr { .. } => COMPARISON,
+        Expr::BinExpr { op: BinOp::Union, .. } => UNION,
+        Expr::BinExpr { op: BinOp::Intersection, .. } => INTERSECTION,
+        Expr::ArithExpr { op: ArithOp::Add | ArithOp::Sub, .. } => SUM,
+        Expr::ArithExpr { .. } => PRODUCT,
+        _ => TERM,
     }
 }
 
@@ -193,7 +181,6 @@ mod tests {
     use super::super::of_text;
     use super::*;
     use crate::rego::module::{Module, ModuleId, Text};
-    use crate::rego::tree;
 
     /// `expr`, as the tree of this text of it has it.
     fn rendered(expr: &str) -> String {
