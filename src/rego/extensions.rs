@@ -2,9 +2,19 @@
 //! limit.
 
 mod bounded;
+mod corrections;
+mod digests;
+mod durations;
+mod globs;
 mod needs;
+mod networks;
 pub(super) mod patterns;
+mod replacements;
 mod sprintf;
+mod uris;
+mod uuids;
+
+pub(super) use sprintf::write as written;
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -15,6 +25,7 @@ use regorus::{Engine, LimitError, Value};
 
 use super::memory::OverLimit;
 use super::rewrites::{self, MEMBER, MEMBER_WITH_KEY, WALK};
+use super::template_strings;
 use crate::api::text::capped;
 
 /// The maximum number of elements that a builtin generates from numbers.
@@ -31,9 +42,10 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 22] = [
+const FUNCTIONS: [Function; 42] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
+    ("array.flatten", 1, flatten),
     ("bits.lsh", 2, shift),
     ("cast_array", 1, cast_array),
     ("cast_boolean", 1, |values| cast(values, |value| matches!(value, Value::Bool(_)))),
@@ -41,8 +53,19 @@ const FUNCTIONS: [Function; 22] = [
     ("cast_object", 1, |values| cast(values, |value| matches!(value, Value::Object(_)))),
     ("cast_set", 1, cast_set),
     ("cast_string", 1, |values| cast(values, |value| matches!(value, Value::String(_)))),
-    ("net.cidr_expand", 1, expand),
-    ("net.cidr_overlap", 2, |values| engine("net.cidr_contains", &values)),
+    ("crypto.hmac.equal", 2, digests::hmac_equal),
+    ("crypto.hmac.md5", 2, digests::hmac_md5),
+    ("crypto.hmac.sha1", 2, digests::hmac_sha1),
+    ("crypto.hmac.sha256", 2, digests::hmac_sha256),
+    ("crypto.hmac.sha512", 2, digests::hmac_sha512),
+    ("crypto.md5", 1, digests::md5),
+    ("crypto.sha1", 1, digests::sha1),
+    ("crypto.sha256", 1, digests::sha256),
+    (template_strings::FUNCTION, 1, template_strings::template_string),
+    ("net.cidr_contains_matches", 2, networks::contains_matches),
+    ("net.cidr_intersects", 2, networks::intersects),
+    ("net.cidr_merge", 1, networks::merge),
+    ("net.cidr_overlap", 2, networks::contains),
     ("numbers.range", 2, |values| range("numbers.range", values)),
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
     (MEMBER, 2, rewrites::has),
@@ -52,13 +75,33 @@ const FUNCTIONS: [Function; 22] = [
     ("set_diff", 2, difference),
     ("sprintf", 2, sprintf::sprintf),
     ("strings.count", 2, count),
+    ("strings.split_n", 3, split_n),
     ("units.parse", 1, |values| quantity("units.parse", values)),
     ("units.parse_bytes", 1, |values| quantity("units.parse_bytes", values)),
+    ("uri.is_valid", 1, uris::is_valid),
+    ("uri.parse", 1, uris::parse),
+    ("urlquery.decode", 1, uris::decode),
+    ("urlquery.decode_object", 1, uris::decode_object),
+    ("urlquery.encode", 1, uris::encode),
+    ("urlquery.encode_object", 1, uris::encode_object),
+    ("uuid.parse", 1, uuids::parse),
 ];
 
 /// Replacements of the engine's builtins, called in the same way.
-const REPLACED: [Function; 11] = [
+const REPLACED: [Function; 28] = [
+    ("base64.decode", 1, corrections::base64_decode),
+    ("count", 1, corrections::count),
+    ("glob.match", 3, globs::is_match),
     ("graph.reachable_paths", 2, reachable_paths),
+    ("json.filter", 2, corrections::json_filter),
+    ("json.is_valid", 1, is_json),
+    ("json.marshal", 1, corrections::json_marshal),
+    ("json.marshal_with_options", 2, corrections::json_marshal_with_options),
+    ("json.remove", 2, corrections::json_remove),
+    ("json.unmarshal", 1, from_json),
+    ("net.cidr_contains", 2, networks::contains),
+    ("net.cidr_expand", 1, networks::expand),
+    ("net.cidr_is_valid", 1, networks::is_valid),
     ("object.union_n", 1, union_n),
     ("regex.find_all_string_submatch_n", 3, patterns::find_all_string_submatch_n),
     ("regex.find_n", 3, patterns::find_n),
@@ -67,7 +110,12 @@ const REPLACED: [Function; 11] = [
     ("regex.replace", 3, patterns::replace),
     ("regex.split", 2, patterns::split),
     ("regex.template_match", 4, patterns::template_match),
-    ("strings.replace_n", 2, replace_n),
+    ("semver.compare", 2, corrections::semver_compare),
+    ("semver.is_valid", 1, corrections::semver_is_valid),
+    ("strings.replace_n", 2, replacements::replace_n),
+    ("time.parse_duration_ns", 1, durations::parse),
+    ("time.parse_rfc3339_ns", 1, corrections::parse_rfc3339_ns),
+    ("to_number", 1, corrections::to_number),
     // Evaluations are not traced.
     ("trace", 1, |values| Ok(if values[0].as_string().is_ok() { true.into() } else { Value::Undefined })),
 ];
@@ -161,6 +209,33 @@ fn difference(values: Vec<Value>) -> Result<Value> {
     Ok(all.iter().filter(|item| !without.contains(item)).cloned().collect::<BTreeSet<_>>().into())
 }
 
+/// Without the arrays in the array itself; deeper ones stay.
+fn flatten(values: Vec<Value>) -> Result<Value> {
+    let Value::Array(items) = &values[0] else { return Ok(Value::Undefined) };
+    let flat = items.iter().flat_map(|item| match item {
+        Value::Array(inner) => inner.as_slice(),
+        item => std::slice::from_ref(item),
+    });
+    Ok(flat.cloned().collect::<Vec<_>>().into())
+}
+
+/// The first parts of a text, or the last ones for a negative number.
+fn split_n(values: Vec<Value>) -> Result<Value> {
+    let [Value::String(text), Value::String(delimiter), Value::Number(number)] = values.as_slice() else {
+        return Ok(Value::Undefined);
+    };
+    let Some(number) = number.as_i64() else { return Ok(Value::Undefined) };
+    let parts: Vec<&str> = if delimiter.is_empty() {
+        let ends = text.char_indices().map(|(start, c)| &text[start..start + c.len_utf8()]);
+        ends.collect()
+    } else {
+        text.split(&**delimiter).collect()
+    };
+    let count = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX).min(parts.len());
+    let parts = if number < 0 { &parts[parts.len() - count..] } else { &parts[..count] };
+    Ok(parts.iter().map(|part| Value::from(*part)).collect::<Vec<_>>().into())
+}
+
 fn shift(values: Vec<Value>) -> Result<Value> {
     if let Ok(bits) = values[1].as_f64() {
         ensure!(bits <= SHIFT, "bits.lsh: {bits} bits are more than {SHIFT}");
@@ -179,10 +254,11 @@ fn count(values: Vec<Value>) -> Result<Value> {
 /// A number is made digit by digit: one of a thousand million takes minutes.
 fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
     if let Ok(text) = values[0].as_string() {
-        let exponent = text.rsplit_once(['e', 'E']).map_or("", |(_, exponent)| exponent);
-        let digits = exponent.chars().filter(char::is_ascii_digit).count();
+        // The unit may have an `E`, too.
+        let digits =
+            text.split(['e', 'E']).skip(1).map(|part| part.bytes().filter(u8::is_ascii_digit).count());
         ensure!(
-            text.len() <= QUANTITY && digits <= EXPONENT,
+            text.len() <= QUANTITY && digits.max().unwrap_or(0) <= EXPONENT,
             "{name}: {} is too long",
             capped(text, QUANTITY)
         );
@@ -191,11 +267,21 @@ fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
 }
 
 fn range(name: &str, values: Vec<Value>) -> Result<Value> {
-    if values.get(2).and_then(|step| step.as_f64().ok()).is_some_and(|step| step < 1.0) {
+    // An integer beyond 64 bits has no `f64`.
+    let float = |value: &Value| match value {
+        Value::Number(_) => value.as_f64().ok().or_else(|| value.to_string().parse().ok()),
+        _ => None,
+    };
+    let step = values.get(2).and_then(float);
+    if step.is_some_and(|step| step < 1.0) {
         return Ok(Value::Undefined);
     }
-    if let (Ok(first), Ok(last)) = (values[0].as_f64(), values[1].as_f64()) {
-        let step = values.get(2).and_then(|step| step.as_f64().ok()).unwrap_or(1.0);
+    if let (Some(first), Some(last)) = (float(&values[0]), float(&values[1])) {
+        let step = step.unwrap_or(1.0);
+        // The engine has no step beyond 64 bits.
+        if step > (last - first).abs().max(i64::MAX as f64) {
+            return Ok(vec![values[0].clone()].into());
+        }
         let elements = (last - first).abs() / step.max(1.0);
         ensure!(elements < ELEMENTS as f64, "{name}: more than {ELEMENTS} elements");
     }
@@ -222,31 +308,25 @@ fn union_n(values: Vec<Value>) -> Result<Value> {
     })
 }
 
-/// Text by text, in their order.
-fn replace_n(values: Vec<Value>) -> Result<Value> {
-    let (Value::Object(texts), Value::String(_)) = (&values[0], &values[1]) else {
-        return Ok(Value::Undefined);
-    };
-    if texts.iter().any(|(old, new)| old.as_string().is_err() || new.as_string().is_err()) {
-        return Ok(Value::Undefined);
+fn is_json(values: Vec<Value>) -> Result<Value> {
+    match &values[0] {
+        Value::String(_) => engine("json.is_valid", &values),
+        _ => Ok(false.into()),
     }
-    texts.iter_sorted().try_fold(values[1].clone(), |text, (old, new)| {
-        let values = [text, old.clone(), new.clone()];
-        bounded::check("replace", &values)?;
-        engine("replace", &values)
-    })
 }
 
-fn expand(values: Vec<Value>) -> Result<Value> {
-    if let Value::String(network) = &values[0]
-        && let Some((address, length)) = network.rsplit_once('/')
-        && let Ok(length) = length.parse::<u32>()
+/// The engine has no numbers beyond those of 64 bits in JSON.
+fn from_json(values: Vec<Value>) -> Result<Value> {
+    let value = engine("json.unmarshal", &values)?;
+    if let (Value::Undefined, Value::String(text)) = (&value, &values[0])
+        && let Err(error) = serde_json::from_str::<serde_json::Value>(text)
     {
-        let bits = if address.contains(':') { 128_u32 } else { 32 };
-        let addresses = 1_u64.checked_shl(bits.saturating_sub(length)).unwrap_or(u64::MAX);
-        ensure!(addresses <= ELEMENTS, "net.cidr_expand: {network} has more than {ELEMENTS} addresses");
+        ensure!(
+            !error.to_string().starts_with("number out of range"),
+            "json.unmarshal: a number is too large"
+        );
     }
-    engine("net.cidr_expand", &values)
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
 /// format, `b` boolean.
-const LARGE: [(&str, &str, char); 38] = [
+const LARGE: [(&str, &str, char); 51] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -55,6 +55,19 @@ const LARGE: [(&str, &str, char); 38] = [
     ("glob.match", "sas", 'b'),
     ("format_int", "nn", 's'),
     ("bits.lsh", "nn", 'n'),
+    ("array.flatten", "a", 'a'),
+    ("crypto.sha256", "s", 's'),
+    ("crypto.hmac.sha512", "ss", 's'),
+    ("internal.template_string", "a", 's'),
+    ("net.cidr_contains_matches", "aa", 't'),
+    ("net.cidr_merge", "a", 't'),
+    ("strings.split_n", "ssn", 'a'),
+    ("time.parse_duration_ns", "s", 'n'),
+    ("uri.parse", "s", 'o'),
+    ("urlquery.decode_object", "s", 'o'),
+    ("urlquery.encode", "s", 's'),
+    ("urlquery.encode_object", "o", 's'),
+    ("uuid.parse", "s", 'o'),
 ];
 
 pub fn body(data: &[u8]) {

@@ -9,6 +9,7 @@ use regorus::unstable::BUILTINS;
 use super::{FUNCTIONS, REPLACED, engine, needs};
 use crate::rego::builtins::is_forbidden;
 use crate::rego::memory;
+use crate::rego::memory::size::ELEMENT;
 
 /// A builtin as the engine calls it: name, number of arguments and function.
 type Bounded = (&'static str, u8, Box<dyn regorus::Extension>);
@@ -44,6 +45,15 @@ fn bounded(
         }
     };
     (name, u8::try_from(arity).unwrap_or(u8::MAX), Box::new(function))
+}
+
+/// Checks whether the limit allows another list of this number of elements.
+///
+/// # Errors
+///
+/// When the list would exceed the limit.
+pub(super) fn check_list(elements: usize) -> Result<()> {
+    Ok(memory::check(ELEMENT.saturating_mul(elements + 1))?)
 }
 
 /// Checks whether the limit allows a call of this builtin with these arguments.

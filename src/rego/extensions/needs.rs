@@ -9,10 +9,10 @@ mod texts;
 
 use regorus::Value;
 
-use documents::{json, patch, paths, pretty_json, union, walk};
+use documents::{copied_paths, json, patch, pretty_json, union, walk};
 use texts::{
-    FORMATTED, cased, concat, glob, lossy, pattern, replaced, replaced_matches, split, sprintf, text, texts,
-    time,
+    FORMATTED, cased, concat, digest, encoded, encoded_object, glob, lossy, networks, parameters, pattern,
+    replaced, replaced_matches, replacements, split, sprintf, text, texts, time, uri, uuid,
 };
 
 use crate::rego::memory::LIMIT;
@@ -40,6 +40,7 @@ const RULES: &[Rule] = &[
     ("all", "*", nothing),
     ("any", "*", nothing),
     ("array.concat", "aa", both_collections),
+    ("array.flatten", "*", flattened),
     ("array.reverse", "a", collection),
     ("array.slice", "ann", collection),
     ("base64.decode", "s", lossy),
@@ -64,10 +65,18 @@ const RULES: &[Rule] = &[
     ("concat", "sc", concat),
     ("contains", "ss", nothing),
     ("count", "*", nothing),
+    ("crypto.hmac.equal", "**", nothing),
+    ("crypto.hmac.md5", "**", digest),
+    ("crypto.hmac.sha1", "**", digest),
+    ("crypto.hmac.sha256", "**", digest),
+    ("crypto.hmac.sha512", "**", digest),
+    ("crypto.md5", "*", digest),
+    ("crypto.sha1", "*", digest),
+    ("crypto.sha256", "*", digest),
     ("endswith", "ss", nothing),
     ("floor", "n", number),
     ("format_int", "nn", formatted_number),
-    ("glob.match", "s*s", glob),
+    ("glob.match", "***", glob),
     ("glob.quote_meta", "s", pattern),
     ("graph.reachable", "o*", collections),
     ("graph.reachable_paths", "o*", copies),
@@ -75,6 +84,7 @@ const RULES: &[Rule] = &[
     ("hex.encode", "s", text),
     ("indexof", "ss", nothing),
     ("indexof_n", "ss", nothing),
+    ("internal.template_string", "*", copies),
     ("intersection", "t", collections_of_first),
     ("is_array", "*", nothing),
     ("is_boolean", "*", nothing),
@@ -83,20 +93,23 @@ const RULES: &[Rule] = &[
     ("is_object", "*", nothing),
     ("is_set", "*", nothing),
     ("is_string", "*", nothing),
-    ("json.filter", "o*", paths),
-    ("json.is_valid", "s", text),
+    ("json.filter", "o*", copied_paths),
+    ("json.is_valid", "*", text),
     ("json.marshal", "*", json),
     ("json.marshal_with_options", "*o", pretty_json),
     ("json.patch", "*a", patch),
-    ("json.remove", "o*", paths),
+    ("json.remove", "o*", copied_paths),
     ("json.unmarshal", "s", text),
     ("lower", "s", cased),
     ("max", "c", nothing),
     ("min", "c", nothing),
-    ("net.cidr_contains", "ss", texts),
-    ("net.cidr_expand", "s", text),
-    ("net.cidr_is_valid", "s", text),
-    ("net.cidr_overlap", "ss", texts),
+    ("net.cidr_contains", "**", nothing),
+    ("net.cidr_contains_matches", "**", both_collections),
+    ("net.cidr_expand", "*", nothing),
+    ("net.cidr_intersects", "**", nothing),
+    ("net.cidr_is_valid", "*", nothing),
+    ("net.cidr_merge", "*", networks),
+    ("net.cidr_overlap", "**", nothing),
     ("numbers.range", "nn", number),
     ("numbers.range_step", "nnn", number),
     ("object.filter", "o*", collections),
@@ -130,8 +143,9 @@ const RULES: &[Rule] = &[
     ("strings.any_prefix_match", "xx", both_collections),
     ("strings.any_suffix_match", "xx", both_collections),
     ("strings.count", "ss", nothing),
-    ("strings.replace_n", "os", texts),
+    ("strings.replace_n", "**", replacements),
     ("strings.reverse", "s", text),
+    ("strings.split_n", "***", split),
     ("substring", "snn", text),
     ("sum", "c", numbers),
     ("time.add_date", "nnnn", nothing),
@@ -156,6 +170,13 @@ const RULES: &[Rule] = &[
     ("units.parse", "s", text),
     ("units.parse_bytes", "s", text),
     ("upper", "s", cased),
+    ("uri.is_valid", "*", uri),
+    ("uri.parse", "*", uri),
+    ("urlquery.decode", "*", lossy),
+    ("urlquery.decode_object", "*", parameters),
+    ("urlquery.encode", "*", encoded),
+    ("urlquery.encode_object", "*", encoded_object),
+    ("uuid.parse", "*", uuid),
     ("walk", "*", walk),
 ];
 
@@ -250,6 +271,13 @@ fn numbers(values: &[Value]) -> Option<usize> {
 
 fn collection(values: &[Value]) -> Option<usize> {
     listed(values.first().map_or(0, elements))
+}
+
+/// The elements of the arrays in an array, and the other elements.
+fn flattened(values: &[Value]) -> Option<usize> {
+    let Some(Value::Array(items)) = values.first() else { return Some(0) };
+    let nested = items.iter().filter_map(|item| item.as_array().ok()).map(|items| items.len());
+    listed(items.len().saturating_add(nested.fold(0, usize::saturating_add)))
 }
 
 fn both_collections(values: &[Value]) -> Option<usize> {

@@ -55,7 +55,7 @@ fn fraction(value: &Value) -> Option<f64> {
 }
 
 /// Appends `value` as OPA writes it.
-fn write(value: &Value, text: &mut String) {
+pub(in crate::rego) fn write(value: &Value, text: &mut String) {
     fn list<'v>(items: impl Iterator<Item = &'v Value>, text: &mut String) {
         for (nth, item) in items.enumerate() {
             text.push_str(if nth > 0 { ", " } else { "" });

@@ -57,6 +57,11 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
     Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
 }
 
+/// Paths as the engine reads them, and as they are given.
+pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
+    Some(paths(values)?.saturating_add(listed(elements(&values[1]))?))
+}
+
 fn components_of(path: &Value) -> usize {
     match path {
         Value::String(path) => path.matches('/').count() + 1,

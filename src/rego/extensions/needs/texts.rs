@@ -4,6 +4,7 @@ use regorus::Value;
 
 use super::{GROWTH, grown, length, listed};
 use crate::rego::extensions::patterns::compiled;
+use crate::rego::extensions::replacements::SEARCHER;
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{elements, written};
 
@@ -114,4 +115,69 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
         return Some(parsed);
     };
     with(pattern.find_iter(text).count())
+}
+
+/// A digest in hexadecimal digits, each made as a text.
+pub(super) fn digest(_: &[Value]) -> Option<usize> {
+    /// The digits of SHA-512, and the number of bytes in front of them.
+    const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
+    Some(DIGEST)
+}
+
+/// A few parts of bounded size.
+pub(super) fn uuid(_: &[Value]) -> Option<usize> {
+    listed(64)
+}
+
+/// The parts of a URI, decoded and as they are.
+pub(super) fn uri(values: &[Value]) -> Option<usize> {
+    Some(lossy(values)?.saturating_mul(2).saturating_add(listed(8)?))
+}
+
+/// Each byte may become three.
+pub(super) fn encoded(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(3))
+}
+
+/// The parameters of a query. A key is repeated for each value.
+pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
+    let Some(Value::Object(fields)) = values.first() else { return Some(0) };
+    let mut bytes = 0_usize;
+    for (key, value) in fields.iter() {
+        let key = written(key, LIMIT)?;
+        let mut add = |value: &Value| {
+            let parameter = key.saturating_add(length(Some(value))).saturating_mul(3);
+            bytes = bytes.saturating_add(parameter).saturating_add(2 * size_of::<String>());
+        };
+        match value {
+            Value::Array(items) => items.iter().for_each(add),
+            Value::Set(items) => items.iter().for_each(add),
+            value => add(value),
+        }
+    }
+    grown(bytes)
+}
+
+/// The parameters of a query.
+pub(super) fn parameters(values: &[Value]) -> Option<usize> {
+    let Some(Value::String(query)) = values.first() else { return Some(0) };
+    let count = query.matches('&').count() + 1;
+    Some(listed(count)?.saturating_mul(2).saturating_add(lossy(values)?))
+}
+
+/// Networks as values and as texts of at most this length.
+pub(super) fn networks(values: &[Value]) -> Option<usize> {
+    /// Addresses, and the text of a network.
+    const NETWORK: usize = 256;
+    // Two networks that are merged in part are up to one network for each bit.
+    const PARTS: usize = 2;
+    Some(values.first().map_or(0, elements).saturating_mul(NETWORK * PARTS))
+}
+
+/// The searcher for the patterns, and the text. The call itself checks the length of the result.
+pub(super) fn replacements(values: &[Value]) -> Option<usize> {
+    let Value::Object(replacements) = &values[0] else { return Some(0) };
+    let patterns = replacements.iter().map(|(old, _)| length(Some(old)) + size_of::<Value>());
+    let patterns = patterns.fold(0, usize::saturating_add).saturating_mul(SEARCHER);
+    Some(patterns.saturating_add(length(values.last())))
 }

@@ -1,0 +1,257 @@
+//! Builtins for URIs and their queries, by the rules of Go's package [net/url](https://pkg.go.dev/net/url).
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use anyhow::Result;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use regorus::Value;
+
+/// The maximum number of parameters of a query.
+const PARAMETERS: usize = 10_000;
+/// Everything but letters, digits and `-_.~`.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// The characters that [`COMPONENT`] has and a path has not.
+const PATH: &AsciiSet = &COMPONENT
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+/// Characters in a host beside letters and digits, and in the userinfo.
+const HOST: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
+const USERINFO: &[u8] = b"-._:~!$&'()*+,;=%@";
+
+/// The parts of a URI. A part that is missing is empty.
+#[derive(Debug, Default)]
+struct Uri {
+    scheme: String,
+    hostname: String,
+    port: String,
+    path: String,
+    raw_path: String,
+    raw_query: String,
+    fragment: String,
+}
+
+impl Uri {
+    /// Parses `text`; `None` if it is invalid.
+    fn parse(text: &str) -> Option<Self> {
+        let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let fragment = decoded(fragment)?;
+        if rest.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+            return None;
+        }
+        let (scheme, rest) = scheme(rest)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut uri = Self {
+            scheme: scheme.to_ascii_lowercase(),
+            raw_query: query.into(),
+            fragment,
+            ..Self::default()
+        };
+        if !rest.starts_with('/') {
+            if !scheme.is_empty() {
+                // Such as `mailto:user@example.com`.
+                return Some(uri);
+            }
+            if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+                return None;
+            }
+        }
+        let has_authority = rest.starts_with("//") && (!scheme.is_empty() || !rest.starts_with("///"));
+        let path = if has_authority {
+            let rest = &rest[2..];
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (uri.hostname, uri.port) = host_and_port(&uri.scheme, authority)?;
+            path
+        } else {
+            rest
+        };
+        uri.path = decoded(path)?;
+        let is_usual = utf8_percent_encode(&uri.path, PATH).to_string() == path;
+        uri.raw_path = if is_usual { uri.path.clone() } else { path.to_owned() };
+        Some(uri)
+    }
+}
+
+/// The scheme of a URI and what follows; the scheme is empty if there is none.
+fn scheme(uri: &str) -> Option<(&str, &str)> {
+    let end = uri.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(uri.len());
+    let (scheme, rest) = uri.split_at(end);
+    match rest.strip_prefix(':') {
+        Some(_) if scheme.is_empty() => None,
+        Some(rest) if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) => Some((scheme, rest)),
+        _ => Some(("", uri)),
+    }
+}
+
+/// The host and the port in the authority of a URI.
+fn host_and_port(scheme: &str, authority: &str) -> Option<(String, String)> {
+    let host = match authority.rsplit_once('@') {
+        Some((userinfo, host)) => {
+            let is_valid =
+                userinfo.bytes().all(|byte| byte.is_ascii_alphanumeric() || USERINFO.contains(&byte));
+            decoded(userinfo).filter(|_| is_valid)?;
+            host
+        }
+        None => authority,
+    };
+    match host.rfind('[') {
+        Some(0) => {
+            let (address, port) = host[1..].rsplit_once(']')?;
+            let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
+            let (address, zone) = (decoded_host(address)?, decoded_zone(zone)?);
+            address.parse::<Ipv6Addr>().ok()?;
+            // A zone has a name.
+            if zone == "%" {
+                return None;
+            }
+            Some((address + &zone, port_of(port)?.to_owned()))
+        }
+        Some(_) => None,
+        None => {
+            let is_web = scheme == "http" || scheme == "https";
+            let colon = if is_web { host.find(':') } else { host.rfind(':') };
+            let (name, port) = host.split_at(colon.unwrap_or(host.len()));
+            Some((decoded_host(name)?, port_of(port)?.to_owned()))
+        }
+    }
+}
+
+/// The port in `:8080` or in an empty text.
+fn port_of(text: &str) -> Option<&str> {
+    if text.is_empty() {
+        return Some(text);
+    }
+    text.strip_prefix(':').filter(|port| port.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// Decodes the percent-encoding of `text`; `None` if it is invalid.
+fn decoded(text: &str) -> Option<String> {
+    decoded_if(text, |_| true)
+}
+
+/// Decodes `text` if each encoded byte `may` be encoded.
+fn decoded_if(text: &str, may: impl Fn(u8) -> bool) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        let byte = u8::try_from(digit()? << 4 | digit()?).ok()?;
+        if !may(byte) {
+            return None;
+        }
+        decoded.push(byte);
+    }
+    Some(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+fn is_of_host(byte: u8) -> bool {
+    byte >= 0x80 || byte.is_ascii_alphanumeric() || HOST.contains(&byte)
+}
+
+/// Decodes a host. Only `%` and bytes beyond ASCII may be encoded.
+fn decoded_host(text: &str) -> Option<String> {
+    let is_valid = text.bytes().all(|byte| byte == b'%' || is_of_host(byte));
+    decoded_if(text, |byte| byte >= 0x80 || byte == b'%').filter(|_| is_valid)
+}
+
+/// Decodes the zone of an IPv6 address, with its `%`.
+fn decoded_zone(text: &str) -> Option<String> {
+    let is_valid = text.bytes().all(|byte| byte == b'%' || is_of_host(byte));
+    decoded_if(text, |byte| byte == b'%' || byte == b' ' || is_of_host(byte)).filter(|_| is_valid)
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_string().ok().map(AsRef::as_ref)
+}
+
+pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
+    let Some(uri) = text(&values[0]).and_then(Uri::parse) else { return Ok(Value::Undefined) };
+    let parts = [
+        ("scheme", uri.scheme),
+        ("hostname", uri.hostname),
+        ("port", uri.port),
+        ("path", uri.path),
+        ("raw_path", uri.raw_path),
+        ("raw_query", uri.raw_query),
+        ("fragment", uri.fragment),
+    ];
+    let parts = parts.into_iter().filter(|(_, part)| !part.is_empty());
+    Ok(parts.map(|(name, part)| (name.into(), part.into())).collect::<BTreeMap<Value, Value>>().into())
+}
+
+pub(super) fn is_valid(values: Vec<Value>) -> Result<Value> {
+    Ok(text(&values[0]).is_some_and(|text| !text.is_empty() && Uri::parse(text).is_some()).into())
+}
+
+/// Encodes a part of a query.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, COMPONENT).to_string().replace("%20", "+")
+}
+
+/// Decodes a part of a query.
+fn decoded_part(text: &str) -> Option<String> {
+    decoded(&text.replace('+', " "))
+}
+
+pub(super) fn encode(values: Vec<Value>) -> Result<Value> {
+    Ok(text(&values[0]).map_or(Value::Undefined, |text| encoded(text).into()))
+}
+
+pub(super) fn decode(values: Vec<Value>) -> Result<Value> {
+    Ok(text(&values[0]).and_then(decoded_part).map_or(Value::Undefined, Into::into))
+}
+
+pub(super) fn encode_object(values: Vec<Value>) -> Result<Value> {
+    let Value::Object(fields) = &values[0] else { return Ok(Value::Undefined) };
+    let mut parameters: Vec<(String, Vec<&str>)> = Vec::new();
+    for (key, value) in fields.iter() {
+        let texts: Option<Vec<&str>> = match value {
+            Value::String(value) => Some(vec![value]),
+            Value::Array(items) => items.iter().map(text).collect(),
+            Value::Set(items) => items.iter().map(text).collect(),
+            _ => None,
+        };
+        let (Some(key), Some(texts)) = (text(key), texts) else { return Ok(Value::Undefined) };
+        parameters.push((key.to_owned(), texts));
+    }
+    parameters.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let parameters = parameters.iter().flat_map(|(key, texts)| {
+        let key = encoded(key);
+        texts.iter().map(move |text| format!("{key}={}", encoded(text)))
+    });
+    Ok(parameters.collect::<Vec<_>>().join("&").into())
+}
+
+pub(super) fn decode_object(values: Vec<Value>) -> Result<Value> {
+    let Some(query) = text(&values[0]) else { return Ok(Value::Undefined) };
+    if query.matches('&').count() >= PARAMETERS {
+        return Ok(Value::Undefined);
+    }
+    let mut parameters: BTreeMap<Value, Vec<Value>> = BTreeMap::new();
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let (Some(key), Some(value)) = (decoded_part(key), decoded_part(value)) else {
+            return Ok(Value::Undefined);
+        };
+        if parameter.contains(';') {
+            return Ok(Value::Undefined);
+        }
+        parameters.entry(key.into()).or_default().push(value.into());
+    }
+    Ok(parameters
+        .into_iter()
+        .map(|(key, values)| (key, values.into()))
+        .collect::<BTreeMap<Value, Value>>()
+        .into())
+}
