@@ -7,7 +7,7 @@ use regorus::unstable::Expr;
 use super::contents::CONTENTS;
 use super::fault::{Fault, Place};
 use super::loaded_module::LoadedModule;
-use super::module::{Module, place};
+use super::module::Module;
 use super::names::Names;
 use super::paths::Paths;
 use super::reads::Reads;
@@ -68,7 +68,7 @@ pub(super) fn referred(module: &Module) -> BTreeSet<Vec<String>> {
 pub(super) fn ids_of(module: &Module) -> Vec<(String, Place)> {
     let denials = module.tree.policy.iter().filter_map(|rule| review::denial(module, rule));
     let ids = denials.filter_map(|denial| tree::field(denial, "id"));
-    ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), place(id.span())))).collect()
+    ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), module.place(id.span())))).collect()
 }
 
 /// Ids that denials of two modules have.
@@ -93,7 +93,7 @@ fn kinds(module: &Module) -> Vec<Fault> {
         let resource = review::denial(module, rule).and_then(|denial| tree::field(denial, "resource"));
         let kind = resource.and_then(|resource| tree::field(resource, "kind"));
         if let Some((kind, name)) = kind.and_then(|kind| Some((kind, tree::constant(kind)?))) {
-            places.entry(name.to_owned()).or_insert_with(|| place(kind.span()));
+            places.entry(name.to_owned()).or_insert_with(|| module.place(kind.span()));
         }
     }
     let wrong = places.into_iter().filter(|(kind, _)| kind.contains(char::is_uppercase));
@@ -111,7 +111,7 @@ fn contents_in_works(module: &Module) -> Option<Fault> {
         for step in tree::steps(expr).1 {
             match step {
                 tree::Step::Key("manifests") => {
-                    manifests.get_or_insert_with(|| place(tree::start(expr)));
+                    manifests.get_or_insert_with(|| module.place(tree::start(expr)));
                 }
                 tree::Step::Key(key) => has_contents |= CONTENTS.contains(&key),
                 tree::Step::Index(_) => {}

@@ -246,7 +246,7 @@ impl Bundle {
     /// Maps a `fault` in the edited text to the original text.
     pub(super) fn original_of_edited(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.module(&fault.module) {
-            fault.place = fault.place.map(|place| loaded.edited.original(place));
+            fault.place = fault.place.map(|place| loaded.read.original(loaded.edited.original(place)));
         }
         fault
     }

@@ -84,6 +84,11 @@ impl Edited {
     }
 }
 
+/// A byte offset in a module, all of which are smaller than 4 GiB.
+pub(super) fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
 /// Where `place` is in `text`, in bytes.
 pub(super) fn offset_of(text: &str, place: Place) -> usize {
     let lines = text.split_inclusive('\n').take(place.line.saturating_sub(1) as usize);

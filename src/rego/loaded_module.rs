@@ -10,7 +10,7 @@ use super::called::Called;
 use super::edit::Edited;
 use super::enforcement::Denials;
 use super::fault::{Fault, Place};
-use super::module::{Module, ModuleId, Syntax, Text, place};
+use super::module::{Module, ModuleId, Syntax, Text};
 use super::opa::text::{for_opa, untold};
 use super::paths::Paths;
 use super::reads::Reads;
@@ -24,6 +24,8 @@ pub struct LoadedModule {
     pub(super) id: ModuleId,
     /// Its text as it was written.
     pub(super) text: Arc<str>,
+    /// Its text without template strings.
+    pub(super) read: Edited,
     pub(super) syntax: Syntax,
     /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
@@ -104,11 +106,12 @@ impl LoadedModule {
         let loaded = Self {
             id: module.id.clone(),
             text: module.original.clone(),
+            read: module.read.clone(),
             syntax: module.syntax,
             package: module.package.clone(),
             asked_for: module.asked_for,
             untold: untold(module),
-            declared: place(tree::start(&module.tree.package.refr)),
+            declared: module.place(tree::start(&module.tree.package.refr)),
             reads: Reads::of(module),
             refers,
             rules: rules.collect(),
@@ -180,7 +183,7 @@ impl LoadedModule {
 /// Parses the `edited` text of `module`.
 fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
     if *edited.text() == module.text {
-        return Ok(module.clone());
+        return Ok(module.of_its_text());
     }
     let read = Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })?;
     Ok(Module { asked_for: module.asked_for, ..read })

@@ -50,6 +50,7 @@ mod rewrites;
 pub mod secrets;
 pub mod settle;
 pub mod snapshot;
+mod template_strings;
 mod tree;
 pub mod turns;
 mod whole;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use regex::Regex;
 use regorus::unstable::{Expr, Module as Tree, Ref, Rule, RuleHead, Span};
 use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use super::asked::Packages;
 use super::edit::{Edit, Edited, place_of};
 use super::fault::{Fault, Place};
 pub use super::module_id::ModuleId;
-use super::tree;
+use super::{template_strings, tree};
 use crate::api::text::grouped;
 
 /// The most bytes, lines and columns of a module.
@@ -47,16 +48,38 @@ pub enum Syntax {
     V1,
 }
 
+/// What `not` negates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Negation {
+    /// An expression. Its operands are evaluated before it, and the statement is undefined if one of them is.
+    OfExpressions,
+    /// A body: an undefined operand makes it true. A module has this with `import future.keywords` or `import future.keywords.not`.
+    OfBodies,
+}
+
+impl Negation {
+    fn of(tree: &Tree) -> Self {
+        let is_of_bodies = tree.imports.iter().any(|import| {
+            let path = tree::constants(&import.refr).join(".");
+            path == "future.keywords" || path == "future.keywords.not"
+        });
+        if is_of_bodies { Self::OfBodies } else { Self::OfExpressions }
+    }
+}
+
 /// A module that parses.
 #[derive(Clone)]
 pub struct Module {
     pub(super) id: ModuleId,
     /// Its text as it was written.
     pub(super) original: Arc<str>,
-    /// The text of the tree. Its lines and columns are those of the original.
+    /// The original without template strings.
+    pub(super) read: Edited,
+    /// The text of the tree. Its lines and columns are those of `read`.
     pub(super) text: Arc<str>,
     pub(super) syntax: Syntax,
     pub(super) tree: Ref<Tree>,
+    pub(super) negation: Negation,
     /// Where its rules are: `["data", "admission"]`.
     pub(super) package: Vec<String>,
     /// What its package is asked for, if anything.
@@ -89,13 +112,22 @@ impl Module {
         if let Some(at) = text.text.find('\0') {
             return Err(Fault::new(&text.id, place_of(&text.text, at), "has a NUL character"));
         }
-        let of = |syntax| parse_as(text, syntax).map(|(read, tree)| (syntax, read, tree));
-        let (syntax, read, tree) = of(Syntax::V1).or_else(|newer| {
+        let read = template_strings::replaced(&text.text)
+            .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
+        let plain = Text { id: text.id.clone(), text: read.text().clone() };
+        let of = |syntax| parse_as(&plain, syntax).map(|(text, tree)| (syntax, text, tree));
+        let parsed = of(Syntax::V1).or_else(|newer| {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
+        });
+        let (syntax, parsed, tree) = parsed.map_err(|fault| match missing_syntax(&text.text) {
+            Some((at, missing)) => Fault::new(&text.id, place_of(&text.text, at), missing),
+            None => Fault { place: fault.place.map(|place| read.original(place)), ..fault },
         })?;
         let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
         let (id, original) = (text.id.clone(), text.text.clone());
-        let module = Self { id, original, text: read, syntax, tree, package, asked_for: None };
+        let negation = Negation::of(&tree);
+        let module =
+            Self { id, original, read, text: parsed, syntax, tree, negation, package, asked_for: None };
         Ok(module.asked(&Packages::default()))
     }
 
@@ -129,13 +161,49 @@ impl Module {
     }
 
     pub(super) fn fault(&self, span: &Span, text: impl AsRef<str>) -> Fault {
-        Fault::new(&self.id, place(span), text)
+        Fault::new(&self.id, self.place(span), text)
+    }
+
+    /// Where `span` begins in the original.
+    pub(super) fn place(&self, span: &Span) -> Place {
+        self.read.original(place(span))
+    }
+
+    /// The same module as if `text` were its original.
+    pub(super) fn of_its_text(&self) -> Self {
+        Self { original: self.text.clone(), read: Edited::unchanged(&self.text), ..self.clone() }
     }
 
     /// What stands at `span`.
     pub(super) fn slice(&self, span: &Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
+}
+
+/// Syntax that the engine lacks in a text that it does not parse: its byte offset, and the fault.
+fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
+    static IMPORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?m)^[ \t]*import[ \t]+(future\.keywords(?:\.(\w+))?|rego\.v[2-9])\b").ok()
+    });
+    static BODY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bnot\s*\{").ok());
+    for import in IMPORT.as_ref()?.captures_iter(text) {
+        let (path, keyword) = (import.get(1)?, import.get(2).map(|keyword| keyword.as_str()));
+        let missing = match keyword {
+            Some("and" | "or") => {
+                "the embedded engine lacks the keywords and and or: write two statements for and, and two rules for or"
+            }
+            Some("not") | None if path.as_str().starts_with("future") => {
+                if !BODY.as_ref()?.is_match(text) {
+                    continue;
+                }
+                "the embedded engine lacks negated bodies (not { … }): write a rule with the body, and negate that"
+            }
+            None => "the embedded engine has rego.v1 only: import that",
+            Some(_) => continue,
+        };
+        return Some((path.start(), missing));
+    }
+    None
 }
 
 /// Parses `text`. Also returns the text of the tree.

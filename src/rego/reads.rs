@@ -6,7 +6,7 @@ use regorus::unstable::Expr;
 
 use super::asked::AUTHORIZATION;
 use super::fault::{Fault, Place};
-use super::module::{Module, place};
+use super::module::Module;
 use super::names::Names;
 use super::review::Matches;
 use super::tree;
@@ -38,8 +38,8 @@ impl Reads {
             }
             match matches.kind_of(expr, &names) {
                 Some(_) if is_request => {}
-                Some(kind) => reads.matches(kind),
-                None => reads.see(expr, &names),
+                Some(kind) => reads.matches(module, kind),
+                None => reads.see(module, expr, &names),
             }
         });
         for import in &module.tree.imports {
@@ -47,24 +47,24 @@ impl Reads {
             if let [data, kubernetes, kind, ..] = path.as_slice()
                 && [data.as_str(), kubernetes.as_str()] == OBJECTS
             {
-                reads.reads(kind, place(tree::start(&import.refr)));
+                reads.reads(kind, module.place(tree::start(&import.refr)));
             }
         }
         reads
     }
 
-    fn matches(&mut self, kind: &Expr) {
+    fn matches(&mut self, module: &Module, kind: &Expr) {
         match tree::constant(kind) {
-            Some(name) => self.reads(name, place(kind.span())),
-            None => self.any.push(place(tree::start(kind))),
+            Some(name) => self.reads(name, module.place(kind.span())),
+            None => self.any.push(module.place(tree::start(kind))),
         }
     }
 
-    fn see<'t>(&mut self, expr: &'t Expr, names: &Names<'t>) {
+    fn see<'t>(&mut self, module: &Module, expr: &'t Expr, names: &Names<'t>) {
         let Some(path) = names.path(expr) else { return };
         match path.constants.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["data", "kubernetes", kind, ..] => self.reads(kind, place(tree::start(expr))),
-            ["data", "kubernetes"] | ["data"] => self.any.push(place(tree::start(expr))),
+            ["data", "kubernetes", kind, ..] => self.reads(kind, module.place(tree::start(expr))),
+            ["data", "kubernetes"] | ["data"] => self.any.push(module.place(tree::start(expr))),
             _ => {}
         }
     }

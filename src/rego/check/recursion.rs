@@ -8,7 +8,7 @@ use regorus::unstable::{Expr, Rule};
 use super::Rules;
 use super::variables::declared;
 use crate::rego::fault::Fault;
-use crate::rego::module::{Module, place};
+use crate::rego::module::Module;
 use crate::rego::names::{Names, Path};
 use crate::rego::tree;
 
@@ -39,7 +39,7 @@ pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
                 [one, others @ ..] => format!("{one} refers to itself, through {}", others.join(", ")),
                 [] => return None,
             };
-            Some(Fault::new(module.id(), place(tree::start(tree::reference(rule))), text))
+            Some(module.fault(tree::start(tree::reference(rule)), text))
         })
         .collect()
 }

@@ -7,8 +7,9 @@ use regorus::unstable::{Expr, Literal, Query, Rule, Span};
 use super::Rules;
 use super::variables::Bindings;
 use crate::rego::fault::Fault;
-use crate::rego::module::Module;
+use crate::rego::module::{Module, name_of};
 use crate::rego::names::Names;
+use crate::rego::template_strings::PART;
 use crate::rego::tree::{self, Part, pattern};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
@@ -95,9 +96,24 @@ impl<'m> Safety<'m> {
             Part::Expr(expr) => self.uses(expr, bound, negated),
             Part::Comprehension(query, terms) => {
                 let inner = self.query(query, bound);
+                if terms.iter().any(|term| name_of(term) == Some(PART)) {
+                    self.template(query, &inner, bound);
+                }
                 // A comprehension is evaluated before the negation.
                 terms.into_iter().for_each(|term| self.uses(term, &inner, false));
             }
+        }
+    }
+
+    /// Variables of an expression in a template string have their values outside of it.
+    fn template(&mut self, query: &'m Query, inner: &Bound<'m>, outer: &Bound<'m>) {
+        let Bindings { module, names, rules } = &self.bindings;
+        let is_known =
+            |name: &str| outer.contains(name) || rules.names(module, name) || names.import(name).is_some();
+        let new = inner.iter().find(|name| **name != PART && !is_known(name));
+        if let Some(name) = new {
+            let text = format!("variable {name} has no value outside of the template string");
+            self.faults.push(self.bindings.module.fault(&query.span, text));
         }
     }
 
