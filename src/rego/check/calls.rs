@@ -1,6 +1,8 @@
 //! Calls of what is not there, or with a wrong number of arguments.
 
-use regorus::unstable::Expr;
+use std::collections::HashSet;
+
+use regorus::unstable::{Expr, Literal};
 
 use super::Rules;
 use crate::rego::builtins::{Builtin, builtin};
@@ -57,7 +59,8 @@ impl Called<'_> {
         }
     }
 
-    fn fault(&self, arguments: usize, evaluator: EvaluatedBy) -> Option<String> {
+    /// The fault of a call with this number of arguments. Only a statement may have one more, for the result.
+    fn fault(&self, arguments: usize, is_statement: bool, evaluator: EvaluatedBy) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
         match &self.what {
@@ -67,7 +70,8 @@ impl Called<'_> {
                 .then(|| format!("the embedded engine has no {name}: OPA has (--opa-url)")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
-                let fits = arguments == *arity || (*output && arguments == arity + 1);
+                let may_have_output = *output || is_statement;
+                let fits = arguments == *arity || (may_have_output && arguments == arity + 1);
                 (!fits).then(|| takes(*arity))
             }
             Some(What::Written(arities)) => {
@@ -84,10 +88,19 @@ fn counted(arguments: usize) -> String {
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy) -> Vec<Fault> {
     let names = Names::of(module);
-    let mut faults = Vec::new();
+    let (mut faults, mut statements) = (Vec::new(), HashSet::new());
+    for rule in &module.tree.policy {
+        tree::each_statement(rule, &mut |statement| {
+            if let Literal::Expr { expr, .. } = &statement.literal {
+                statements.insert(std::ptr::from_ref::<Expr>(expr));
+            }
+        });
+    }
     tree::each(&module.tree, &mut |expr| {
+        let is_statement = statements.contains(&std::ptr::from_ref(expr));
         if let Expr::Call { fcn, params, .. } = expr
-            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len(), evaluator)
+            && let Some(fault) =
+                called(module, &names, rules, fcn).fault(params.len(), is_statement, evaluator)
         {
             faults.push(module.fault(tree::start(fcn), fault));
         }

@@ -22,7 +22,7 @@ fn calls_are_of_what_there_is_with_as_many_arguments_as_it_takes() {
         ("f(1, 2, 3)", "1.rego:3:11: f takes 1 argument, found 3"),
         ("data.a.f(1, 2, 3)", "1.rego:3:11: data.a.f takes 1 argument, found 3"),
         ("data.b.f(1)", "1.rego:3:11: unknown function data.b.f"),
-        ("numbers.range(1, 2, x)", "1.rego:3:11: numbers.range takes 2 arguments, found 3"),
+        ("y := numbers.range(1, 2, x)", "1.rego:3:16: numbers.range takes 2 arguments, found 3"),
         ("x := [y | y := nothing(1)]", "1.rego:3:26: unknown function nothing"),
         ("http.send({})", "1.rego:3:11: http.send may not be called: a policy does not wait for the network"),
         (

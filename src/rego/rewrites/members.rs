@@ -12,7 +12,7 @@ use crate::rego::tree::{self, Step};
 pub(super) fn is_membership(expr: &Expr) -> bool {
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return false };
     let is_index = |variable: &Expr, reference: &Expr| {
-        name_of(variable).is_some_and(|name| {
+        name_of(variable).filter(|name| *name != "_").is_some_and(|name| {
             tree::steps(reference).1.into_iter().any(|step| match step {
                 Step::Index(index) => name_of(index) == Some(name),
                 Step::Key(_) => false,
@@ -47,6 +47,7 @@ mod tests {
             ("y := [x | x = s[x]]", "y := [x | x == s[x]]"),
             ("x # =\n\t= s[x]", "x # =\n\t== s[x]"),
             ("x = s[y]", "x = s[y]"),
+            ("_ = s[_]", "policysync_any_32 := s[_]"),
             ("x := s[_]", "x := s[_]"),
         ]);
         let head = "package a\nimport rego.v1\np := count([x | x = s[x]]) if input.a\n";

@@ -6,15 +6,17 @@ mod heads;
 mod members;
 mod memberships;
 mod negations;
+mod outputs;
 mod render;
 mod walks;
+mod wildcards;
 
 use std::collections::BTreeSet;
 
 use regorus::unstable::{Expr, Literal, Query, Rule};
 
 use super::edit::{Edit, Edited};
-use super::module::Module;
+use super::module::{Module, Negation};
 use super::tree::{self, Part};
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
@@ -106,7 +108,12 @@ impl<'m> Changes<'m> {
         for statement in &query.stmts {
             self.edits.extend(members::edit(self.module, statement));
             self.edits.extend(walks::edits_of_statement(self.module, statement));
-            let lifted = negations::lifted(statement, &defined);
+            self.edits.extend(outputs::edits(self.module, statement));
+            self.edits.extend(wildcards::edits(self.module, statement));
+            let lifted = match self.module.negation {
+                Negation::OfExpressions => negations::lifted(statement, &defined),
+                Negation::OfBodies => Lifted::default(),
+            };
             if !lifted.is_empty() {
                 self.edits.extend(lifted.edits(self.module, statement, &defined));
                 self.brace(query);

@@ -5,7 +5,7 @@ use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref};
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::walks::{self, WALK, is_generator};
-use super::{Defined, members};
+use super::{Defined, members, outputs, wildcards};
 use crate::rego::tree;
 
 /// Writes expressions as text.
@@ -64,12 +64,17 @@ impl Renderer<'_> {
                 let key = key.as_ref().map(|key| format!("{}, ", key.text())).unwrap_or_default();
                 format!("every {key}{} in {domain} {{ {query} }}", value.text())
             }
-            Literal::Expr { expr, .. } => match walks::with_pattern(statement) {
-                Some((_, value, pattern)) => {
+            Literal::Expr { expr, .. } => {
+                if let Some((_, value, pattern)) = walks::with_pattern(statement) {
                     format!("{WALK}({})[_] = {}", self.expr(value), self.expr(pattern))
+                } else if let Some((function, arguments, result)) = outputs::with_result(statement) {
+                    let arguments: Vec<String> =
+                        arguments.iter().map(|argument| self.item(argument, &lifted)).collect();
+                    format!("{}({}) = {}", self.expr(function), arguments.join(", "), self.expr(result))
+                } else {
+                    self.literal(expr, &lifted)
                 }
-                None => self.literal(expr, &lifted),
-            },
+            }
             Literal::NotExpr { expr, .. } => format!("not {}", self.literal(expr, &lifted)),
         };
         lifted.assignments(self, statement) + &literal + &with
@@ -80,6 +85,9 @@ impl Renderer<'_> {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => {
                 let op = if members::is_membership(expr) { "==" } else { symbol(expr) };
+                if let Some((name, value)) = wildcards::assigned(expr) {
+                    return format!("{name} := {}", self.at(COMPARISON, value, lifted));
+                }
                 format!("{} {op} {}", self.at(TERM, lhs, lifted), self.at(COMPARISON, rhs, lifted))
             }
             _ => self.at(COMPARISON, expr, lifted),

@@ -3,7 +3,8 @@
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 
-use super::{after, closed};
+use super::closed;
+use super::outputs::last_argument_moved;
 use crate::rego::edit::Edit;
 use crate::rego::module::{Module, name_of};
 use crate::rego::tree;
@@ -45,15 +46,9 @@ pub(super) fn with_pattern(statement: &LiteralStmt) -> Option<(&Expr, &Expr, &Ex
 
 /// The edits that turn such a statement into `policysync_walk(x)[_] = pattern`.
 pub(super) fn edits_of_statement(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
-    let Some((call, value, _)) = with_pattern(statement) else { return Vec::new() };
-    let (after_value, end) = (closed(module, value.span().end), call.span().end);
-    let Some(comma) = after(&module.text[after_value as usize..], ",") else { return Vec::new() };
-    let comma = after_value + comma;
-    vec![
-        renamed(call),
-        Edit { start: comma, end: comma + 1, text: ")[_] =".to_owned() },
-        Edit { start: end - 1, end, text: String::new() },
-    ]
+    let Some((call, value, pattern)) = with_pattern(statement) else { return Vec::new() };
+    let moved = last_argument_moved(module, call, value, pattern, ")[_] =");
+    if moved.is_empty() { moved } else { [renamed(call)].into_iter().chain(moved).collect() }
 }
 
 #[cfg(test)]
