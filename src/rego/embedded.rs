@@ -1,6 +1,6 @@
 //! The engine that is part of this process.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 pub struct Embedded {
     engine: Engine,
     bundle: Arc<Bundle>,
+    /// An empty object at the path of each package.
+    packages: Value,
 }
 
 /// What an evaluation comes to.
@@ -72,7 +74,7 @@ impl Embedded {
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
+        Ok(Self { engine, packages: packages(bundle), bundle: Arc::new(bundle.clone()) })
     }
 
     /// The same modules with other data.
@@ -84,7 +86,8 @@ impl Embedded {
         self.prepared(data).map_err(|error| self.fault(&error))
     }
 
-    fn prepared(&self, data: Value) -> anyhow::Result<Self> {
+    fn prepared(&self, mut data: Value) -> anyhow::Result<Self> {
+        add_missing(&self.packages, &mut data);
         let mut engine = self.engine.clone();
         engine.clear_data();
         engine.add_data(data)?;
@@ -214,6 +217,44 @@ impl Embedded {
             package.map_or_else(|| self.bundle.some_module(), |package| self.bundle.name_of(&package));
         Fault::new(&module, None, format!("{query} took more than {limit}"))
     }
+}
+
+/// An empty object at the path of each package. In OPA, a package without a value is one; the engine leaves it out beside others.
+fn packages(bundle: &Bundle) -> Value {
+    let mut packages = Value::new_object();
+    for module in bundle.modules() {
+        let package = module.path().iter().rfold(Value::new_object(), |inner, part| {
+            BTreeMap::from([(Value::from(part.as_str()), inner)]).into()
+        });
+        add_missing(&package, &mut packages);
+    }
+    packages
+}
+
+/// Adds the keys of `more` that `to` lacks, if both are objects.
+fn add_missing(more: &Value, to: &mut Value) {
+    let Value::Object(more) = more else { return };
+    for (key, more) in more.iter() {
+        let is_there = match &*to {
+            Value::Object(fields) => fields.get(key).is_some_and(|found| !lacks(found, more)),
+            _ => true,
+        };
+        if is_there {
+            continue;
+        }
+        // This copies an object that others share.
+        let Ok(fields) = to.as_object_mut() else { return };
+        match fields.get_mut(key) {
+            Some(found) => add_missing(more, found),
+            None => drop(fields.insert(key.clone(), more.clone())),
+        }
+    }
+}
+
+/// Whether [`add_missing`] would change `value`.
+fn lacks(value: &Value, more: &Value) -> bool {
+    let (Value::Object(fields), Value::Object(more)) = (value, more) else { return false };
+    more.iter().any(|(key, more)| fields.get(key).is_none_or(|found| lacks(found, more)))
 }
 
 /// Of an error in a function the engine passes on the text alone.

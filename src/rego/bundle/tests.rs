@@ -55,7 +55,7 @@ fn modules_that_do_not_fit_are_refused() {
         (&["package a\np := data.b.f(1)"], "1.rego:2:6: unknown function data.b.f"),
         (&["package a\np if { x == 1; x := 1 }"], "1.rego:2:8: var `x` used before definition below."),
         (
-            &["package a\np := numbers.range(1, 1e10)"],
+            &["package a\np := numbers.range(1, 10000000000)"],
             "1.rego:2:19: numbers.range: more than 100000 elements",
         ),
     ] {

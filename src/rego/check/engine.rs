@@ -5,19 +5,21 @@ use regorus::unstable::{Expr, Literal, Rule, Span};
 use super::Rules;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
-use crate::rego::module::{Module, place};
+use crate::rego::module::{Module, Negation};
 use crate::rego::names::Names;
 use crate::rego::rewrites::{RESERVED, is_generator, walked};
+use crate::rego::template_strings::PART;
 use crate::rego::tree::{self, Part, Step};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
-    let (names, mut faults) = (Names::of(module), Vec::new());
+    let (names, mut faults) = (Names::of(module), imports(module));
     for rule in &module.tree.policy {
         faults.extend(second_body(module, rule));
         faults.extend(walks(module, rule));
         tree::each_of_rule(rule, &mut |expr| {
             faults.extend(shadowed(module, rules, &names, expr));
             faults.extend(negative(module, expr));
+            faults.extend(exponent(module, expr));
             faults.extend(pattern(module, rules, &names, expr));
             if let Expr::Var { span, .. } = tree::steps(expr).0 {
                 faults.extend(reserved(module, span));
@@ -27,6 +29,9 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             if let Literal::Every { key, value, .. } = &statement.literal {
                 faults.extend(key.iter().chain([value]).filter_map(|name| reserved(module, name)));
             }
+            if let Literal::NotExpr { expr, .. } = &statement.literal {
+                faults.extend(negated_body(module, expr));
+            }
             let Literal::SomeVars { vars, .. } = &statement.literal else { return };
             for name in vars {
                 faults.extend(reserved(module, name));
@@ -35,7 +40,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
                         "variable {0} is called like a rule or an import: call it otherwise",
                         name.text()
                     );
-                    faults.push(Fault::new(module.id(), place(name), text));
+                    faults.push(module.fault(name, text));
                 }
             }
         });
@@ -51,13 +56,8 @@ fn second_body(module: &Module, rule: &Rule) -> Option<Fault> {
         .is_none_or(|given| matches!(given, Expr::Bool { value, .. } if *value == true.into()));
     // An object has each of its keys.
     let is_object = tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, Step::Index(_)));
-    (!gives_true && !is_object).then(|| {
-        Fault::new(
-            module.id(),
-            place(&second.span),
-            "a rule that gives a value has one body: write the rule twice",
-        )
-    })
+    (!gives_true && !is_object)
+        .then(|| module.fault(&second.span, "a rule that gives a value has one body: write the rule twice"))
 }
 
 /// Calls of `walk` with one argument where the engine does not iterate over its values.
@@ -130,10 +130,56 @@ fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
         .then(|| module.fault(span, "a minus before something else than a number: write 0 - x for -x"))
 }
 
+/// A negation that OPA reads as one of a body because of the module's imports, and the engine as one of a set, or in another order.
+fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
+    if module.negation == Negation::OfExpressions {
+        return None;
+    }
+    let text = match expr {
+        Expr::Set { .. } | Expr::Object { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => {
+            "with this import of future.keywords, the braces have a body: write a rule with it, and negate that"
+        }
+        Expr::AssignExpr { .. } => {
+            "with this import of future.keywords, = binds variables in a negation: compare with =="
+        }
+        _ => return None,
+    };
+    Some(module.fault(tree::start(expr), text))
+}
+
+/// The keywords of the future that the engine has.
+const KEYWORDS: [&str; 5] = ["contains", "every", "if", "in", "not"];
+
+/// Imports of keywords that the engine lacks.
+fn imports(module: &Module) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for import in &module.tree.imports {
+        let path = tree::constants(&import.refr);
+        let text = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["rego", version] if *version != "v1" => "the embedded engine has rego.v1 only: import that",
+            ["future", "keywords", word] if !KEYWORDS.contains(word) => {
+                "the embedded engine lacks this keyword: write two rules for or, and two statements for and"
+            }
+            _ => continue,
+        };
+        faults.push(module.fault(tree::start(&import.refr), text));
+    }
+    faults
+}
+
+/// An integer with an exponent. OPA treats it as a fraction and prints it as it is written; the engine treats it as an integer.
+fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
+    let Expr::Number { span, value, .. } = expr else { return None };
+    let is_integer = matches!(value, regorus::Value::Number(number) if number.is_integer());
+    (is_integer && span.text().contains(['e', 'E'])).then(|| {
+        module.fault(span, format!("the integer {} has an exponent: write all of its digits", span.text()))
+    })
+}
+
 /// A name that only rewritten texts may use.
 fn reserved(module: &Module, name: &Span) -> Option<Fault> {
     let text = format!("names that begin with {RESERVED} are reserved: rename {}", name.text());
-    name.text().starts_with(RESERVED).then(|| module.fault(name, text))
+    (name.text().starts_with(RESERVED) && name.text() != PART).then(|| module.fault(name, text))
 }
 
 /// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.

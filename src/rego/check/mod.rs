@@ -9,7 +9,7 @@ mod variables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use regorus::unstable::Rule;
+use regorus::unstable::{Rule, RuleHead};
 
 use super::evaluated_by::EvaluatedBy;
 use super::fault::Fault;
@@ -22,6 +22,10 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
     let rules = Rules::of(modules);
     let mut faults = recursion::faults(modules, &rules);
     faults.extend(rules.mixed());
+    faults.extend(rules.packages(modules));
+    if evaluator == EvaluatedBy::Embedded {
+        faults.extend(rules.overlapping());
+    }
     for module in modules {
         faults.extend(packages::faults(module));
         faults.extend(calls::faults(module, &rules, evaluator));
@@ -75,6 +79,43 @@ impl<'m> Rules<'m> {
             Some(module.fault(reference, format!("{} {text}", reference.text())))
         };
         self.by_path.values().filter_map(fault).collect()
+    }
+
+    /// Rules with several values whose path may also come from a rule with a variable in its path, such as `s.a contains 1` beside
+    /// `s[k] contains 2`. The embedded engine looks up one of both.
+    fn overlapping(&self) -> Vec<Fault> {
+        let has_variable = |rule: &Rule| {
+            tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, tree::Step::Index(_)))
+        };
+        let is_partial =
+            |rule: &Rule| has_variable(rule) || matches!(rule, Rule::Spec { head: RuleHead::Set { .. }, .. });
+        let fault = |(path, rules): (&Vec<String>, &Vec<(&Module, &Rule)>)| {
+            let (module, rule) = rules.iter().find(|(_, rule)| is_partial(rule))?;
+            let mut above =
+                (module.package.len() + 1..path.len()).filter_map(|end| self.by_path.get(&path[..end]));
+            above.find(|rules| rules.iter().any(|(_, rule)| has_variable(rule)))?;
+            let text = "another rule with a variable in its path may have this path, too: give one of them another name";
+            Some(module.fault(tree::start(tree::reference(rule)), text))
+        };
+        self.by_path.iter().filter_map(fault).collect()
+    }
+
+    /// Rules at the path of a package, or above it.
+    fn packages(&self, modules: &[Module]) -> Vec<Fault> {
+        let mut packages: BTreeMap<&[String], &Module> = BTreeMap::new();
+        for module in modules {
+            for length in 2..=module.package.len() {
+                packages.entry(&module.package[..length]).or_insert(module);
+            }
+        }
+        let fault = |(path, rules): (&Vec<String>, &Vec<(&Module, &Rule)>)| {
+            let (other, (module, rule)) = (packages.get(path.as_slice())?, rules.first()?);
+            let reference = tree::start(tree::reference(rule));
+            let text =
+                format!("the path of this rule is that of package {}: rename one of them", other.package());
+            Some(module.fault(reference, text))
+        };
+        self.by_path.iter().filter_map(fault).collect()
     }
 
     /// Whether a rule of `module`'s package has this first name.
