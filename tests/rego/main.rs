@@ -6,6 +6,7 @@ mod audit;
 mod authorize;
 mod by_hand;
 mod carriers;
+mod conformance;
 mod differential;
 mod documents;
 mod external;

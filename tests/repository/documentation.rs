@@ -14,6 +14,7 @@ fn pages() -> Vec<PathBuf> {
     let folders = [
         "",
         "docs",
+        "docs/proposals",
         "docs/reference",
         "gatewayclass-params",
         "charts/policy-sync",

@@ -103,6 +103,15 @@ pub async fn opa() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::OPA)).await
 }
 
+/// The folder of OPA's own test cases, in YAML.
+///
+/// # Errors
+///
+/// Returns an error if its module cannot be downloaded.
+pub async fn opa_cases() -> Result<PathBuf> {
+    blocking(go::opa_cases).await
+}
+
 /// The same for axe-core's script, which finds faults of pages that keep people out.
 ///
 /// # Errors

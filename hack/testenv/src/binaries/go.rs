@@ -62,6 +62,20 @@ impl Group {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(self.folder)
     }
 
+    /// The source of the module in the module cache, downloaded if it is missing.
+    fn source(&self) -> Result<PathBuf> {
+        let run = |arguments: &[&str]| -> Result<String> {
+            let output =
+                self.command()?.args(arguments).stderr(Stdio::inherit()).output().context("running go")?;
+            if !output.status.success() {
+                bail!("go {}: {}", arguments.join(" "), output.status);
+            }
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        run(&["mod", "download", self.module])?;
+        Ok(run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", self.module])?.into())
+    }
+
     /// `go`, in this module. Fails, with what to do, where there is no Go that can build it.
     fn command(&self) -> Result<Command> {
         let command = || {
@@ -157,20 +171,14 @@ impl Program {
     }
 }
 
+/// OPA's own test cases: a folder of YAML files in its module.
+pub(super) fn opa_cases() -> Result<PathBuf> {
+    Ok(OPA_GROUP.source()?.join("v1/test/cases/testdata"))
+}
+
 /// Copies the CRDs of the Gateway API's standard channel out of its module.
 pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
-    let module = GATEWAY_API.module;
-    let run = |arguments: &[&str]| -> Result<String> {
-        let output =
-            GATEWAY_API.command()?.args(arguments).stderr(Stdio::inherit()).output().context("running go")?;
-        if !output.status.success() {
-            bail!("go {}: {}", arguments.join(" "), output.status);
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    run(&["mod", "download", module])?;
-    let from = Path::new(&run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", module])?)
-        .join("config/crd/standard");
+    let from = GATEWAY_API.source()?.join("config/crd/standard");
     fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
     for old in fs::read_dir(to).with_context(|| format!("reading {}", to.display()))? {
         fs::remove_file(old?.path()).context("removing what another version left")?;
