@@ -1,11 +1,13 @@
-//! Contents of Secrets are in no response, Event, report or log.
+//! Contents of Secrets are in no response, warning, Event, report or log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject};
+use kube::client::Body;
 use policy_sync::rego::confined::{Checker, Lane};
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync::rego::secrets::names;
@@ -17,7 +19,7 @@ use tokio::process::Command;
 
 use crate::registration::Registered;
 use crate::sent;
-use crate::world::{BINARY, LIMIT};
+use crate::world::{BINARY, LIMIT, denies};
 
 /// `hunter2` in base64.
 const PLANTED: &str = "aHVudGVyMg==";
@@ -149,6 +151,88 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
         is_clean("Events", &events(&hub).await?, "labels: no owner")
     })
     .await?;
+    is_clean("the log", &hub.controller()?.log()?, "")
+}
+
+/// The response of the API server to the creation of a Secret.
+struct Created {
+    code: StatusCode,
+    warnings: String,
+    body: String,
+}
+
+/// Creates `secret`; `query` follows the path.
+async fn created(hub: &Registered, secret: &Value, query: &str) -> Result<Created> {
+    let namespace = secret["metadata"]["namespace"].as_str().context("no namespace")?;
+    let request = Request::post(format!("/api/v1/namespaces/{namespace}/secrets{query}"))
+        .header("Content-Type", "application/json")
+        .body(Body::from(secret.to_string().into_bytes()))?;
+    let (head, body) = hub.client().send(request).await?.into_parts();
+    let warnings = head.headers.get_all("warning").into_iter();
+    let warnings: Vec<_> = warnings.map(|warning| String::from_utf8_lossy(warning.as_bytes())).collect();
+    let body = String::from_utf8(body.collect_bytes().await?.to_vec())?;
+    Ok(Created { code: head.status, warnings: warnings.join("\n"), body })
+}
+
+/// Creates `secret` once the warnings or the error of a dry run contain `expected`.
+async fn created_once(hub: &Registered, secret: &Value, expected: &str) -> Result<Created> {
+    let told = |created: &Created| {
+        // A Secret that is created is in the body.
+        let error = if created.code.is_success() { "" } else { created.body.as_str() };
+        is_clean("the answer", &format!("{error}{}", created.warnings), expected)
+    };
+    wait::until(&format!("{expected:?} is in the answer"), LIMIT, || async {
+        told(&created(hub, secret, "?dryRun=All").await?)
+    })
+    .await?;
+    let created = created(hub, secret, "").await?;
+    told(&created)?;
+    Ok(created)
+}
+
+/// Loads `text` with enforcement `warn`.
+async fn warn_by(hub: &Registered, name: &str, text: &str) -> Result<()> {
+    let mut carrier = hub.world.config_map(name, &json!({"warns.rego": text}));
+    carrier["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
+    apply(hub.client(), &carrier).await?;
+    hub.world.until_ok(name).await.map(drop)
+}
+
+#[tokio::test]
+async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-secrets-warn").await?;
+    apply_all(hub.client(), &[fixtures::namespace("vault")]).await?;
+    hub.run(&[]).await?;
+    warn_by(&hub, "labels", LABELS).await?;
+    hub.world.write("denies", json!({"denies.rego": denies("bad")})).await?;
+    hub.world.until_ok("denies").await?;
+    let named = |name: &str| {
+        let mut secret = secret("vault", name, json!({}));
+        let applied = json!({"data": {"password": PLANTED}}).to_string();
+        secret["metadata"]["annotations"] =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": applied});
+        secret
+    };
+    let stored = created_once(&hub, &named("stored"), "labels: no owner").await?;
+    ensure!(stored.code == StatusCode::CREATED, "{}: {}", stored.code, stored.body);
+    // The Event of a later write shows that all Events about the warning have been written.
+    let denied = created_once(&hub, &named("bad"), "bad: denied").await?;
+    is_clean("the answer", &denied.body, "bad: denied")?;
+    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, "bad: denied") })
+        .await?;
+    is_clean("the log", &hub.controller()?.log()?, "")?;
+
+    // An evaluation that fails denies the write whatever the enforcement is.
+    hub.world.delete("labels").await?;
+    hub.world.delete("denies").await?;
+    hub.stop().await?;
+    hub.run(&["--replicate=secrets"]).await?;
+    warn_by(&hub, "fails", FAILS).await?;
+    let kind = "operand of the wrong type for &";
+    let denied = created_once(&hub, &named("new"), kind).await?;
+    is_clean("the answer", &denied.body, kind)?;
+    wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
+    is_clean("the carrier", &carrier(&hub, "fails").await?, "fails")?;
     is_clean("the log", &hub.controller()?.log()?, "")
 }
 

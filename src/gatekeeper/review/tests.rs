@@ -226,6 +226,14 @@ const PLANTED: &str = "aHVudGVyMg==";
 
 /// Reviews a Secret by `texts`; `None` takes `contents` from the analysis.
 fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Unanswered> {
+    of_secret_with(Enforcement::Deny, texts, contents)
+}
+
+fn of_secret_with(
+    enforcement: Enforcement,
+    texts: &[&str],
+    contents: Option<Contents>,
+) -> Result<Reviewed, Unanswered> {
     let texts: Vec<Text> = texts
         .iter()
         .enumerate()
@@ -235,7 +243,9 @@ fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Una
     let secrets = contents
         .unwrap_or_else(|| SecretReads::of_texts(&texts, &secrets_named(&BTreeMap::new())).withheld());
     let engine = Evaluator::Embedded.engine(&bundle).unwrap();
-    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { secrets, ..Gates::default() });
+    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
+    let gates = Gates { secrets, lenient, ..Gates::default() };
+    let snapshot = Snapshot::new(engine, BTreeMap::new()).with_gates(gates);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": PLANTED},
         "metadata": {"name": "db", "namespace": "shop", "labels": {"app": "shop"}, "annotations":
             {"kubectl.kubernetes.io/last-applied-configuration": format!("{{\"data\": {{\"password\": {PLANTED:?}}}}}")}}});
@@ -311,6 +321,34 @@ fn failed_evaluations_quote_no_contents() {
             Err(error) => error.to_string(),
         };
         assert!(!found.contains(PLANTED) && !found.contains("hunter2"), "{rule}: {found}");
+    }
+}
+
+#[test]
+fn warnings_about_secrets_quote_no_contents() {
+    let warns = |message: &str| {
+        format!(
+            "package admission\ndeny[{{\"id\": \"warns\", \"resolution\": {{\"message\": message}}}}] {{ message := {message} }}"
+        )
+    };
+    for (message, contents) in [
+        ("sprintf(\"no owner: %v\", [input.request.object.metadata])", None),
+        ("json.marshal(input)", Some(Contents::Withheld(None))),
+    ] {
+        let reviewed = of_secret_with(Enforcement::Warn, &[&warns(message)], contents).unwrap();
+        let Verdict::Allowed { warnings, .. } = reviewed.verdict else { panic!("{message}: it is denied") };
+        let [warning] = warnings.as_slice() else { panic!("{message}: {warnings:?}") };
+        assert!(warning.starts_with("warns: ") && warning.contains("shop"), "{warning}");
+        assert!(!warning.contains(PLANTED) && !warning.contains("hunter2"), "{warning}");
+    }
+    for message in [
+        "input.request.object.data.password & {\"a\"}",
+        "base64.decode(input.request.object.data.password) & {\"a\"}",
+        "{k: v | v := [input.request.object.data.password, \"b\"][_]; k := 1}",
+    ] {
+        let failed = of_secret_with(Enforcement::Warn, &[&warns(message)], Some(Contents::Readable));
+        let error = failed.expect_err(message).to_string();
+        assert!(!error.contains(PLANTED) && !error.contains("hunter2"), "{message}: {error}");
     }
 }
 
