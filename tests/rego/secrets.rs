@@ -1,4 +1,4 @@
-//! Contents of Secrets are in no response, warning, Event, report or log.
+//! Contents of Secrets are in no response, warning, Event, report or log, and in OPA only with `--replicate secrets`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,18 @@ use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync::rego::secrets::names;
 use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::rights::{audit_reader, token};
-use policy_sync_testenv::{crds, fixtures, wait};
+use policy_sync_testenv::{Opa, crds, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::registration::Registered;
 use crate::sent;
-use crate::world::{BINARY, LIMIT, denies};
+use crate::world::{BINARY, LIMIT, World, denies};
 
 /// `hunter2` in base64.
 const PLANTED: &str = "aHVudGVyMg==";
+/// `hunter3` in base64.
+const PLANTED_IN_WORK: &str = "aHVudGVyMw==";
 /// Fails on each Secret.
 const FAILS: &str = r#"package admission
 import rego.v1
@@ -234,6 +236,61 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
     wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
     is_clean("the carrier", &carrier(&hub, "fails").await?, "fails")?;
     is_clean("the log", &hub.controller()?.log()?, "")
+}
+
+/// The data and the modules of `opa`.
+async fn everything_in(opa: &Opa) -> Result<String> {
+    let mut all = String::new();
+    for path in ["/v1/data", "/v1/policies"] {
+        let (status, found) = opa.ask("GET", path, Vec::new()).await?;
+        ensure!(status.is_success(), "{path}: {status} {found}");
+        all += &found.to_string();
+    }
+    Ok(all)
+}
+
+#[tokio::test]
+async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_never() -> Result<()> {
+    let opa = Opa::start().await?;
+    let url = format!("--opa-url={}", opa.url());
+    let world = World::new("rego-secrets-opa").await?;
+    apply(&world.client, &secret(&world.namespace, "db", json!({}))).await?;
+    let mut manifest = secret("default", "in-work", json!({}));
+    manifest["data"]["password"] = PLANTED_IN_WORK.into();
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "work", "namespace": world.namespace}, "spec": {"workload": {"manifests": [manifest]}}});
+    apply(&world.client, &work).await?;
+    let reads =
+        |kind: &str| format!("package admission\ndeny[\"no\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
+    world.write("works", json!({"works.rego": reads("manifestworks")})).await?;
+    world.write("secrets", json!({"secrets.rego": reads("secrets")})).await?;
+    // The second process without the flag finds what the one with it has left in OPA.
+    for is_replicated in [false, true, false] {
+        let mut arguments = vec![url.as_str()];
+        arguments.extend(is_replicated.then_some("--replicate=secrets"));
+        let controller = world.controller(&arguments).await?;
+        match is_replicated {
+            true => world.until_ok("secrets").await?,
+            false => world.until_refused("secrets").await?,
+        };
+        world.until_ok("works").await?;
+        wait::until(&format!("OPA is filled, replicated: {is_replicated}"), LIMIT, || async {
+            let (_, marker) = opa.ask("GET", "/v1/data/policysync/revision", Vec::new()).await?;
+            ensure!(marker["result"].is_string(), "its marker is {marker}");
+            let all = everything_in(&opa).await?;
+            ensure!(all.contains("in-work"), "the work is not there");
+            ensure!(
+                !all.contains(PLANTED_IN_WORK) && !all.contains("hunter3"),
+                "it has the work's Secret: {all}"
+            );
+            ensure!(!all.contains("hunter2"), "{all}");
+            ensure!(all.contains(PLANTED) == is_replicated, "{all}");
+            Ok(())
+        })
+        .await?;
+        controller.terminate().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
