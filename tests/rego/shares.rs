@@ -6,6 +6,7 @@ use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Map, Value, json};
 
 use crate::registration::Registered;
+use crate::sent;
 use crate::world::LIMIT;
 
 /// Denies PodTemplates if there is a ConfigMap `closed`.
@@ -94,6 +95,22 @@ async fn denies_no_write_of_another(greed: Greed) -> Result<()> {
     })
     .await?;
     denied(&shop, "still", "closed: denied").await?;
+    // A namespace without a ConfigMap `closed`.
+    let body = sent::review("podtemplates", &template("default", "asked"));
+    let head = format!(
+        "POST /admit/validating HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}",
+        body.len()
+    );
+    let (code, text) = sent::ask(&hub.webhooks, &head, &body).await?;
+    let response = serde_json::from_str::<Value>(&text)?["response"].take();
+    ensure!(code == 200 && response["allowed"] == true, "{code} {text}");
+    let warning = "reviewed without configmaps of namespaces that exceed their share";
+    let warnings = response["warnings"].as_array().map_or(&[][..], Vec::as_slice);
+    ensure!(
+        warnings.len() == 1 && warnings[0].as_str().is_some_and(|text| text.starts_with(warning)),
+        "{text}"
+    );
+    ensure!(!text.contains(greedy), "it names the other namespace: {text}");
     delete(hub.client(), &config_map(&shop, "closed", 1)).await?;
     wait::until("it is open", LIMIT, || async { hub.create(&template(&shop, "open")).await.map(drop) })
         .await?;

@@ -6,6 +6,7 @@ use super::*;
 use crate::gatekeeper::in_force::in_force;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
+use crate::rego::incomplete::Incomplete;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::secrets::{Contents, SecretReads, names as secrets_named};
 use crate::rego::snapshot::Gates;
@@ -121,6 +122,35 @@ fn what_only_warns_or_counts_denies_nothing() {
     );
     let dry = with(Enforcement::Dryrun, Registration::Mutating);
     assert_eq!((message(dry.verdict).as_str(), dry.dry), ("[] []", 2));
+}
+
+#[test]
+fn writes_are_reviewed_without_documents_of_other_namespaces_with_one_warning() {
+    let pods = [GroupResource::new("", "pods")];
+    let incomplete = |namespace: &str| Incomplete {
+        namespaces: [(namespace.into(), pods.clone().into())].into(),
+        read: [(ADMISSION, pods.clone().into())].into(),
+        denying: [(ADMISSION, pods.clone().into())].into(),
+    };
+    let review = |namespace: &str, name: &str, by| {
+        let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny).without(incomplete(namespace));
+        let asked = asked(|_| {}, &pod(name, &["Always"]));
+        let verdict = match super::review(&snapshot, &asked.request().unwrap(), &asked, by) {
+            Ok(reviewed) => reviewed.verdict,
+            Err(error) => Verdict::failed(error.to_string()),
+        };
+        asked.answer(&verdict)["response"].clone()
+    };
+    let answer = review("greedy", "a", Registration::Validating);
+    let expected = "reviewed without pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit";
+    assert_eq!(answer, json!({"uid": "u", "allowed": true, "warnings": [expected]}));
+    let answer = review("greedy", "a", Registration::Mutating);
+    assert_eq!(answer, json!({"uid": "u", "allowed": true}), "one warning is enough");
+    let denied = review("greedy", "c", Registration::Validating);
+    assert_eq!(denied["status"]["message"], "quota: 3 pods in shop, 2 are allowed");
+    assert!(!denied.to_string().contains("greedy"), "{denied}");
+    let own = review("shop", "a", Registration::Validating);
+    assert_eq!(own["allowed"], false, "{own}");
 }
 
 #[test]

@@ -3,9 +3,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
+use crate::api::names::GroupResource;
 use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
+use crate::rego::incomplete::Incomplete;
 use crate::rego::module::{ModuleId, Text};
 
 const PCI: &str = include_str!("../../../docs/examples/rego/placement/pci.rego");
@@ -171,6 +173,23 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
     let unasked = Snapshot::new(engine, denials);
     let expected = (500, "policy b cannot be asked: it is wrong".to_owned());
     assert_eq!(written(&unasked, &object, &Value::Null), Err(expected));
+}
+
+#[test]
+fn objects_are_placed_without_documents_of_other_namespaces_with_a_warning() {
+    let pods = [GroupResource::new("", "pods")];
+    let review = |namespace: &str| {
+        let incomplete = Incomplete {
+            namespaces: [(namespace.into(), pods.clone().into())].into(),
+            read: [(PACKAGE, pods.clone().into())].into(),
+            denying: [(PACKAGE, pods.clone().into())].into(),
+        };
+        let request = Request { object: app(json!({})), ..Request::default() };
+        review(&snapshot(PCI, fleet()).without(incomplete), &request)
+    };
+    let expected = "reviewed without pods of namespaces that exceed their share of --replicate-bytes or --replicate-limit";
+    assert_eq!(review("greedy").unwrap(), Verdict::warned(vec![expected.to_owned()]));
+    assert!(matches!(review("shop"), Err(Unanswered::Unasked(_))));
 }
 
 #[test]
