@@ -98,6 +98,27 @@ fn the_object_counts_once_at_its_place() {
 }
 
 #[test]
+fn a_generated_name_takes_the_place_of_no_stored_object() {
+    let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
+    // The API server generates the name between the two reviews, and leaves that of the request empty.
+    let of = |metadata: serde_json::Value, by| {
+        let created = asked(
+            |request| {
+                request["name"] = "".into();
+                request["object"]["metadata"] = metadata;
+            },
+            &pod("", &["Always"]),
+        );
+        message(reviewed(&snapshot, &created, by).verdict)
+    };
+    let generated = json!({"generateName": "b", "name": "b4x7k", "namespace": "shop"});
+    let denied = "403 quota: 3 pods in shop, 2 are allowed";
+    assert_eq!(of(generated, Registration::Validating), denied);
+    let nameless = json!({"generateName": "b", "namespace": "shop"});
+    assert_eq!(of(nameless, Registration::Mutating), "[] []", "the last review decides");
+}
+
+#[test]
 fn a_denial_without_patches_denies_also_where_another_has_some() {
     let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], Enforcement::Deny);
     let said = message(verdict(&snapshot, &pod("c", &["Never"]), Registration::Mutating));
