@@ -48,20 +48,31 @@ impl Between {
         body: Bytes,
     ) -> Result<Response, String> {
         let is_now = between.after.fetch_sub(1, Ordering::SeqCst) == 1;
-        let at = uri.path_and_query().map_or("/", |path| path.as_str());
         match between.fault {
             Fault::Empty if is_now => empty(&between.server).await.map_err(|error| format!("{error:#}"))?,
             Fault::NeverSent if is_now => return Ok(StatusCode::BAD_GATEWAY.into_response()),
             _ => {}
         }
-        let answer = between.server.ask(method.as_str(), at, body.to_vec()).await;
-        let (status, value) = answer.map_err(|error| format!("{error:#}"))?;
+        let answer = forwarded(&between.server, &method, &uri, body).await?;
         if is_now && matches!(between.fault, Fault::AnswerLost) {
             return Ok(StatusCode::BAD_GATEWAY.into_response());
         }
-        let body = if value.is_null() { String::new() } else { value.to_string() };
-        Ok((status, body).into_response())
+        Ok(answer)
     }
+}
+
+/// The response of `server` to this request.
+pub(crate) async fn forwarded(
+    server: &Server,
+    method: &Method,
+    uri: &Uri,
+    body: Bytes,
+) -> Result<Response, String> {
+    let at = uri.path_and_query().map_or("/", |path| path.as_str());
+    let answer = server.ask(method.as_str(), at, body.to_vec()).await;
+    let (status, value) = answer.map_err(|error| format!("{error:#}"))?;
+    let body = if value.is_null() { String::new() } else { value.to_string() };
+    Ok((status, body).into_response())
 }
 
 /// As an OPA is that was started again.

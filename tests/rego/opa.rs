@@ -1,9 +1,18 @@
 //! Policies that the real OPA evaluates: filled, asked, away, empty, and as its owner has secured it.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{Method, Uri};
+use axum::response::{IntoResponse, Response};
 use kube::ResourceExt;
 use kube::api::PostParams;
 use policy_sync_testenv::apply::apply;
@@ -11,7 +20,9 @@ use policy_sync_testenv::certificates::{Authority, Identity, User};
 use policy_sync_testenv::{Controller, Opa, wait};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 
+use crate::filling::forwarded;
 use crate::served::{PREFERENCES, Served, app, cluster, pci};
 use crate::world::{LIMIT, World, denies, place};
 
@@ -202,6 +213,94 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
         .await?;
     }
     served.stop().await
+}
+
+/// Forwards requests to OPA. Decisions may get a response of another shape.
+struct Mangling {
+    opa: Opa,
+    mangles: AtomicBool,
+}
+
+impl Mangling {
+    async fn forward(
+        State(proxy): State<Arc<Self>>,
+        method: Method,
+        uri: Uri,
+        body: Bytes,
+    ) -> Result<Response, String> {
+        let is_decision = uri.path() == "/v1/query" && String::from_utf8_lossy(&body).contains("[decided |");
+        if is_decision && proxy.mangles.load(Ordering::SeqCst) {
+            return Ok(json!({"result": [{"decision": 1}]}).to_string().into_response());
+        }
+        forwarded(&proxy.opa, &method, &uri, body).await
+    }
+}
+
+#[tokio::test]
+async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after_an_unexpected_answer()
+-> Result<()> {
+    const POLICY: &str = "/v1/policies/policysync/rego-opa-back/deny/deny.rego";
+    const PROOF: &str = "/v1/policies/policysync/installed";
+    /// The interval between comparisons, and a margin for a busy machine.
+    const COMPARED: Duration = Duration::from_secs(10 + 5);
+    /// The same after an unexpected response, far below the interval.
+    const AT_ONCE: Duration = Duration::from_secs(1 + 4);
+    let proxy = Arc::new(Mangling { opa: Opa::start().await?, mangles: AtomicBool::new(false) });
+    let opa = &proxy.opa;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let url = format!("--opa-url=http://{}", listener.local_addr()?);
+    let router = Router::new().fallback(Mangling::forward).with_state(proxy.clone());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    let served = Served::with("rego-opa-back", &[&url]).await?;
+    let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\" if input.metadata.name == \"bad\"\n";
+    served.world.write("deny", json!({"deny.rego": denies})).await?;
+    served.world.until_ok("deny").await?;
+    let write = async |name: &str| {
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        served.deployments().create(&dry, &app(name, json!({}))?).await.map_err(anyhow::Error::from)
+    };
+    wait::until("a bad write is denied", LIMIT, || async {
+        ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
+        write("good").await.map(drop)
+    })
+    .await?;
+    let module = async || anyhow::Ok(opa.ask("GET", POLICY, Vec::new()).await?.1["result"]["raw"].take());
+    let before = module().await?;
+    let edited = before.as_str().context("no text")?.replace("\"no\"", "\"another\"");
+    let edit = async || {
+        let (status, said) = opa.ask("PUT", POLICY, edited.clone().into_bytes()).await?;
+        ensure!(status.is_success(), "{said}");
+        Ok(())
+    };
+    let back_within = async |limit: Duration| {
+        wait::until("the module is back", limit, || async {
+            let now = module().await?;
+            ensure!(now == before, "{now}");
+            Ok(())
+        })
+        .await
+    };
+    wait::until("the module is deleted", LIMIT, || async {
+        opa.ask("DELETE", PROOF, Vec::new()).await?;
+        let (status, said) = opa.ask("DELETE", POLICY, Vec::new()).await?;
+        ensure!(status.is_success(), "{said}");
+        Ok(())
+    })
+    .await?;
+    back_within(COMPARED).await.context("deleted")?;
+    edit().await?;
+    back_within(COMPARED).await.context("edited")?;
+
+    // The last comparison is only a moment ago.
+    edit().await?;
+    proxy.mangles.store(true, Ordering::SeqCst);
+    ensure!(write("good").await.is_err(), "it is let in by an answer of another shape");
+    proxy.mangles.store(false, Ordering::SeqCst);
+    back_within(AT_ONCE).await.context("after an unexpected answer")?;
+    wait::until("good writes pass again", LIMIT, || async { write("good").await.map(drop) }).await?;
+    served.stop().await?;
+    serving.abort();
+    Ok(())
 }
 
 #[tokio::test]

@@ -35,6 +35,8 @@ pub(super) struct Pusher {
     there: Option<Arc<Contents>>,
     /// The time of the next comparison.
     compare_at: Instant,
+    /// Whether a response since the last comparison was unexpected.
+    in_doubt: bool,
     /// The first part of the data for the next comparison.
     next_part: usize,
     /// How often in a row it did not take it.
@@ -60,6 +62,7 @@ impl Pusher {
             queue,
             there: None,
             compare_at: Instant::now(),
+            in_doubt: false,
             next_part: 0,
             failures: 0,
             owes: None,
@@ -91,17 +94,20 @@ impl Pusher {
 
     /// Checks whether OPA still has the modules and data that this process pushed. `in_doubt` is true after an unexpected response.
     async fn look(&mut self, in_doubt: bool) {
+        self.in_doubt |= in_doubt;
         let Some(there) = self.there.clone() else { return };
         if !self.opa.is_marked(&there).await.unwrap_or(false) {
             self.there = None;
             return;
         }
         let began = Instant::now();
-        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison.
-        let forward = if in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
+        // A doubt advances the next comparison by 9 s, but not past the pause after a slow comparison. If that is not due yet, the doubt
+        // remains.
+        let forward = if self.in_doubt { COMPARE_EVERY - LOOK_EVERY } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;
         }
+        self.in_doubt = false;
         let changed = self.opa.changed(&there, &mut self.next_part).await;
         let now = Instant::now();
         self.compare_at = now + COMPARE_EVERY.max((now - began) * SHARE);
