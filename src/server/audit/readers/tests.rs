@@ -59,8 +59,8 @@ fn address(last: u8) -> Option<IpAddr> {
     Some(Ipv4Addr::new(10, 0, 0, last).into())
 }
 
-/// The number of 25 readers at `from` that are admitted while 500 callers at 10.0.0.1 send bogus tokens without a pause.
-async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) -> usize {
+/// The verdicts about 25 readers at `from` while 500 callers at 10.0.0.1 send bogus tokens without a pause.
+async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) -> Vec<Result<(), Refused>> {
     let bogus = (0..500).map(|number| {
         let readers = readers.clone();
         tokio::spawn(async move {
@@ -74,15 +74,21 @@ async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) ->
     let bogus: Vec<_> = bogus.collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let tokens: Vec<String> = (0..25).map(|number| format!("valid-{number}")).collect();
-    let admitted = join_all(tokens.iter().map(|token| readers.admit(token, from))).await;
+    let verdicts = join_all(tokens.iter().map(|token| readers.admit(token, from))).await;
     bogus.iter().for_each(tokio::task::JoinHandle::abort);
-    admitted.iter().filter(|verdict| verdict.is_ok()).count()
+    // Until they have left the queue.
+    join_all(bogus).await;
+    verdicts
+}
+
+fn are_admitted(verdicts: &[Result<(), Refused>]) -> bool {
+    verdicts.iter().all(Result::is_ok)
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_readers_get_in_beside_bogus_tokens_of_another_address() {
     let server = ApiServer::default();
-    assert_eq!(readers_beside_bogus_tokens(&server.readers(), address(2)).await, 25);
+    assert!(are_admitted(&readers_beside_bogus_tokens(&server.readers(), address(2)).await));
     assert!(server.most.load(Ordering::Relaxed) <= STRANGERS);
 }
 
@@ -95,8 +101,27 @@ async fn readers_that_were_admitted_before_get_in_beside_bogus_tokens_of_their_o
     }
     // Their verdicts are no longer fresh.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
-    assert_eq!(readers_beside_bogus_tokens(&readers, address(1)).await, 25);
+    assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
     assert!(server.most.load(Ordering::Relaxed) <= STRANGERS + READERS);
+}
+
+/// Only the API server can tell a new token from a bogus one, so both share the slots of their address.
+#[tokio::test(start_paused = true)]
+async fn new_readers_get_429_beside_bogus_tokens_of_their_own_address_until_these_end() {
+    let readers = ApiServer::default().readers();
+    let began = Instant::now();
+    let verdicts = readers_beside_bogus_tokens(&readers, address(1)).await;
+    assert!(began.elapsed() <= WAIT + Duration::from_secs(1), "{:?}", began.elapsed());
+    let refused: Vec<&Refused> = verdicts.iter().filter_map(|verdict| verdict.as_ref().err()).collect();
+    assert!(!refused.is_empty());
+    assert!(refused.iter().all(|(code, _)| *code == StatusCode::TOO_MANY_REQUESTS), "{refused:?}");
+    // A refusal for want of a slot is not remembered.
+    for number in 0..25 {
+        readers.admit(&format!("valid-{number}"), address(1)).await.unwrap();
+    }
+    // From then on they are known.
+    tokio::time::sleep(2 * ACCEPTED_FOR).await;
+    assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
 }
 
 #[tokio::test(start_paused = true)]
