@@ -428,6 +428,43 @@ fn the_request_stands_in_the_answer_as_it_was_understood() {
     assert_eq!(ends(&json), ["shop/orders#cart"]);
 }
 
+#[test]
+fn effective_prints_sixteen_rules_that_were_not_evaluated_and_the_number_of_the_others() {
+    // Each expression is different, and too large once it is compiled.
+    let rule = |number: usize| {
+        let path = format!(r"{{type: RegularExpression, value: '/(\w{{100}}){{100}}{number}'}}");
+        format!("{{name: large-{number:02}, matches: [{{path: {path}}}]}}")
+    };
+    let rules = |numbers: std::ops::Range<usize>| numbers.map(rule).collect::<Vec<_>>().join(", ");
+    let route = |name: &str, rules: &str| {
+        object("HTTPRoute", name, &format!("{{parentRefs: [{{name: web}}], rules: [{rules}]}}"))
+    };
+    let listener = || gateway("{name: http, port: 80, protocol: HTTP}");
+    let not_evaluated = |route: &str, number: usize| {
+        format!(
+            "HTTPRoute shop/{route} large-{number:02} at Gateway shop/web http was not evaluated, and may answer this request: a regular \
+             expression takes more than 1 MiB once it is compiled"
+        )
+    };
+    let ran =
+        |objects: &[String]| run_with(&["effective", "-f", "-", "--host=a.io", "--path=/a"], &text(objects));
+
+    let Ran { code, stdout, stderr } =
+        ran(&[CLASS.to_owned(), listener(), route("a", &rules(0..9)), route("b", &rules(9..18))]);
+    let of_first = (0..9).map(|number| not_evaluated("a", number));
+    let mut expected: Vec<String> =
+        of_first.chain((9..16).map(|number| not_evaluated("b", number))).collect();
+    expected.push("2 more rules were not evaluated, and may answer this request".to_owned());
+    assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
+    assert_eq!((code, &*stdout), (1, "It is not known whether anything answers this request.\n"));
+
+    let Ran { code, stdout, stderr } =
+        ran(&[CLASS.to_owned(), listener(), route("a", &format!("{{name: all}}, {}", rules(0..1)))]);
+    assert_eq!(stderr.trim_end(), not_evaluated("a", 0));
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout.contains("> rule all\n"), "{stdout}");
+}
+
 /// A policy as large as the API takes one.
 #[test]
 fn ten_thousand_limits_are_merged() {
