@@ -29,7 +29,7 @@ use super::module::{ModuleId, Text};
 use super::secrets::{self, SecretReads};
 
 use serving::Progressed;
-pub use serving::{checked, serve};
+pub use serving::{MEMORY, checked, serve};
 
 /// The arguments with which `policy-sync` checks a bundle from standard input.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];

@@ -19,7 +19,7 @@ use regorus::Value;
 use regorus_mimalloc::{Evaluation, has_room};
 
 /// The maximum number of bytes that an evaluation may hold at a time.
-pub(super) const LIMIT: usize = 32 << 20;
+pub const LIMIT: usize = 32 << 20;
 
 /// The evaluation would hold more than [`LIMIT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -37,7 +37,7 @@ mod joined;
 pub mod limit;
 pub mod loaded_module;
 pub mod loading;
-mod memory;
+pub mod memory;
 pub mod module;
 mod module_id;
 mod names;

@@ -34,7 +34,7 @@ pub use metrics::WebhookMetrics;
 /// How many MiB a body may have: the API server takes objects of 3 MiB, and a review holds two.
 const BODY: usize = 8;
 /// How many MiB of large bodies may be held at once.
-const BODIES: usize = 32;
+pub const BODIES: usize = 32;
 /// How long an answer may take: the API server waits for five seconds.
 const ANSWERED: Duration = Duration::from_secs(4);
 

@@ -7,5 +7,6 @@ mod crds;
 mod dependencies;
 mod documentation;
 mod logging;
+mod memory;
 mod metadata;
 mod parameters;

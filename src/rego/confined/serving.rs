@@ -32,7 +32,7 @@ const MODULES_RATE: usize = 250;
 /// The most processor time for a bundle, in seconds.
 const PROCESSOR_LIMIT: u64 = 60;
 /// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its libraries.
-const MEMORY: u64 = 384 << 20;
+pub const MEMORY: u64 = 384 << 20;
 /// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice as much.
 const STACK: usize = 1 << 20;
 /// The interval at which a thread compares the used processor time with the limit of the current module.
