@@ -131,6 +131,47 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     Ok(())
 }
 
+/// Starts a controller, and measures the time until HTTPRoutes are watched and the route `name` of the namespace `shop`, created while no
+/// controller ran, has our entry.
+async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, Duration)> {
+    let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
+    apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;
+    let started = Instant::now();
+    let controller = Controller::start(Path::new(BINARY), hub, &["--topology"]).await?;
+    wait::until("HTTPRoutes are watched", LIMIT, || async {
+        let resource = [("resource", "httproutes.gateway.networking.k8s.io")];
+        let up = controller.metrics().await?.value("policy_sync_watch_up", &resource)?;
+        ensure!(up > 0.5, "it is {up}");
+        Ok(())
+    })
+    .await?;
+    until(hub, "HTTPRoute", name, |_| Ok(())).await?;
+    Ok((controller, started.elapsed()))
+}
+
+#[tokio::test]
+async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_restart() -> Result<()> {
+    /// The number of routes, each with 1,792 expressions. Compiling them takes minutes.
+    const ROUTES: usize = 8;
+    /// Added to twice the time without hostile routes, for the decoding of their MiB on a busy machine.
+    const MORE: Duration = Duration::from_secs(5);
+    let hub = hub("route-restart").await?;
+    let client = hub.client()?;
+    let (controller, quiet) = time_to_restart(&hub, "quiet").await?;
+    controller.terminate().await?;
+    apply(&client, &namespace("hostile")).await?;
+    for number in 0..ROUTES {
+        let rules = rules_of_expressions(7, EXPRESSIONS[0]);
+        let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "rules": rules});
+        apply(&client, &object("HTTPRoute", ("hostile", &format!("r-{number}")), spec)).await?;
+    }
+    let (controller, beside) = time_to_restart(&hub, "beside").await?;
+    println!("{quiet:?} alone, {beside:?} beside {ROUTES} hostile routes");
+    ensure!(beside <= 2 * quiet + MORE, "{beside:?} beside hostile routes, {quiet:?} without");
+    controller.terminate().await?;
+    Ok(())
+}
+
 /// The statuses of routes, and of Gateways by the topology, that the controller has written.
 fn written(controller: &Controller, hub: &ControlPlane) -> Result<Vec<String>> {
     let writes = controller.writes(hub)?;
