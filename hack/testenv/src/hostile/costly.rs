@@ -5,9 +5,11 @@
 
 use std::sync::LazyLock;
 
-use policy_sync::api::annotations::PARENT;
+use policy_sync::api::annotations::{CLUSTER_ATTRIBUTES, PARENT};
+use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ControllerName, Origin, WorkName};
-use serde_json::{Value, json};
+use policy_sync::rego::carrier::DATA;
+use serde_json::{Map, Value, json};
 
 /// An expensive object and a plain one.
 #[derive(Clone, Debug)]
@@ -42,7 +44,7 @@ pub const EXPRESSIONS: [fn(usize) -> String; 6] = [
 /// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 expressions, all different.
 #[must_use]
 pub fn route_of_expressions(namespace: &str, name: &str, expression: fn(usize) -> String) -> Value {
-    route(namespace, name, "RegularExpression", &expression)
+    route("HTTPRoute", (namespace, name), "RegularExpression", &expression)
 }
 
 /// `rules` rules for an HTTPRoute, each with 256 different expressions.
@@ -58,14 +60,9 @@ fn rules_of_headers(rules: usize, comparison: &str, value: &dyn Fn(usize) -> Str
     (0..rules).map(rule).collect()
 }
 
-fn route(namespace: &str, name: &str, comparison: &str, value: &dyn Fn(usize) -> String) -> Value {
+fn route(kind: &str, key: (&str, &str), comparison: &str, value: &dyn Fn(usize) -> String) -> Value {
     let rules = rules_of_headers(16, comparison, value);
-    object(
-        GATEWAY_API,
-        "HTTPRoute",
-        (namespace, name),
-        json!({"parentRefs": [{"name": "web"}], "rules": rules}),
-    )
+    object(GATEWAY_API, kind, key, json!({"parentRefs": [{"name": "web"}], "rules": rules}))
 }
 
 fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: Value) -> Value {
@@ -78,7 +75,11 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: 
 #[must_use]
 pub fn costly() -> Vec<Costly> {
     let mut all = routes();
+    all.extend(calls());
     all.extend(others_of_gateway_api());
+    all.extend(clusters());
+    all.extend(grants_and_secrets());
+    all.extend(carriers());
     all.extend(works());
     all
 }
@@ -90,12 +91,13 @@ fn routes() -> Vec<Costly> {
         .into_iter()
         .zip(EXPRESSIONS)
         .map(|(name, expression)| {
-            let plain = route("mob", "r", "Exact", &|number| "x".repeat(expression(number).len()));
+            let plain =
+                route("HTTPRoute", ("mob", "r"), "Exact", &|number| "x".repeat(expression(number).len()));
             of(name, route_of_expressions("mob", "r", expression), plain)
         })
         .collect();
     // What the API server refuses today and a later version of the API may take: the reader says where it is wrong.
-    let plain = || route("mob", "r", "Exact", &|_| "x".repeat(300));
+    let plain = || route("HTTPRoute", ("mob", "r"), "Exact", &|_| "x".repeat(300));
     let mut wrong = plain();
     wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["name"] = "a b".into();
     all.push(of("last header wrong", wrong, plain()));
@@ -106,6 +108,27 @@ fn routes() -> Vec<Costly> {
     long["spec"]["hostnames"] = vec!["a.example.com"; 40_000].into();
     all.push(of("too many hosts", long, plain()));
     all
+}
+
+/// GRPCRoutes, with expressions for headers and for methods.
+fn calls() -> Vec<Costly> {
+    let of = |comparison: &str, value: &dyn Fn(usize) -> String| {
+        let mut calls = route("GRPCRoute", ("mob", "r"), comparison, value);
+        for number in 0..256 {
+            let method = json!({"type": comparison, "service": value(number), "method": value(number + 256)});
+            calls["spec"]["rules"][number / 16]["matches"][number % 16]["method"] = method;
+        }
+        calls
+    };
+    let named = [("classes of calls", EXPRESSIONS[0]), ("unicode of calls", EXPRESSIONS[3])];
+    named
+        .map(|(name, expression)| Costly {
+            name,
+            plural: "grpcroutes",
+            hostile: of("RegularExpression", &expression),
+            plain: of("Exact", &|number| "x".repeat(expression(number).len())),
+        })
+        .into()
 }
 
 fn others_of_gateway_api() -> Vec<Costly> {
@@ -173,6 +196,91 @@ fn others_of_gateway_api() -> Vec<Costly> {
             plain: policy(16, limits()),
         },
     ]
+}
+
+/// ManagedClusters and PlacementDecisions.
+fn clusters() -> Vec<Costly> {
+    const GROUP: &str = "cluster.open-cluster-management.io";
+    let cluster = |labels: Vec<String>, conditions: usize| {
+        let labels: Map<String, Value> = labels.into_iter().map(|key| (key, "v".into())).collect();
+        let condition = |number: usize| {
+            json!({"type": format!("T{number}"), "status": "True", "reason": "r", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let mut cluster = object(&format!("{GROUP}/v1"), "ManagedCluster", ("", "rogue"), json!({}));
+        cluster["metadata"]["labels"] = labels.into();
+        cluster["status"] = json!({"conditions": (0..conditions).map(condition).collect::<Vec<_>>()});
+        cluster
+    };
+    let labels = |prefix: &str, count: usize| -> Vec<String> {
+        (0..count).map(|number| format!("{prefix}{number}")).collect()
+    };
+    let decision = |names: Vec<String>| {
+        let mut decision =
+            object(&format!("{GROUP}/v1beta1"), "PlacementDecision", ("mob", "all"), json!({}));
+        let decisions: Vec<Value> =
+            names.into_iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+        decision["metadata"]["labels"] = json!({PLACEMENT_LABEL: "all"});
+        decision["status"] = json!({"decisions": decisions});
+        decision
+    };
+    let of_cluster = |name, hostile, plain| Costly { name, plural: "managedclusters", hostile, plain };
+    let of_decision = |name, hostile, plain| Costly { name, plural: "placementdecisions", hostile, plain };
+    let plain_cluster = || cluster(labels("team-", 100), 10);
+    let plain_decision = || decision((0..1_000).map(|number| format!("cluster-{number}")).collect());
+    vec![
+        of_cluster("labels of a cluster", cluster(labels(CLUSTER_ATTRIBUTES, 20_000), 10), plain_cluster()),
+        of_cluster("conditions of a cluster", cluster(labels("team-", 100), 5_000), plain_cluster()),
+        of_decision(
+            "names of no cluster",
+            decision((0..20_000).map(|number| format!("../{number}")).collect()),
+            plain_decision(),
+        ),
+        of_decision(
+            "long names of clusters",
+            decision((0..100).map(|number| format!("{}{number}", "a-".repeat(4_000))).collect()),
+            plain_decision(),
+        ),
+    ]
+}
+
+fn grants_and_secrets() -> Vec<Costly> {
+    let grant = |items: usize| {
+        let from = |number: usize| json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": format!("n{number}")});
+        let to = |number: usize| json!({"group": "", "kind": "Secret", "name": format!("s{number}")});
+        let spec = json!({
+            "from": (0..items).map(from).collect::<Vec<_>>(), "to": (0..items).map(to).collect::<Vec<_>>(),
+        });
+        object("gateway.networking.k8s.io/v1beta1", "ReferenceGrant", ("mob", "g"), spec)
+    };
+    let secret = |keys: usize| {
+        let keys = (0..keys).map(|number| (format!("key-{number}"), Value::from("eA==")));
+        let keys: Map<String, Value> = keys.collect();
+        let mut secret = object("v1", "Secret", ("mob", "s"), Value::Null);
+        secret["type"] = "kubernetes.io/tls".into();
+        secret["data"] = keys.into();
+        secret
+    };
+    vec![
+        Costly { name: "grants", plural: "referencegrants", hostile: grant(10_000), plain: grant(16) },
+        Costly { name: "keys of a secret", plural: "secrets", hostile: secret(40_000), plain: secret(1_000) },
+    ]
+}
+
+/// ConfigMaps with Rego modules, and with data for these.
+fn carriers() -> Vec<Costly> {
+    let config_map = |keys: usize, ending: &str, text: &str| {
+        let keys = (0..keys).map(|number| (format!("key-{number}{ending}"), Value::from(text)));
+        let keys: Map<String, Value> = keys.collect();
+        let mut map = object("v1", "ConfigMap", ("policies", "c"), Value::Null);
+        map["metadata"]["labels"] = json!({ DATA.0: DATA.1 });
+        map["data"] = keys.into();
+        map
+    };
+    let of = |name, hostile, plain| Costly { name, plural: "configmaps", hostile, plain };
+    let modules = |keys: usize| config_map(keys, ".rego", "package a");
+    let data = |keys: usize| config_map(keys, "", r#"{"limit": 1}"#);
+    vec![of("modules", modules(20_000), modules(500)), of("data", data(20_000), data(500))]
 }
 
 /// Works, into which an agent may write anything.
