@@ -56,6 +56,15 @@ fn gateway_work() -> String {
     WorkName::planned(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
 }
 
+/// A world with a Gateway of the hostile namespace.
+fn beside_mob(name: &'static str) -> World {
+    World::new(name)
+        .without("quota")
+        .with(PLACEMENTS.all(), placement(MOB, "all", 2))
+        .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
+        .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")))
+}
+
 /// A RateLimitPolicy of the hostile namespace.
 fn theirs(seed: u64) -> Value {
     let mut hostile = Hostile::new(seed);
@@ -145,12 +154,32 @@ fn users_write_to_what_is_terminating_while_those_of_another_namespace_do() {
         let released = edit_in(MOB, limits(), "one", |policy| {
             policy["metadata"]["finalizers"] = json!([]);
         });
-        let world = World::new("a hostile namespace whose policy is terminating")
-            .without("quota")
-            .with(PLACEMENTS.all(), placement(MOB, "all", 2))
-            .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
-            .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")));
+        let world = beside_mob("a hostile namespace whose policy is terminating");
         let attack = [create(limits(), held(seed)), delete_in(MOB, limits(), "one"), changed, released];
+        part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
+    }
+}
+
+#[test]
+fn users_create_large_policies_as_if_terminating_while_those_of_another_namespace_write_theirs() {
+    for seed in 0..FEW_SEEDS {
+        // `remediate: manual` is for placement by Rego policies; here it is an annotation like others.
+        let large = move |seed: u64| {
+            let (mut hostile, mut policy) = (Hostile::new(seed), theirs(seed));
+            hostile.enlarge(&mut policy, "spec");
+            hostile.keep(&mut policy);
+            policy
+        };
+        let mut forged = large(seed);
+        Hostile::forge_deletion(&mut forged);
+        let changed = edit_in(MOB, limits(), "one", move |policy| {
+            policy["spec"] = large(seed + 100)["spec"].clone();
+        });
+        let released = edit_in(MOB, limits(), "one", |policy| {
+            policy["metadata"]["finalizers"] = json!([]);
+        });
+        let attack = [create(limits(), forged), changed, released, create(limits(), large(seed + 200))];
+        let world = beside_mob("a hostile namespace whose policy is large and forged");
         part(&world.actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]), FEW_STATES);
     }
 }

@@ -1,7 +1,8 @@
 //! Placement by Rego policies beside hostile actors.
 //!
-//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes modules that are rejected. The
-//! policies of the shop still move to the right clusters soon after each change.
+//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes modules that are rejected, or that
+//! exceed the limits of an evaluation. The policies of the shop still move to the right clusters soon after each change, and reviews of others
+//! are decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,15 +14,17 @@ use futures::FutureExt;
 use policy_sync::api::annotations::CLUSTER_SELECTOR;
 use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
 use policy_sync::rego::confined;
-use policy_sync::rego::loading::{Loading, RegoMetrics, Settings};
+use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync::rego::snapshot::Unanswered;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, rate_limit_policy,
 };
-use policy_sync_testenv::hostile::{Hostile, REGION, ROGUE};
+use policy_sync_testenv::hostile::{COSTLY, Hostile, REGION, ROGUE};
 use policy_sync_testenv::memory::{Attackers, Faultless};
 use policy_sync_testenv::tenant::rate_limit_policies;
+use regorus::Value as Rego;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +42,11 @@ import rego.v1
 region := data.kubernetes.configmaps.shop.site.data.region
 names := sort([name | some name, cluster in data.kubernetes.clusters; cluster.metadata.labels.region == region])
 annotations["kuadrant.io/cluster-selector"] := sprintf("name in (%s)", [concat(",", names)]) if count(names) > 0
+"#;
+/// Denies objects with the name `bad`.
+const GATES: &str = r#"package admission
+import rego.v1
+deny contains "bad is denied" if input.request.name == "bad"
 "#;
 /// The memory limit of documents: less than the tenant's ConfigMaps take.
 const BYTES: usize = 1 << 19;
@@ -64,10 +72,13 @@ struct Seen {
     left_out: usize,
     /// Carriers with a status of `error`.
     rejected: usize,
+    /// Events `PolicySlow` and `PolicyOverMemory`.
+    costly: usize,
 }
 
 struct World {
     server: MemoryServer,
+    loaded: Loaded,
     dice: Rng,
     hostile: Hostile,
     regions: BTreeMap<&'static str, &'static str>,
@@ -109,6 +120,7 @@ impl World {
             async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
         });
         let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+        let loaded = loading.loaded();
         flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
         let allows_manual = seed.is_multiple_of(2);
         let settings = remediation::Settings { allows_manual, ..Default::default() };
@@ -119,6 +131,7 @@ impl World {
         let (dice, hostile) = (Rng::with_seed(seed), Hostile::new(seed));
         let mut world = Self {
             server,
+            loaded,
             dice,
             hostile,
             regions: BTreeMap::new(),
@@ -134,7 +147,8 @@ impl World {
         let mut kept = rate_limit_policy(KEEPER, "kept", "web");
         world.hostile.keep(&mut kept);
         let places = config_map(CARRIERS, "places", json!({ "places.rego": PLACES }));
-        apply_all(&world.server.client(), [&kept, &places]).await?;
+        let gates = config_map(CARRIERS, "gates", json!({ "gates.rego": GATES }));
+        apply_all(&world.server.client(), [&kept, &places, &gates]).await?;
         Ok(world)
     }
 
@@ -180,11 +194,34 @@ impl World {
         }
     }
 
-    /// Writes a carrier as the hostile author.
-    async fn write_carrier(&mut self) -> Result<()> {
+    /// Writes carriers as the hostile author.
+    async fn write_carriers(&mut self) -> Result<()> {
         let name = format!("hostile-{}", self.hostile.below(HOSTILE_CARRIERS));
         let carrier = self.hostile.carrier(CARRIERS, &name);
-        apply(&self.server.client(), &carrier).await.map(drop)
+        let costly = self.hostile.costly_carrier(CARRIERS, "hostile-costly");
+        apply_all(&self.server.client(), [&carrier, &costly]).await
+    }
+
+    /// Whether the admission rules in force deny an object. A rejected module of their package makes reviews fail by design, and does not
+    /// count here.
+    fn is_denied(&self, name: &str, labels: &Value) -> Result<bool, Unanswered> {
+        let object = json!({"metadata": {"name": name, "labels": labels}});
+        let input = json!({"request": {"name": name, "object": object}});
+        let denials = self.loaded.snapshot().ask_the_others("data.admission.deny", &input.into())?;
+        Ok(denials.is_some_and(|denials| denials != Rego::new_set()))
+    }
+
+    /// Reviews of plain objects are decided. That of an object that exceeds a limit ends.
+    fn are_reviewed(&self) -> Result<()> {
+        for (name, expected) in [("good", false), ("bad", true)] {
+            let is_denied =
+                self.is_denied(name, &json!({})).with_context(|| format!("the review of {name}"))?;
+            ensure!(is_denied == expected, "denied: {is_denied}, for {name}");
+        }
+        let costly = self.is_denied("good", &json!({COSTLY: "0123456789abcdef"}));
+        let reason = costly.as_ref().map_err(Unanswered::reason);
+        ensure!(matches!(reason, Err("time" | "memory")), "the review of a costly object: {costly:?}");
+        Ok(())
     }
 
     /// The valid selectors: without the hostile spoke and with it.
@@ -221,8 +258,12 @@ impl World {
     }
 
     async fn until_placed(&self) -> Result<()> {
+        self.until(Self::is_placed).await
+    }
+
+    async fn until(&self, holds: fn(&Self) -> Result<()>) -> Result<()> {
         let start = Instant::now();
-        while let Err(error) = self.is_placed() {
+        while let Err(error) = holds(self) {
             ensure!(start.elapsed() < SOON, "not within {SOON:?}: {error:#}\n{}", self.reported());
             sleep(LOOK_EVERY).await;
         }
@@ -252,6 +293,7 @@ impl World {
         let count = |reason: &str| reasons.iter().filter(|found| **found == reason).count();
         seen.flapping += count("PlacementFlapping");
         seen.left_out += count("DocumentsLeftOut");
+        seen.costly += count("PolicySlow") + count("PolicyOverMemory");
         let rejected = objects.values().filter(|object| {
             let status = object["metadata"]["annotations"][STATUS].as_str().unwrap_or_default();
             object["metadata"]["namespace"] == CARRIERS && status.contains("\"error\"")
@@ -266,8 +308,9 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<Seen> {
     let attack = Attackers::begin(&world.server, seed, ATTACK_EVERY, &[]).await?;
     let mut seen = Seen::default();
     for round in 1..=rounds {
-        world.write_carrier().await?;
+        world.write_carriers().await?;
         sleep(BETWEEN).await;
+        world.until(World::are_reviewed).await.with_context(|| format!("round {round}"))?;
         let done = world.act(round).await?;
         world.until_placed().await.with_context(|| format!("round {round}, after {done}"))?;
         world.look(&mut seen);
@@ -287,5 +330,6 @@ fn hostile_actors_keep_no_policy_of_others_from_moving() -> Result<()> {
     ensure!(sum(|seen| seen.flapping) > 0, "no cluster was flapping");
     ensure!(sum(|seen| seen.left_out) > 0, "no documents were left out");
     ensure!(sum(|seen| seen.rejected) > 0, "no carrier was rejected");
+    ensure!(sum(|seen| seen.costly) > 0, "no costly module was reported");
     Ok(())
 }

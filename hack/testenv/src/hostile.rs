@@ -11,6 +11,7 @@ mod tenant;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
+pub use author::COSTLY;
 pub use tenant::Deed;
 
 /// What tests call a hostile spoke.

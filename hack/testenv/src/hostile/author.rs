@@ -1,6 +1,7 @@
-//! Rego modules that must not affect decisions of others: too large, too many, or rejected.
+//! Rego modules that must not affect decisions of others: too large, too many, rejected, or costly to evaluate.
 //!
 //! Placement queries none of their packages. A rejected module of a queried or unknown package makes placement fail closed by design.
+//! Modules that are slow to check are left out: tests in paused time check modules in their own process, without limits.
 
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,18 @@ use super::Hostile;
 const LARGE: usize = 900_000;
 /// The number of modules of a carrier with many.
 const MANY: usize = 60;
+/// The label of an object whose review by the module of [`Hostile::costly_carrier`] exceeds a limit.
+pub const COSTLY: &str = "costly";
+/// Exceeds the time of a review.
+const LOOPS: &str = r#"deny contains "loops" if {
+    input.request.object.metadata.labels.costly
+    count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0
+}"#;
+/// Exceeds the memory of a review: 268,435,456 times the value of the label.
+const MULTIPLIES: &str = r#"deny contains message if {
+    message := copies(copies(copies(copies(copies(copies(copies(input.request.object.metadata.labels.costly)))))))
+}
+copies(text) := concat("", [text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text])"#;
 
 impl Hostile {
     /// A ConfigMap `name` with Rego modules.
@@ -28,6 +41,18 @@ impl Hostile {
                 module("secrets", format!("package admission\nimport rego.v1\n{rule}\n"));
             }
         }
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": modules})
+        config_map(namespace, name, modules.into())
     }
+
+    /// A ConfigMap `name` with a module that takes too much time or memory to review an object with the label [`COSTLY`]. Checks of the
+    /// module and reviews of other objects are quick.
+    pub fn costly_carrier(&mut self, namespace: &str, name: &str) -> Value {
+        let rules = self.one(&[LOOPS, MULTIPLIES]);
+        let module = format!("package admission\nimport rego.v1\n{rules}\n");
+        config_map(namespace, name, json!({ "costly.rego": module }))
+    }
+}
+
+fn config_map(namespace: &str, name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
 }

@@ -146,7 +146,7 @@ impl Hostile {
     }
 
     /// Fills `field` of `object` with one long text or with many keys.
-    fn enlarge(&mut self, object: &mut Value, field: &str) {
+    pub fn enlarge(&mut self, object: &mut Value, field: &str) {
         if self.once_in(2) {
             object[field]["large"] = "x".repeat(self.below(LARGE)).into();
             return;
@@ -218,9 +218,14 @@ impl Hostile {
             strings(object, "labels").insert(key, "whatever".into());
         }
         if self.once_in(6) {
-            object["metadata"]["finalizers"] = json!([FINALIZER]);
-            object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
+            Self::forge_deletion(object);
         }
+    }
+
+    /// Makes `object` look terminating, as a server-side apply may create it.
+    pub fn forge_deletion(object: &mut Value) {
+        object["metadata"]["finalizers"] = json!([FINALIZER]);
+        object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
     }
 
     fn gateway(&mut self, namespace: &str, name: &str) -> Value {
