@@ -22,6 +22,7 @@ use std::sync::LazyLock;
 use anyhow::{Result, bail, ensure};
 use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
 use regorus::{Engine, LimitError, Value};
+use serde::de::IgnoredAny;
 
 use super::memory::OverLimit;
 use super::rewrites::{self, MEMBER, MEMBER_WITH_KEY, WALK};
@@ -224,16 +225,21 @@ fn split_n(values: Vec<Value>) -> Result<Value> {
     let [Value::String(text), Value::String(delimiter), Value::Number(number)] = values.as_slice() else {
         return Ok(Value::Undefined);
     };
-    let Some(number) = number.as_i64() else { return Ok(Value::Undefined) };
-    let parts: Vec<&str> = if delimiter.is_empty() {
-        let ends = text.char_indices().map(|(start, c)| &text[start..start + c.len_utf8()]);
-        ends.collect()
-    } else {
-        text.split(&**delimiter).collect()
+    let Ok(number) = number.format_decimal().parse::<i64>() else { return Ok(Value::Undefined) };
+    let count = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+    let chars = text.char_indices().map(|(start, c)| &text[start..start + c.len_utf8()]);
+    let parts: Vec<Value> = match (number < 0, delimiter.is_empty()) {
+        (false, true) => chars.take(count).map(Value::from).collect(),
+        (false, false) => text.split(&**delimiter).take(count).map(Value::from).collect(),
+        (true, true) => chars.rev().take(count).map(Value::from).collect(),
+        (true, false) => {
+            // From the start, because delimiters may overlap.
+            let parts = text.matches(&**delimiter).count() + 1;
+            text.split(&**delimiter).skip(parts.saturating_sub(count)).map(Value::from).collect()
+        }
     };
-    let count = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX).min(parts.len());
-    let parts = if number < 0 { &parts[parts.len() - count..] } else { &parts[..count] };
-    Ok(parts.iter().map(|part| Value::from(*part)).collect::<Vec<_>>().into())
+    let is_reversed = number < 0 && delimiter.is_empty();
+    Ok(if is_reversed { parts.into_iter().rev().collect::<Vec<_>>() } else { parts }.into())
 }
 
 fn shift(values: Vec<Value>) -> Result<Value> {
@@ -266,26 +272,33 @@ fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
     engine(name, &values)
 }
 
+/// The integers from one to another, with a step of at least 1.
 fn range(name: &str, values: Vec<Value>) -> Result<Value> {
-    // An integer beyond 64 bits has no `f64`.
-    let float = |value: &Value| match value {
-        Value::Number(_) => value.as_f64().ok().or_else(|| value.to_string().parse().ok()),
+    let integer = |value: &Value| match value {
+        Value::Number(number) if number.is_integer() => number.format_decimal().parse::<i128>().ok(),
         _ => None,
     };
-    let step = values.get(2).and_then(float);
-    if step.is_some_and(|step| step < 1.0) {
+    let integers: Option<Vec<i128>> = values.iter().map(integer).collect();
+    let Some(integers) = integers else { return Ok(Value::Undefined) };
+    let (first, last, step) = (integers[0], integers[1], integers.get(2).copied().unwrap_or(1));
+    if step < 1 {
         return Ok(Value::Undefined);
     }
-    if let (Some(first), Some(last)) = (float(&values[0]), float(&values[1])) {
-        let step = step.unwrap_or(1.0);
-        // The engine has no step beyond 64 bits.
-        if step > (last - first).abs().max(i64::MAX as f64) {
-            return Ok(vec![values[0].clone()].into());
-        }
-        let elements = (last - first).abs() / step.max(1.0);
-        ensure!(elements < ELEMENTS as f64, "{name}: more than {ELEMENTS} elements");
-    }
-    engine(name, &values)
+    let distance = last.abs_diff(first);
+    let steps = distance / step.unsigned_abs();
+    ensure!(steps < u128::from(ELEMENTS), "{name}: more than {ELEMENTS} elements");
+    let step = if last < first { -step } else { step };
+    let numbers = (0..=steps).scan(first, |next, _| {
+        let number = *next;
+        // The last sum is not used.
+        *next = next.saturating_add(step);
+        Some(number)
+    });
+    let number = |number: i128| match i64::try_from(number) {
+        Ok(number) => Ok(number.into()),
+        Err(_) => Value::from_json_str(&number.to_string()),
+    };
+    Ok(numbers.map(number).collect::<Result<Vec<_>>>()?.into())
 }
 
 /// Each path is found by one call in another: more nodes may not fit on a stack.
@@ -309,23 +322,17 @@ fn union_n(values: Vec<Value>) -> Result<Value> {
 }
 
 fn is_json(values: Vec<Value>) -> Result<Value> {
-    match &values[0] {
-        Value::String(_) => engine("json.is_valid", &values),
-        _ => Ok(false.into()),
-    }
+    Ok(values[0].as_string().is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()).into())
 }
 
-/// The engine has no numbers beyond those of 64 bits in JSON.
+/// The engine has no numbers beyond those of 64 bits in JSON, no lone surrogates, and a limit for the depth.
 fn from_json(values: Vec<Value>) -> Result<Value> {
     let value = engine("json.unmarshal", &values)?;
-    if let (Value::Undefined, Value::String(text)) = (&value, &values[0])
-        && let Err(error) = serde_json::from_str::<serde_json::Value>(text)
-    {
-        ensure!(
-            !error.to_string().starts_with("number out of range"),
-            "json.unmarshal: a number is too large"
-        );
-    }
+    let is_lost = value == Value::Undefined && is_json(values)? == Value::Bool(true);
+    ensure!(
+        !is_lost,
+        "json.unmarshal: a number is too large, a surrogate is alone, or the value is too deep"
+    );
     Ok(value)
 }
 

@@ -402,7 +402,7 @@ p[name] := result if {
 }
 
 /// Arguments of builtins with one argument.
-const ARGUMENTS: [&str; 74] = [
+const ARGUMENTS: [&str; 100] = [
     "",
     "a",
     "a b+c%20d*e~f",
@@ -477,6 +477,32 @@ const ARGUMENTS: [&str; 74] = [
     "10e1s",
     "106751d24h",
     "9999999999999h",
+    "01",
+    "00.5",
+    "1.",
+    ".5",
+    "-.5",
+    "1.e3",
+    " 1",
+    "YQ==",
+    "YR==",
+    "YQ==YQ==",
+    "YQ==\n",
+    "/w==",
+    "1.2.3",
+    "v1.2.3-a",
+    "9223372036854775808.0.0",
+    "0.29h",
+    "19.2d",
+    "-16.57m",
+    "0.57y",
+    "2562047h47m16.854775807s",
+    "%e9%A0",
+    "http://a/%E9",
+    "[1e400]",
+    r#"["\ud800"]"#,
+    r#"["\u0031"]"#,
+    "aXbXc",
 ];
 
 #[tokio::test]
@@ -513,6 +539,12 @@ decoded_object[x] := urlquery.decode_object(x) if some x in input.arguments
 uuids[x] := uuid.parse(x) if some x in input.arguments
 
 durations[x] := time.parse_duration_ns(x) if some x in input.arguments
+
+read_numbers[x] := [n | some n in [1, 0.5, -0.5, 1000]; to_number(x) == n] if some x in input.arguments
+
+bases[x] := base64.decode(x) if some x in input.arguments
+
+versions[x] := [semver.is_valid(x), [semver.compare(x, y) | some y in ["1.2.3", "v1.2.4"]]] if some x in input.arguments
 
 contained[name] := result if {
 	some one in input.networks
@@ -552,14 +584,27 @@ types[name] := result if {
 	result := [uri.is_valid(x), json.is_valid(x), net.cidr_is_valid(x)]
 }
 
-ranges := [numbers.range_step(0, 10, 99999999999999999999), numbers.range_step(3, 1, 1)]
+ranges := [
+	numbers.range_step(0, 10, 99999999999999999999),
+	numbers.range_step(3, 1, 1),
+	numbers.range_step(-3, 9223372036854775806, 5000000000000000000),
+	numbers.range_step(5, -9223372036854775808, 9223372036854775807),
+	numbers.range_step(0, -9223372036854775808, 5000000000000000000),
+	[r | some x in [1.5, 0, -1]; r := numbers.range_step(x, 3, 2)],
+	[r | some x in [0, -1, 1.5]; r := numbers.range_step(1, 3, x)],
+]
+
+filtered := {path: [json.filter(d, [path]), json.remove(d, [path])] |
+	some path in ["a~1b", "/c", "//c", "c/d", "c/~0d", "e/1", "none", ""]
+	d := {"a/b": 1, "c": {"d": 2, "~d": 3}, "e": [1, 2]}
+}
 
 template := [$"{x}|{input.none}|\{" | some x in ["a", 1, 1.5, null, true, [], ["a"], {"a": 1}, {1}, set()]]
 
 p := {
 	"single": single, "parsed": parsed, "decoded": decoded, "decoded_object": decoded_object, "uuids": uuids,
-	"durations": durations, "contained": contained, "intersects": intersects, "merged": merged, "expanded": expanded,
-	"matched": matched, "flat": flat, "types": types, "ranges": ranges, "template": template,
+	"durations": durations, "read_numbers": read_numbers, "bases": bases, "versions": versions, "contained": contained, "intersects": intersects, "merged": merged, "expanded": expanded,
+	"matched": matched, "filtered": filtered, "flat": flat, "types": types, "ranges": ranges, "template": template,
 }
 "#;
     let networks = [
@@ -598,7 +643,7 @@ p := {
         };
         wrong.extend(found.err().map(|error| format!("{group}: {error}")));
     }
-    ensure!(own.len() == 15 && wrong.is_empty(), "{} groups\n{}", own.len(), wrong.join("\n"));
+    ensure!(own.len() == 19 && wrong.is_empty(), "{} groups\n{}", own.len(), wrong.join("\n"));
     Ok(())
 }
 

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use regorus::Value;
 
 use super::engine;
@@ -23,42 +26,75 @@ pub(super) fn count(values: Vec<Value>) -> Result<Value> {
     }
 }
 
-/// Line breaks are ignored.
+/// As in Go, line breaks and the unused bits of the last character are ignored.
 pub(super) fn base64_decode(values: Vec<Value>) -> Result<Value> {
-    match text(&values[0]).filter(|text| text.contains(['\r', '\n'])) {
-        Some(text) => engine("base64.decode", &[text.replace(['\r', '\n'], "").into()]),
-        None => engine("base64.decode", &values),
-    }
+    const ENGINE: GeneralPurpose =
+        GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    let Some(text) = text(&values[0]) else { return Ok(Value::Undefined) };
+    let decoded = ENGINE.decode(text.replace(['\r', '\n'], ""));
+    Ok(decoded.map_or(Value::Undefined, |bytes| lossy(&bytes).into()))
 }
 
-/// A number has no blanks around it.
+/// `bytes` as a text in which each byte that is no UTF-8 is a replacement character, as in Go.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
+/// A number has no blanks around it. It may have a sign, zeros before it, and no digits before or after the point.
 pub(super) fn to_number(values: Vec<Value>) -> Result<Value> {
-    match text(&values[0]) {
-        Some(text) if text.contains(char::is_whitespace) => Ok(Value::Undefined),
-        _ => engine("to_number", &values),
+    let Some(text) = text(&values[0]) else { return engine("to_number", &values) };
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_decimal = digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if !is_decimal {
+        return Ok(Value::Undefined);
     }
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let digits = digits.trim_start_matches('0');
+        let digits = if digits.is_empty() { "0" } else { digits };
+        return engine("to_number", &[format!("{sign}{digits}").into()]);
+    }
+    let float = digits.parse::<f64>().ok().filter(|float| float.is_finite());
+    Ok(float.map_or(Value::Undefined, |float| if sign.is_empty() { float.into() } else { (-float).into() }))
 }
 
-/// A version without the `v` before it.
-fn version(value: &Value) -> Value {
-    match text(value).and_then(|version| version.strip_prefix('v')) {
-        Some(version) => version.into(),
-        None => value.clone(),
-    }
+/// A version without the `v` before it; `None` if one of its numbers has more than 64 bits.
+fn version(value: &Value) -> Option<Value> {
+    let Some(text) = text(value) else { return Some(value.clone()) };
+    let version = text.strip_prefix('v').unwrap_or(text);
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    let is_large = |number: &str| !number.is_empty() && number.parse::<i64>().is_err();
+    (!core.split('.').any(is_large)).then(|| version.into())
 }
 
 pub(super) fn semver_compare(values: Vec<Value>) -> Result<Value> {
-    engine("semver.compare", &[version(&values[0]), version(&values[1])])
+    match version(&values[0]).zip(version(&values[1])) {
+        Some((one, other)) => engine("semver.compare", &[one, other]),
+        None => Ok(Value::Undefined),
+    }
 }
 
 pub(super) fn semver_is_valid(values: Vec<Value>) -> Result<Value> {
-    engine("semver.is_valid", &[version(&values[0])])
+    version(&values[0]).map_or(Ok(false.into()), |version| engine("semver.is_valid", &[version]))
 }
 
-/// The date ends with `T`.
+/// The letters are uppercase, and a minute has 60 seconds.
 pub(super) fn parse_rfc3339_ns(values: Vec<Value>) -> Result<Value> {
+    let is_go = |text: &str| {
+        let bytes = text.as_bytes();
+        text.is_ascii()
+            && bytes.get(10) == Some(&b'T')
+            && !text.ends_with('z')
+            && bytes.get(17..19) != Some(b"60")
+    };
     match text(&values[0]) {
-        Some(text) if text.as_bytes().get(10) != Some(&b'T') => Ok(Value::Undefined),
+        Some(text) if !is_go(text) => Ok(Value::Undefined),
         _ => engine("time.parse_rfc3339_ns", &values),
     }
 }
@@ -99,22 +135,27 @@ fn escaped(json: Value, prefix: &str, indent: &str) -> Result<Value> {
 }
 
 pub(super) fn json_filter(values: Vec<Value>) -> Result<Value> {
-    engine("json.filter", &[values[0].clone(), without_slashes(&values[1])])
+    engine("json.filter", &[values[0].clone(), listed_paths(&values[1])])
 }
 
 pub(super) fn json_remove(values: Vec<Value>) -> Result<Value> {
-    engine("json.remove", &[values[0].clone(), without_slashes(&values[1])])
+    engine("json.remove", &[values[0].clone(), listed_paths(&values[1])])
 }
 
-/// `paths` without slashes at their starts.
-fn without_slashes(paths: &Value) -> Value {
+/// `paths` as lists of keys. Empty ones are left out.
+fn listed_paths(paths: &Value) -> Value {
     let path = |path: &Value| match text(path) {
-        Some(text) if text.starts_with('/') => text.trim_start_matches('/').into(),
-        _ => path.clone(),
+        Some("") => Value::new_array(),
+        Some(text) => {
+            let keys = text.trim_start_matches('/').split('/');
+            keys.map(|key| Value::from(key.replace("~1", "/").replace("~0", "~"))).collect::<Vec<_>>().into()
+        }
+        None => path.clone(),
     };
+    let is_path = |path: &Value| path.as_array().map_or(true, |keys| !keys.is_empty());
     match paths {
-        Value::Array(paths) => paths.iter().map(path).collect::<Vec<_>>().into(),
-        Value::Set(paths) => paths.iter().map(path).collect::<BTreeSet<_>>().into(),
+        Value::Array(paths) => paths.iter().map(path).filter(is_path).collect::<Vec<_>>().into(),
+        Value::Set(paths) => paths.iter().map(path).filter(is_path).collect::<BTreeSet<_>>().into(),
         _ => paths.clone(),
     }
 }

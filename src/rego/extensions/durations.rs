@@ -3,8 +3,8 @@
 use anyhow::Result;
 use regorus::Value;
 
-/// Nanoseconds of the units.
-const UNITS: [(&str, u64); 10] = [
+/// Nanoseconds of the units of Go.
+const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
     ("\u{b5}s", 1_000),
@@ -13,44 +13,76 @@ const UNITS: [(&str, u64); 10] = [
     ("s", 1_000_000_000),
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
-    ("d", 24 * 3_600_000_000_000),
-    ("w", 7 * 24 * 3_600_000_000_000),
 ];
-/// Hours of a year.
-const YEAR: u64 = 365 * 24 * 3_600_000_000_000;
+/// Hours of the units that OPA adds.
+const HOURS: [(&str, f64); 3] = [("d", 24.0), ("w", 168.0), ("y", 8_760.0)];
+/// The longest duration in nanoseconds, and the longest negative one.
+const MOST: u64 = 1 << 63;
 
 /// The nanoseconds of a duration such as `-1d2.5h`; `None` if it is invalid or too long.
 fn nanoseconds(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
+    let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    if rest == "0" {
-        return Some(0);
+    let sum = match rest {
+        "0" => 0,
+        "" => return None,
+        rest => sum(&in_hours(rest)?)?,
+    };
+    if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
+}
+
+/// The parts of a duration without its sign, each a number and a unit.
+fn parts(mut text: &str) -> Option<Vec<(&str, &str)>> {
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut parts = Vec::new();
+    while !text.is_empty() {
+        let (number, rest) = text.split_at(text.find(|c| !is_of_number(c))?);
+        let (unit, rest) = rest.split_at(rest.find(is_of_number).unwrap_or(rest.len()));
+        parts.push((number, unit));
+        text = rest;
     }
-    if rest.is_empty() {
-        return None;
+    Some(parts)
+}
+
+/// The duration with the units of [`HOURS`] as hours.
+fn in_hours(text: &str) -> Option<String> {
+    let mut hours = String::with_capacity(text.len());
+    for (number, unit) in parts(text)? {
+        match HOURS.iter().find(|(name, _)| *name == unit) {
+            Some((_, factor)) => hours.push_str(&format!("{}h", number.parse::<f64>().ok()? * factor)),
+            None => hours.extend([number, unit]),
+        }
     }
+    Some(hours)
+}
+
+/// The nanoseconds of a duration with Go's units, rounded as Go does.
+fn sum(text: &str) -> Option<u64> {
     let mut sum = 0_u64;
-    while !rest.is_empty() {
-        let (number, after) = rest.split_at(rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?);
-        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (name, after) = after.split_at(unit_end);
-        let unit = UNITS.iter().chain(&[("y", YEAR)]).find(|(unit, _)| *unit == name)?.1;
+    for (number, name) in parts(text)? {
+        let (_, unit) = UNITS.iter().find(|(unit, _)| *unit == name)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        let is_number = fraction.bytes().all(|digit| digit.is_ascii_digit());
+        if !is_number || (whole.is_empty() && fraction.is_empty()) {
             return None;
         }
         let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        let mut part = whole.checked_mul(unit)?;
-        if !fraction.is_empty() {
-            let fraction: f64 = format!("0.{fraction}").parse().ok()?;
-            part = part.checked_add((fraction * unit as f64) as u64)?;
+        let (mut digits, mut scale) = (0_u64, 1.0);
+        for digit in fraction.bytes().map(|digit| u64::from(digit - b'0')) {
+            // Further digits do not count.
+            match digits.checked_mul(10).and_then(|digits| digits.checked_add(digit)) {
+                Some(next) if digits <= (MOST - 1) / 10 && next <= MOST => digits = next,
+                _ => break,
+            }
+            scale *= 10.0;
         }
-        sum = sum.checked_add(part).filter(|sum| *sum <= 1 << 63)?;
-        rest = after;
+        let fraction = (digits as f64 * (*unit as f64 / scale)) as u64;
+        let part = whole.checked_mul(*unit)?.checked_add(fraction)?;
+        sum = sum.checked_add(part).filter(|sum| *sum <= MOST)?;
     }
-    if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
+    Some(sum)
 }
 
 pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
@@ -68,6 +100,9 @@ mod tests {
             ("0", Some(0)),
             ("1h1m1s", Some(3_661_000_000_000)),
             ("-1.5h", Some(-5_400_000_000_000)),
+            ("0.29h", Some(1_044_000_000_000)),
+            ("19.2d", Some(1_658_879_999_999_999)),
+            ("-16.57m", Some(-994_200_000_000)),
             ("1.5\u{b5}s", Some(1_500)),
             ("1d", Some(86_400_000_000_000)),
             ("1w", Some(604_800_000_000_000)),

@@ -43,7 +43,7 @@ const RULES: &[Rule] = &[
     ("array.flatten", "*", flattened),
     ("array.reverse", "a", collection),
     ("array.slice", "ann", collection),
-    ("base64.decode", "s", lossy),
+    ("base64.decode", "*", lossy),
     ("base64.encode", "s", text),
     ("base64.is_valid", "s", lossy),
     ("base64url.decode", "s", lossy),

@@ -174,14 +174,15 @@ fn indexed(operand: &Value) -> Option<Vec<(&str, Value)>> {
         Value::Object(fields) => {
             fields.iter().map(|(key, value)| Some((network(value)?, key.clone()))).collect()
         }
-        _ => None,
+        _ => Some(Vec::new()),
     }
 }
 
 pub(super) fn contains_matches(values: Vec<Value>) -> Result<Value> {
-    let Some((networks, others)) = indexed(&values[0]).zip(indexed(&values[1])) else {
-        return Ok(Value::Undefined);
-    };
+    let Some(networks) = indexed(&values[0]) else { return Ok(Value::Undefined) };
+    // Without networks, the others are not read.
+    let others = if networks.is_empty() { Some(Vec::new()) } else { indexed(&values[1]) };
+    let Some(others) = others else { return Ok(Value::Undefined) };
     let pairs = networks.len().saturating_mul(others.len());
     ensure!(pairs <= PAIRS, "net.cidr_contains_matches: more than {PAIRS} pairs of networks");
     let mut matches = BTreeSet::new();

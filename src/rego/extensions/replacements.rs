@@ -4,6 +4,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use anyhow::Result;
 use regorus::Value;
 
+use super::corrections::lossy;
 use crate::rego::memory;
 
 /// The bytes of a searcher for each byte of its patterns.
@@ -33,7 +34,7 @@ pub(super) fn replace_n(values: Vec<Value>) -> Result<Value> {
     memory::check(length.saturating_mul(2))?;
     let mut replaced = Vec::with_capacity(length);
     parts.each(|part| replaced.extend_from_slice(part));
-    Ok(String::from_utf8_lossy(&replaced).as_ref().into())
+    Ok(lossy(&replaced).into())
 }
 
 /// A text and its replacements.

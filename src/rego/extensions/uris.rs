@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use anyhow::Result;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use regorus::Value;
+
+use super::corrections::lossy;
 
 /// The maximum number of parameters of a query.
 const PARAMETERS: usize = 10_000;
@@ -72,14 +74,15 @@ impl Uri {
         } else {
             rest
         };
-        uri.path = decoded(path)?;
-        let is_usual = utf8_percent_encode(&uri.path, PATH).to_string() == path;
+        let bytes = decoded_bytes(path, |_| true)?;
+        let is_usual = percent_encode(&bytes, PATH).to_string() == path;
+        uri.path = lossy(&bytes);
         uri.raw_path = if is_usual { uri.path.clone() } else { path.to_owned() };
         Some(uri)
     }
 }
 
-/// The scheme of a URI and what follows; the scheme is empty if there is none.
+/// The scheme of a URI and the rest. The scheme is empty if the URI has none.
 fn scheme(uri: &str) -> Option<(&str, &str)> {
     let end = uri.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(uri.len());
     let (scheme, rest) = uri.split_at(end);
@@ -138,6 +141,10 @@ fn decoded(text: &str) -> Option<String> {
 
 /// Decodes `text` if each encoded byte `may` be encoded.
 fn decoded_if(text: &str, may: impl Fn(u8) -> bool) -> Option<String> {
+    decoded_bytes(text, may).map(|bytes| lossy(&bytes))
+}
+
+fn decoded_bytes(text: &str, may: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -152,7 +159,7 @@ fn decoded_if(text: &str, may: impl Fn(u8) -> bool) -> Option<String> {
         }
         decoded.push(byte);
     }
-    Some(String::from_utf8_lossy(&decoded).into_owned())
+    Some(decoded)
 }
 
 fn is_of_host(byte: u8) -> bool {
@@ -222,8 +229,10 @@ pub(super) fn encode_object(values: Vec<Value>) -> Result<Value> {
             Value::Set(items) => items.iter().map(text).collect(),
             _ => None,
         };
-        let (Some(key), Some(texts)) = (text(key), texts) else { return Ok(Value::Undefined) };
-        parameters.push((key.to_owned(), texts));
+        let Some(texts) = texts else { return Ok(Value::Undefined) };
+        // A key that is no text is its JSON.
+        let key = text(key).map_or_else(|| key.to_string(), str::to_owned);
+        parameters.push((key, texts));
     }
     parameters.sort_by(|(one, _), (other, _)| one.cmp(other));
     let parameters = parameters.iter().flat_map(|(key, texts)| {

@@ -59,7 +59,14 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
 
 /// Paths as the engine reads them, and as they are given.
 pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
-    Some(paths(values)?.saturating_add(listed(elements(&values[1]))?))
+    let mut bytes = 0_usize;
+    let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));
+    match &values[1] {
+        Value::Array(paths) => paths.iter().for_each(&mut add),
+        Value::Set(paths) => paths.iter().for_each(&mut add),
+        _ => {}
+    }
+    Some(paths(values)?.saturating_mul(2).saturating_add(listed(elements(&values[1]))?).saturating_add(bytes))
 }
 
 fn components_of(path: &Value) -> usize {

@@ -63,9 +63,10 @@ pub(super) fn replaced(values: &[Value]) -> Option<usize> {
 }
 
 pub(super) fn split(values: &[Value]) -> Option<usize> {
-    let [Value::String(text), Value::String(delimiter)] = values else { return Some(0) };
+    let [Value::String(text), Value::String(delimiter), ..] = values else { return Some(0) };
     let parts = text.matches(&**delimiter).count() + 1;
-    Some(listed(parts)?.saturating_add(text.len()))
+    let texts = parts.saturating_mul(size_of::<&str>() * GROWTH);
+    Some(listed(parts)?.saturating_add(texts).saturating_add(text.len()))
 }
 
 pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
