@@ -14,7 +14,7 @@ use super::bundle::Bundle;
 use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
-use super::fault::Fault;
+use super::fault::{Fault, placed};
 use super::memory::{self, OverLimit};
 use super::module::ModuleId;
 
@@ -59,7 +59,7 @@ impl Embedded {
     /// Where a module does not fit the others, or `data` is no object.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
         let embedded = Self::without_data(bundle)?;
-        embedded.prepared(data).map_err(|error| embedded.quoting(&error))
+        embedded.prepared(data).map_err(|error| embedded.explained(&error))
     }
 
     /// An engine for `bundle`, without data, from which others are made. It is not prepared: that takes as much memory as its modules.
@@ -116,17 +116,16 @@ impl Embedded {
     ///
     /// Where it is no object, or something else is at a place already.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
-        self.engine.add_data(more).map_err(|error| self.quoting(&error))
+        self.engine.add_data(more).map_err(|error| self.explained(&error))
     }
 
     /// Evaluates `query`, such as `data.admission.deny`, on the `input` and the data of files.
     ///
     /// # Errors
     ///
-    /// The evaluation fails, or takes more than a second or more memory than its limit. The error has the engine's message, which
-    /// quotes values.
+    /// The evaluation fails, or takes more than a second or more memory than its limit. The error names the construct.
     pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
-        self.evaluated(query, input, Self::quoting)
+        self.evaluated(query, input, Self::explained)
     }
 
     /// The value of `query` on the `input` and the data of a hub; `None` if it is undefined.
@@ -169,18 +168,18 @@ impl Embedded {
         Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
     }
 
-    /// The engine's message, at its place in the module's text.
-    fn quoting(&self, error: &anyhow::Error) -> Fault {
+    /// The explained message of the engine, at its place in the module's text.
+    fn explained(&self, error: &anyhow::Error) -> Fault {
         self.bundle.original(self.bundle.fault_of_engine(error))
     }
 
     /// The kind of `error`, at its place in the module's text.
     fn fault(&self, error: &anyhow::Error) -> Fault {
-        let Fault { module, place, text } = self.bundle.fault_of_engine(error);
+        let Fault { module, place, .. } = self.bundle.fault_of_engine(error);
         let kind = match error.downcast_ref::<LimitError>() {
             Some(LimitError::TimeLimitExceeded { .. }) => EvaluationError::Time,
             Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,
-            _ => EvaluationError::of_engine(&text),
+            _ => EvaluationError::of_engine(placed(&error.to_string()).1),
         };
         // The error may be in the query.
         match self.bundle.module(&module) {

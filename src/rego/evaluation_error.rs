@@ -2,7 +2,7 @@
 //!
 //! Messages of an engine quote values of the object under review and of objects in `data`. Readers of Events, reports, statuses,
 //! logs and webhook responses may lack the rights to read these objects. So an engine's message selects a kind from a closed list,
-//! and is then dropped. Only `policy-sync rego eval` and `policy-sync rego test`, which evaluate files, print it.
+//! and is then dropped. Messages about modules are [explained](super::engine_message).
 
 use super::builtins;
 use super::fault::{Fault, Place};

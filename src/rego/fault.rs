@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::engine_message;
 use super::module_id::ModuleId;
 use crate::api::text::capped;
 
@@ -17,7 +18,7 @@ const TEXT_LIMIT: usize = 1024;
 pub struct Place {
     /// The line.
     pub line: u32,
-    /// The column, in characters.
+    /// The column, in bytes.
     pub column: u32,
 }
 
@@ -52,7 +53,7 @@ impl Fault {
         Self { module: module.clone(), place: place.into(), text }
     }
 
-    /// What the engine says, which begins with the place in a module that it calls by its id:
+    /// The engine's error, at the place in a module that it begins with, with an [explained](engine_message::explained) message:
     ///
     /// ```text
     /// --> shop/policy/main.rego:4:3
@@ -62,25 +63,24 @@ impl Fault {
     /// error: could not find function foo.bar
     /// ```
     ///
-    /// Where it names no module, it is of `module`.
-    ///
-    /// The text may quote values. Use it for the check of modules, which evaluates no data of a hub, and for commands that evaluate
-    /// files. Use [`EvaluationError`](super::evaluation_error::EvaluationError) for everything else.
+    /// If it names no module, it is of `module`.
     pub(super) fn of_engine(module: &ModuleId, error: &anyhow::Error) -> Self {
-        let said = error.to_string();
-        let Some((place, rest)) =
-            said.trim_start().strip_prefix("--> ").and_then(|said| said.split_once('\n'))
-        else {
-            return Self::new(module, None, said.lines().next().unwrap_or_default());
-        };
-        let text = rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest);
+        let error = error.to_string();
+        let (place, message) = placed(&error);
         let mut parts = place.rsplitn(3, ':');
         let (column, line, id) = (parts.next(), parts.next(), parts.next());
         let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         let place = number(line).zip(number(column)).map(|(line, column)| Place { line, column });
         let module = id.filter(|_| place.is_some()).map_or_else(|| module.clone(), ModuleId::new);
-        Self::new(&module, place, text)
+        Self::new(&module, place, engine_message::explained(message))
     }
+}
+
+/// The place and the message of an engine's error; the place is empty if there is none.
+pub(super) fn placed(error: &str) -> (&str, &str) {
+    let placed = error.trim_start().strip_prefix("--> ").and_then(|error| error.split_once('\n'));
+    let Some((place, rest)) = placed else { return ("", error.lines().next().unwrap_or_default()) };
+    (place, rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest))
 }
 
 /// What is wrong with a bundle: the first twenty faults, and how many more there are.

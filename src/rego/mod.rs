@@ -26,6 +26,7 @@ pub mod embedded;
 pub mod enforcement;
 pub mod engine;
 pub mod engine_error;
+mod engine_message;
 pub mod evaluated_by;
 mod evaluation_error;
 pub mod exemptions;

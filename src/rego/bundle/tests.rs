@@ -51,9 +51,12 @@ fn modules_that_do_not_fit_are_refused() {
             &["package a\np := 1", "package a\np := 2"][..],
             "2.rego:2:1: rule conflicts with rule at 1.rego:2:1",
         ),
-        (&["package a\np := 1", "package a\np contains 2"], "2.rego:2:1: previous value is not a set"),
+        (
+            &["package a\np := 1", "package a\np contains 2"],
+            "2.rego:2:1: conflicting values of a rule or a function",
+        ),
         (&["package a\np := data.b.f(1)"], "1.rego:2:6: unknown function data.b.f"),
-        (&["package a\np if { x == 1; x := 1 }"], "1.rego:2:8: var `x` used before definition below."),
+        (&["package a\np if { x == 1; x := 1 }"], "1.rego:2:8: variable x is used before its definition"),
         (
             &["package a\np := numbers.range(1, 10000000000)"],
             "1.rego:2:19: numbers.range: more than 100000 elements",

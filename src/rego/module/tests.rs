@@ -32,19 +32,25 @@ fn a_package_is_what_its_parts_say() {
 #[test]
 fn what_does_not_parse_says_where() {
     for (text, expected) in [
-        ("", "1:1: expecting `package` Missing package declaration."),
-        ("p := 1", "1:1: expecting `package` Missing package declaration."),
+        ("", "1:1: a module begins with a package: write package NAME first"),
+        ("p := 1", "1:1: a module begins with a package: write package NAME first"),
         // The reading that came further.
-        ("package a\np contains x if {\n  x := )\n}", "3:5: expecting `}` while parsing set"),
-        ("package a\np[x] {\n  x := )\n}", "2:6: expecting }"),
+        (
+            "package a\np contains x if {\n  x := )\n}",
+            "3:5: expected }: something does not end, or two statements are on one line",
+        ),
+        (
+            "package a\np[x] {\n  x := )\n}",
+            "2:6: expected }: something does not end, or two statements are on one line",
+        ),
         // In the older syntax these are rules called `p`, `if`, `contains` and `x`.
-        ("package a\np if { input := 1 }", "2:14: input cannot be shadowed"),
+        ("package a\np if { input := 1 }", "2:14: a variable cannot have the name input"),
         (
             "package a\np contains x if { x := 1 } else := 2 if { input.y }",
-            "2:28: else cannot be used with set rules",
+            "2:28: a rule of a set has no else: write another rule",
         ),
         ("package a\np", "2:1: a rule has a value or a body"),
-        ("package a\np := \"open", "2:6: unmatched \""),
+        ("package a\np := \"open", "2:6: the string does not end"),
     ] {
         assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
     }
@@ -57,7 +63,7 @@ fn a_module_has_a_size() {
     let bytes = "package a\n".to_owned() + &format!("# {}\n", "x".repeat(1000)).repeat(1100);
     assert_eq!(fault(&bytes), "shop/policy/main.rego: has 1,103,310 bytes, 1,048,576 are allowed");
     let columns = format!("package a\np := \"{}\"", "x".repeat(5000));
-    assert_eq!(fault(&columns), "shop/policy/main.rego:2:7: line exceeds maximum column width of 4096");
+    assert_eq!(fault(&columns), "shop/policy/main.rego:2:7: the line has more than 4,096 bytes: split it");
     assert!(parse(&format!("package a\np := \"{}\"", "x".repeat(4000))).is_ok());
 }
 

@@ -1,0 +1,155 @@
+//! Translates the embedded engine's messages about modules: each names the construct and the way out. Unknown messages are dropped, because
+//! they may describe internals of the engine.
+
+use std::borrow::Cow;
+
+use super::builtins;
+use super::evaluation_error::EvaluationError;
+use super::module::LONG_LINE;
+
+/// For a message that is not known.
+const OTHER: &str =
+    "the embedded engine does not support this: write it in another way, or evaluate with OPA (--opa-url)";
+
+/// Beginnings of messages and their replacements. The first that fits counts.
+const MESSAGES: &[(&str, &str)] = &[
+    ("expecting `package`", "a module begins with a package: write package NAME first"),
+    ("expecting identifier", "expected a name"),
+    ("expecting expression", "expected an expression"),
+    ("expecting EOF", "expected the end of the text"),
+    (
+        "invalid character in string",
+        "a control character in a string: write \\t or \\n, or put the string into backquotes",
+    ),
+    ("invalid character", "a character that Rego does not have"),
+    ("invalid whitespace", "unexpected blank: remove it"),
+    (
+        "invalid escape sequence",
+        "invalid escape in a string: double the backslash, or put the string into backquotes",
+    ),
+    ("invalid hex escape sequence", "invalid escape in a string: write four hexadecimal digits after \\u"),
+    ("invalid number. serde_json cannot parse number: out of range", "a number beyond 64-bit floating point"),
+    ("invalid number", "invalid number"),
+    ("could not parse number", "invalid number"),
+    ("unmatched", "the string does not end"),
+    (
+        "`if` keyword is required",
+        "version 1 of Rego has if before a body: write if, or the whole module in version 0",
+    ),
+    (
+        "`contains` keyword is required",
+        "version 1 of Rego has contains before the element of a set: write contains, or the whole module in version 0",
+    ),
+    ("rule must have a body or assignment", "a rule has a value or a body"),
+    ("else cannot be used with set rules", "a rule of a set has no else: write another rule"),
+    ("repeating parameter name", "two parameters have the same name"),
+    ("input cannot be shadowed", "a variable cannot have the name input"),
+    ("data cannot be shadowed", "a variable cannot have the name data"),
+    ("line exceeds maximum column width", LONG_LINE),
+    ("data must be object", "data must be an object"),
+    ("expression nesting too deep", "more than 32 expressions inside each other: assign some to variables"),
+    ("import path must begin", "an import is of data, input, rego.v1 or future.keywords"),
+    ("previous value is not", "conflicting values of a rule or a function"),
+    ("invalid future keyword", "future.keywords has no such keyword"),
+    ("invalid import", "an import is of data, input, rego.v1 or future.keywords"),
+    ("invalid ref in import", "an import is of data, input, rego.v1 or future.keywords"),
+    ("invalid some-decl", "some has names, or names and a collection after in"),
+    (
+        "duplicated definition of local variable",
+        "a variable is declared twice: give one of them another name",
+    ),
+    (
+        "statements not scheduled",
+        "the statements of this body have no order in which each variable has a value: assign parts of patterns first",
+    ),
+    ("could not find function", "unknown function"),
+    ("mismatch in number of arguments", "wrong number of arguments"),
+    ("not a valid target for with modifier", "with replaces input, data or a function"),
+    ("invalid `", "a default value has no variables, references and calls"),
+    ("multiple default rules", "a rule has one default value"),
+];
+
+/// The `message` of the engine, without its place.
+pub(super) fn explained(message: &str) -> Cow<'_, str> {
+    if message.split_once(": ").is_some_and(|(name, _)| builtins::name(name).is_some()) {
+        // It is one of `extensions`.
+        return message.into();
+    }
+    if message.starts_with("rule conflicts with rule at ") {
+        // It has a place and no values.
+        return message.into();
+    }
+    if let Some(name) = variable(message) {
+        let what = if message.ends_with(" is unsafe") || message.contains(" is unsafe (") {
+            "is unsafe: nothing gives it a value"
+        } else {
+            "is used before its definition"
+        };
+        return format!("variable {name} {what}").into();
+    }
+    let kind = EvaluationError::of_engine(message);
+    if kind != EvaluationError::Other {
+        return kind.to_string().into();
+    }
+    if let Some((_, text)) = MESSAGES.iter().find(|(beginning, _)| message.starts_with(beginning)) {
+        return (*text).into();
+    }
+    if let Some(token) = token(message, "expecting ") {
+        let text = format!("expected {token}: something does not end, or two statements are on one line");
+        return text.into();
+    }
+    if let Some(keyword) = token(message, "unexpected keyword ") {
+        return format!("unexpected keyword {keyword}: a name cannot be a keyword").into();
+    }
+    OTHER.into()
+}
+
+/// The variable in a message about one: ``var `x` used before definition below.``, ``use of undefined variable `x` is unsafe`` or
+/// `var x is unsafe (path …)`.
+fn variable(message: &str) -> Option<&str> {
+    let name = message.strip_prefix("use of undefined variable ").or_else(|| message.strip_prefix("var "))?;
+    let name = name.split(' ').next()?.trim_matches('`');
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_name && !name.is_empty()).then_some(name)
+}
+
+/// The token after `beginning`, which may be in backquotes.
+fn token<'m>(message: &'m str, beginning: &str) -> Option<&'m str> {
+    let rest = message.strip_prefix(beginning)?;
+    let token = match rest.strip_prefix('`') {
+        Some(quoted) => quoted.split('`').next()?,
+        None => rest.split(' ').next()?,
+    };
+    (!token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_construct_and_the_way_out() {
+        for (message, expected) in [
+            (
+                "expecting `}` while parsing query",
+                "expected }: something does not end, or two statements are on one line",
+            ),
+            ("expecting }", "expected }: something does not end, or two statements are on one line"),
+            ("expecting identifier. Failed to parse rule-ref.", "expected a name"),
+            ("unexpected keyword `some`", "unexpected keyword some: a name cannot be a keyword"),
+            ("var `x` used before definition below.", "variable x is used before its definition"),
+            ("use of undefined variable `x` is unsafe", "variable x is unsafe: nothing gives it a value"),
+            (
+                "var x is unsafe (path [\"a\", \"x\"], scopes [{\"k\": String(\"hunter2\")}])",
+                "variable x is unsafe: nothing gives it a value",
+            ),
+            ("rules must not produce multiple outputs", "conflicting values of a rule or a function"),
+            ("numbers.range: more than 100000 elements", "numbers.range: more than 100000 elements"),
+            ("hunter2: more than 100000 elements", OTHER),
+            ("internal error: make: not an object hunter2", OTHER),
+            ("", OTHER),
+        ] {
+            assert_eq!(explained(message), expected, "{message}");
+        }
+    }
+}
