@@ -24,24 +24,45 @@ pub struct Edited {
     original: Arc<str>,
     text: Arc<str>,
     edits: Vec<Edit>,
+    /// The offset in `text` of each edit.
+    starts: Vec<u32>,
+    /// The offset of each line in `original`, if there are edits.
+    original_lines: Vec<u32>,
+    /// The offset of each line in `text`, if there are edits.
+    lines: Vec<u32>,
 }
 
 impl Edited {
     pub(super) fn new(original: &Arc<str>, mut edits: Vec<Edit>) -> Self {
         if edits.is_empty() {
-            return Self { original: original.clone(), text: original.clone(), edits };
+            return Self {
+                original: original.clone(),
+                text: original.clone(),
+                edits,
+                starts: Vec::new(),
+                original_lines: Vec::new(),
+                lines: Vec::new(),
+            };
         }
         // At one place, insertions come first, in the order in which they were made.
         edits.sort_by_key(|edit| (edit.start, edit.end > edit.start));
-        let (mut text, mut from) = (String::with_capacity(original.len()), 0);
+        let (mut text, mut from, mut starts) = (String::with_capacity(original.len()), 0, Vec::new());
         for edit in &edits {
             let start = edit.start as usize;
             text.push_str(&original[from..start]);
+            starts.push(offset(text.len()));
             text.push_str(&edit.text);
             from = edit.end as usize;
         }
         text.push_str(&original[from..]);
-        Self { original: original.clone(), text: text.into(), edits }
+        Self {
+            original: original.clone(),
+            edits,
+            starts,
+            original_lines: line_starts(original).collect(),
+            lines: line_starts(&text).collect(),
+            text: text.into(),
+        }
     }
 
     /// The text as it is.
@@ -66,25 +87,27 @@ impl Edited {
     /// Where that was written which stands at `place`.
     #[must_use]
     pub fn original(&self, place: Place) -> Place {
-        let offset = offset_of(&self.text, place);
-        // How far the text has come, and where that is in the original.
-        let (mut edited, mut from) = (0, 0);
-        for Edit { start, end, text } in &self.edits {
-            let (start, end) = (*start as usize, *end as usize);
-            let begins = edited + (start - from);
-            if offset < begins {
-                break;
-            }
-            if offset < begins + text.len() {
-                return place_of(&self.original, start);
-            }
-            (edited, from) = (begins + text.len(), end);
-        }
-        place_of(&self.original, from + offset.saturating_sub(edited))
+        let line = (place.line.max(1) as usize - 1).min(self.lines.len().saturating_sub(1));
+        let Some(start) = self.lines.get(line) else { return place };
+        let at = start.saturating_add(place.column.max(1) - 1);
+        let next = self.starts.partition_point(|start| *start <= at);
+        let original = match next.checked_sub(1).map(|last| (&self.edits[last], self.starts[last])) {
+            None => at,
+            Some((edit, start)) if at < start + offset(edit.text.len()) => edit.start,
+            Some((edit, start)) => edit.end + (at - start - offset(edit.text.len())),
+        };
+        let line = self.original_lines.partition_point(|start| *start <= original);
+        let first = self.original_lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        Place { line: offset(line.max(1)), column: original.saturating_sub(first) + 1 }
     }
 }
 
-/// A byte offset in a module, all of which are smaller than 4 GiB.
+/// The byte offset of each line.
+fn line_starts(text: &str) -> impl Iterator<Item = u32> {
+    [0].into_iter().chain(text.match_indices('\n').map(|(at, _)| offset(at + 1)))
+}
+
+/// A byte offset in a module. Modules are smaller than 4 GiB.
 pub(super) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -93,14 +116,13 @@ pub(super) fn offset(at: usize) -> u32 {
 pub(super) fn offset_of(text: &str, place: Place) -> usize {
     let lines = text.split_inclusive('\n').take(place.line.saturating_sub(1) as usize);
     let before: usize = lines.map(str::len).sum();
-    let line = &text[before..];
-    let columns = line.char_indices().nth(place.column.saturating_sub(1) as usize);
-    before + columns.map_or(line.len(), |(offset, _)| offset)
+    let line = text[before..].find('\n').unwrap_or(text.len() - before);
+    text.floor_char_boundary(before + (place.column.saturating_sub(1) as usize).min(line))
 }
 
 pub(super) fn place_of(text: &str, offset: usize) -> Place {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.rfind('\n').map_or(before, |newline| &before[newline + 1..]);
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-    Place { line: number(before.matches('\n').count()), column: number(line.chars().count()) }
+    Place { line: number(before.matches('\n').count()), column: number(line.len()) }
 }

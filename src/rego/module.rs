@@ -30,6 +30,9 @@ const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_col: NonZeroU32::MAX,
 };
 
+/// The fault of a line with more columns.
+pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
+
 /// A text that is to become a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
@@ -114,8 +117,18 @@ impl Module {
         }
         let read = template_strings::replaced(&text.text)
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
+        let columns = LENGTH.max_col.get() as usize;
+        let is_long = |line: &str| line.len() > columns;
+        // The engine has a limit for the lines of other texts.
+        if *read.text() != text.text
+            && let Some(line) = text.text.lines().position(is_long)
+        {
+            let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
+            return Err(Fault::new(&text.id, place, LONG_LINE));
+        }
         let plain = Text { id: text.id.clone(), text: read.text().clone() };
-        let of = |syntax| parse_as(&plain, syntax).map(|(text, tree)| (syntax, text, tree));
+        let is_plain = *read.text() == text.text;
+        let of = |syntax| parse_as(&plain, is_plain, syntax).map(|(text, tree)| (syntax, text, tree));
         let parsed = of(Syntax::V1).or_else(|newer| {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
         });
@@ -207,8 +220,8 @@ fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
 }
 
 /// Parses `text`. Also returns the text of the tree.
-fn parse_as(text: &Text, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
-    let tree = tree_of(&text.id, &text.text, syntax)?;
+fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
+    let tree = tree_of(&text.id, &text.text, is_plain, syntax)?;
     if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
         return Err(Fault::new(&text.id, place(rule.span()), "a rule has a value or a body"));
     }
@@ -217,12 +230,16 @@ fn parse_as(text: &Text, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault>
         return Ok((text.text.clone(), tree));
     }
     let read = Edited::new(&text.text, bodies).text().clone();
-    let tree = tree_of(&text.id, &read, syntax)?;
+    let tree = tree_of(&text.id, &read, is_plain, syntax)?;
     Ok((read, tree))
 }
 
-fn tree_of(id: &ModuleId, text: &str, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
+/// Parses `text`. If it is not plain, its lines may be longer than those of its module.
+fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
     let mut engine = engine_for(syntax);
+    if !is_plain {
+        accept_rewritten(&mut engine);
+    }
     let parsed = engine.add_policy(id.as_str().to_owned(), text.to_owned());
     parsed.map_err(|error| Fault::of_engine(id, &error))?;
     Ok(engine.get_modules()[0].clone())

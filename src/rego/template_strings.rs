@@ -19,6 +19,9 @@ pub(super) const FUNCTION: &str = "internal.template_string";
 /// The variable for the value of an expression.
 pub(super) const PART: &str = "policysync_part";
 
+/// The maximum number of template strings inside each other.
+const DEPTH: usize = 16;
+
 /// A template string that cannot be read.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{text}")]
@@ -37,7 +40,7 @@ pub(super) fn replaced(text: &Arc<str>) -> Result<Edited, TemplateError> {
     if !(text.contains("$\"") || text.contains("$`")) {
         return Ok(Edited::unchanged(text));
     }
-    let mut scanner = Scanner { text, at: 0, edits: Vec::new() };
+    let mut scanner = Scanner { text, at: 0, depth: 0, edits: Vec::new() };
     scanner.rego(None)?;
     if let Some(at) = text.find(PART).filter(|_| !scanner.edits.is_empty()) {
         return Err(TemplateError { at, text: "names that begin with policysync_ are reserved" });
@@ -49,6 +52,8 @@ pub(super) fn replaced(text: &Arc<str>) -> Result<Edited, TemplateError> {
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
+    /// The number of template strings around `at`.
+    depth: usize,
     edits: Vec<Edit>,
 }
 
@@ -78,6 +83,11 @@ impl Scanner<'_> {
     fn template(&mut self) -> Result<(), TemplateError> {
         let start = self.at - 1;
         let Some(quote) = self.next() else { return Ok(()) };
+        if self.depth == DEPTH {
+            let text = "more than 16 template strings inside each other: assign some to variables";
+            return Err(TemplateError { at: start, text });
+        }
+        self.depth += 1;
         self.edit(start, &format!("{FUNCTION}([{quote}"));
         loop {
             let at = self.at;
@@ -95,6 +105,7 @@ impl Scanner<'_> {
                 Some('\n') if quote == '"' => break,
                 Some(next) if next == quote => {
                     self.edits.push(Edit::insert(offset(self.at), "])".to_owned()));
+                    self.depth -= 1;
                     return Ok(());
                 }
                 Some(_) => {}
@@ -129,7 +140,7 @@ impl Scanner<'_> {
         Some(next)
     }
 
-    /// Replaces what was read since `start` by `text`.
+    /// Replaces the text from `start` to the current offset by `text`.
     fn edit(&mut self, start: usize, text: &str) {
         self.edits.push(Edit { start: offset(start), end: offset(self.at), text: text.to_owned() });
     }
@@ -183,6 +194,14 @@ mod tests {
         ] {
             assert_eq!(replaced(&text.into()).unwrap().text().as_ref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn template_strings_inside_each_other_have_a_limit() {
+        let nested = |depth: usize| format!("p := {}1{}", "$\"{".repeat(depth), "}\"".repeat(depth));
+        assert!(replaced(&nested(DEPTH).into()).is_ok());
+        assert_eq!(replaced(&nested(DEPTH + 1).into()).unwrap_err().at, 5 + 3 * DEPTH);
+        assert!(replaced(&nested(100_000).into()).is_err());
     }
 
     #[test]

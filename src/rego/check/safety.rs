@@ -108,8 +108,16 @@ impl<'m> Safety<'m> {
     /// Variables of an expression in a template string have their values outside of it.
     fn template(&mut self, query: &'m Query, inner: &Bound<'m>, outer: &Bound<'m>) {
         let Bindings { module, names, rules } = &self.bindings;
-        let is_known =
-            |name: &str| outer.contains(name) || rules.names(module, name) || names.import(name).is_some();
+        if let Some(second) = query.stmts.get(1) {
+            let text = "a template string has one expression between braces";
+            self.faults.push(module.fault(&second.span, text));
+        }
+        let is_known = |name: &str| {
+            matches!(name, "data" | "input")
+                || outer.contains(name)
+                || rules.names(module, name)
+                || names.import(name).is_some()
+        };
         let new = inner.iter().find(|name| **name != PART && !is_known(name));
         if let Some(name) = new {
             let text = format!("variable {name} has no value outside of the template string");
