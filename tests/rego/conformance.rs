@@ -195,8 +195,8 @@ struct Category {
     /// One for the text of a module, if the faults are not enough.
     #[serde(default)]
     modules: Option<String>,
-    /// What OPA does, and what to write instead.
     differs: String,
+    /// The way out.
     instead: String,
 }
 

@@ -1,6 +1,6 @@
 //! Calls of what is not there, or with a wrong number of arguments.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use regorus::unstable::{Expr, Literal};
 
@@ -17,6 +17,17 @@ pub(super) struct Called<'t> {
     /// As it is written.
     pub(super) name: &'t str,
     what: Option<What>,
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// It is a statement.
+    Statement,
+    /// It is a negated statement.
+    Negated,
+    /// It is a part of an expression.
+    Value,
 }
 
 enum What {
@@ -59,8 +70,8 @@ impl Called<'_> {
         }
     }
 
-    /// The fault of a call with this number of arguments. Only a statement may have one more, for the result.
-    fn fault(&self, arguments: usize, is_statement: bool, evaluator: EvaluatedBy) -> Option<String> {
+    /// The fault of a call with this number of arguments at this position. A statement may have one more, for the result.
+    fn fault(&self, arguments: usize, position: Position, evaluator: EvaluatedBy) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
         match &self.what {
@@ -70,12 +81,17 @@ impl Called<'_> {
                 .then(|| format!("the embedded engine has no {name}: OPA has (--opa-url)")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
-                let may_have_output = *output || is_statement;
+                let may_have_output = match position {
+                    Position::Statement => true,
+                    Position::Negated => *output,
+                    Position::Value => false,
+                };
                 let fits = arguments == *arity || (may_have_output && arguments == arity + 1);
                 (!fits).then(|| takes(*arity))
             }
             Some(What::Written(arities)) => {
-                let fits = arities.iter().any(|arity| arguments == *arity || arguments == arity + 1);
+                let output = usize::from(position != Position::Value);
+                let fits = arities.iter().any(|arity| arguments == *arity || arguments == arity + output);
                 (!fits).then(|| takes(arities.first().copied().unwrap_or_default()))
             }
         }
@@ -88,19 +104,21 @@ fn counted(arguments: usize) -> String {
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy) -> Vec<Fault> {
     let names = Names::of(module);
-    let (mut faults, mut statements) = (Vec::new(), HashSet::new());
+    let (mut faults, mut statements) = (Vec::new(), HashMap::new());
     for rule in &module.tree.policy {
         tree::each_statement(rule, &mut |statement| {
-            if let Literal::Expr { expr, .. } = &statement.literal {
-                statements.insert(std::ptr::from_ref::<Expr>(expr));
-            }
+            let (expr, position) = match &statement.literal {
+                Literal::Expr { expr, .. } => (expr, Position::Statement),
+                Literal::NotExpr { expr, .. } => (expr, Position::Negated),
+                _ => return,
+            };
+            statements.insert(std::ptr::from_ref::<Expr>(expr), position);
         });
     }
     tree::each(&module.tree, &mut |expr| {
-        let is_statement = statements.contains(&std::ptr::from_ref(expr));
+        let position = statements.get(&std::ptr::from_ref(expr)).copied().unwrap_or(Position::Value);
         if let Expr::Call { fcn, params, .. } = expr
-            && let Some(fault) =
-                called(module, &names, rules, fcn).fault(params.len(), is_statement, evaluator)
+            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len(), position, evaluator)
         {
             faults.push(module.fault(tree::start(fcn), fault));
         }

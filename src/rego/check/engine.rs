@@ -1,11 +1,11 @@
 //! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
-use regorus::unstable::{Expr, Literal, Rule, Span};
+use regorus::unstable::{AssignOp, Expr, Literal, Rule, Span};
 
 use super::Rules;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
-use crate::rego::module::{Module, Negation};
+use crate::rego::module::{Module, Negation, name_of};
 use crate::rego::names::Names;
 use crate::rego::rewrites::{RESERVED, is_generator, walked};
 use crate::rego::template_strings::PART;
@@ -20,6 +20,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             faults.extend(shadowed(module, rules, &names, expr));
             faults.extend(negative(module, expr));
             faults.extend(exponent(module, expr));
+            faults.extend(wildcard(module, expr));
             faults.extend(pattern(module, rules, &names, expr));
             if let Expr::Var { span, .. } = tree::steps(expr).0 {
                 faults.extend(reserved(module, span));
@@ -75,7 +76,12 @@ fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     }
     tree::each_of_rule(rule, &mut |expr| {
         for part in tree::parts(expr) {
-            if let Part::Comprehension(_, terms) = part {
+            if let Part::Comprehension(query, terms) = part {
+                if terms.iter().any(|term| name_of(term) == Some(PART)) {
+                    // An expression of a template string has one value.
+                    let statements = query.stmts.iter().flat_map(tree::expressions);
+                    statements.for_each(|expr| generators(expr, &mut calls));
+                }
                 terms.into_iter().for_each(|term| generators(term, &mut calls));
             }
         }
@@ -136,6 +142,8 @@ fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
         return None;
     }
     let text = match expr {
+        // `set()` is a call in the text.
+        Expr::Set { items, .. } if items.is_empty() => return None,
         Expr::Set { .. } | Expr::Object { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => {
             "with this import of future.keywords, the braces have a body: write a rule with it, and negate that"
         }
@@ -173,6 +181,39 @@ fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     let is_integer = matches!(value, regorus::Value::Number(number) if number.is_integer());
     (is_integer && span.text().contains(['e', 'E'])).then(|| {
         module.fault(span, format!("the integer {} has an exponent: write all of its digits", span.text()))
+    })
+}
+
+/// `_` in a value that is assigned, or unified with `_`: it has no value there.
+fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
+    let Expr::AssignExpr { op, lhs, rhs, .. } = expr else { return None };
+    let is_wildcard = |side: &Expr| name_of(side) == Some("_");
+    let value = match op {
+        AssignOp::ColEq => rhs,
+        AssignOp::Eq if is_wildcard(lhs) => rhs,
+        AssignOp::Eq if is_wildcard(rhs) => lhs,
+        AssignOp::Eq => return None,
+    };
+    let found = wildcard_value(value)?;
+    Some(module.fault(found.span(), "variable _ is unsafe: nothing gives it a value"))
+}
+
+/// A `_` in `expr` that is no index of a reference.
+fn wildcard_value(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::RefDot { refr, .. } => return wildcard_value(refr),
+        Expr::RefBrack { refr, index, .. } => {
+            let of_index = if name_of(index) == Some("_") { None } else { wildcard_value(index) };
+            return of_index.or_else(|| wildcard_value(refr));
+        }
+        _ => {}
+    }
+    if name_of(expr) == Some("_") {
+        return Some(expr);
+    }
+    tree::parts(expr).into_iter().find_map(|part| match part {
+        Part::Expr(expr) => wildcard_value(expr),
+        Part::Comprehension(..) => None,
     })
 }
 
