@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::culprits::{Exceeded, Excess};
 use policy_sync::rego::embedded::Embedded;
 use policy_sync::rego::engine_error::Failure;
 use policy_sync::rego::module::{ModuleId, Text};
@@ -32,6 +33,24 @@ fn over_limit(text: &str) -> Failure {
 fn an_evaluation_that_takes_too_much_memory_ends_before_it_is_allocated() {
     let failure = over_limit(DOUBLING);
     assert_eq!(failure.to_string(), "m.rego:2:15: the evaluation took more than 32 MiB of memory");
+}
+
+#[test]
+fn the_module_that_takes_too_much_memory_is_named_and_not_the_first_of_its_package() {
+    let quick = "package admission\ndeny contains \"a\" if input.name == \"b\"";
+    let large = "package admission
+deny contains \"l\" if count([x | some i in numbers.range(1, 1000); x := many | {i}]) > 0
+many := {x | some x in numbers.range(1, 20000)}";
+    let texts = [("a/any.rego", quick), ("b/large.rego", large), ("c/other.rego", quick)]
+        .map(|(id, text)| Text { id: ModuleId::new(id), text: text.into() });
+    let engine = Embedded::new(&Bundle::read(&texts).unwrap(), json!({}).into()).unwrap();
+    let (query, input) = ("data.admission.deny", Value::from(json!({"name": "a"})));
+    let failure = engine.ask(query, &input).unwrap_err();
+    assert!(failure.too_large && !failure.too_long, "{failure:?}");
+    let found = Exceeded::new(false, engine, query, &input).culprits();
+    let found: Vec<(&str, Excess)> =
+        found.iter().map(|culprit| (culprit.module.as_str(), culprit.excess)).collect();
+    assert_eq!(found, [("b/large.rego", Excess::Memory)]);
 }
 
 #[test]
