@@ -463,6 +463,7 @@ fn effective_prints_sixteen_rules_that_were_not_evaluated_and_the_number_of_the_
     assert_eq!(stderr.trim_end(), not_evaluated("a", 0));
     assert_eq!(code, 0, "{stdout}");
     assert!(stdout.contains("> rule all\n"), "{stdout}");
+    assert!(stdout.contains("  chosen: no other rule that was evaluated matches\n"), "{stdout}");
 }
 
 /// A policy as large as the API takes one.

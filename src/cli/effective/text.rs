@@ -16,18 +16,20 @@ pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(of_path(answer));
+        lines.extend(of_path(answer, report.unknown_matches.is_empty()));
     }
     lines
 }
 
-fn of_path(answer: &Answer) -> Vec<String> {
+/// The lines for one path. `all_known` is whether each rule was evaluated for the request.
+fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
     let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
     let mut lines = vec![nodes.join(" > "), format!("  hosts: {}", answer.hostnames.join(", "))];
     if let Some(chosen) = &answer.chosen {
         lines.push(match &chosen.decided {
             Some((criterion, rule)) => format!("  chosen over {}: {}", rule.words, criterion.words()),
-            None => "  chosen: no other rule matches".to_owned(),
+            None if all_known => "  chosen: no other rule matches".to_owned(),
+            None => "  chosen: no other rule that was evaluated matches".to_owned(),
         });
         if chosen.implementation_specific {
             lines.push(
