@@ -93,7 +93,7 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
     hub.world.write("fails", json!({"fails.rego": FAILS})).await?;
     hub.world.until_ok("fails").await?;
 
-    let kind = "operand of the wrong type for &";
+    let kind = "operand of the wrong type for";
     wait::until("a Secret is denied", LIMIT, || async {
         let error = hub.create(&secret("vault", "new", json!({}))).await.err().context("it is let in")?;
         is_clean("the answer", &format!("{error:#}"), kind)
@@ -230,7 +230,7 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
     hub.stop().await?;
     hub.run(&["--replicate=secrets"]).await?;
     warn_by(&hub, "fails", FAILS).await?;
-    let kind = "operand of the wrong type for &";
+    let kind = "operand of the wrong type for";
     let denied = created_once(&hub, &named("new"), kind).await?;
     is_clean("the answer", &denied.body, kind)?;
     wait::until("the Event", LIMIT, || async { is_clean("Events", &events(&hub).await?, kind) }).await?;
