@@ -103,9 +103,9 @@ const REFUSED: [(&str, &str, &str); 40] = [
         ":3:6: f takes 2 arguments, found 1",
     ),
     (
-        "an output of a builtin that is limited",
-        "package a\np if { numbers.range(1, 2, x); x }",
-        ":2:8: numbers.range takes 2 arguments, found 3",
+        "an argument too many in a value",
+        "package a\np := numbers.range(1, 2, 3)",
+        ":2:6: numbers.range takes 2 arguments, found 3",
     ),
     (
         "a request",
