@@ -172,7 +172,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     (
         "a rule that is a value and a set",
         "package a\np := 1\np contains 2",
-        ":3:1: previous value is not a set",
+        ":3:1: conflicting values of a rule or a function",
     ),
     (
         "`matches` that is no statement",
