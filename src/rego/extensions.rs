@@ -175,6 +175,15 @@ fn engine(name: &str, values: &[Value]) -> Result<Value> {
     }
 }
 
+/// The text of `value`, if it is one.
+fn text(value: &Value) -> Option<&str> {
+    value.as_string().ok().map(AsRef::as_ref)
+}
+
+fn or_undefined<T: Into<Value>>(value: Option<T>) -> Value {
+    value.map_or(Value::Undefined, Into::into)
+}
+
 fn is_true(value: &Value) -> bool {
     *value == Value::Bool(true)
 }
@@ -227,19 +236,14 @@ fn split_n(values: Vec<Value>) -> Result<Value> {
     };
     let Ok(number) = number.format_decimal().parse::<i64>() else { return Ok(Value::Undefined) };
     let count = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
-    let chars = text.char_indices().map(|(start, c)| &text[start..start + c.len_utf8()]);
-    let parts: Vec<Value> = match (number < 0, delimiter.is_empty()) {
-        (false, true) => chars.take(count).map(Value::from).collect(),
-        (false, false) => text.split(&**delimiter).take(count).map(Value::from).collect(),
-        (true, true) => chars.rev().take(count).map(Value::from).collect(),
-        (true, false) => {
-            // From the start, because delimiters may overlap.
-            let parts = text.matches(&**delimiter).count() + 1;
-            text.split(&**delimiter).skip(parts.saturating_sub(count)).map(Value::from).collect()
-        }
+    let (parts, all): (Box<dyn Iterator<Item = &str>>, usize) = if delimiter.is_empty() {
+        let chars = text.char_indices().map(|(start, c)| &text[start..start + c.len_utf8()]);
+        (Box::new(chars), text.chars().count())
+    } else {
+        (Box::new(text.split(&**delimiter)), text.matches(&**delimiter).count() + 1)
     };
-    let is_reversed = number < 0 && delimiter.is_empty();
-    Ok(if is_reversed { parts.into_iter().rev().collect::<Vec<_>>() } else { parts }.into())
+    let skipped = if number < 0 { all.saturating_sub(count) } else { 0 };
+    Ok(parts.skip(skipped).take(count).map(Value::from).collect::<Vec<_>>().into())
 }
 
 fn shift(values: Vec<Value>) -> Result<Value> {
@@ -322,7 +326,7 @@ fn union_n(values: Vec<Value>) -> Result<Value> {
 }
 
 fn is_json(values: Vec<Value>) -> Result<Value> {
-    Ok(values[0].as_string().is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()).into())
+    Ok(text(&values[0]).is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()).into())
 }
 
 /// The engine has no numbers beyond those of 64 bits in JSON, no lone surrogates, and a limit for the depth.

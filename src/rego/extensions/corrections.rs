@@ -8,15 +8,11 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use regorus::Value;
 
-use super::engine;
+use super::{engine, or_undefined, text};
 use crate::rego::memory;
 
 /// Characters that Go escapes in JSON.
 const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
-
-fn text(value: &Value) -> Option<&str> {
-    value.as_string().ok().map(AsRef::as_ref)
-}
 
 /// The number of characters of a text, not of its UTF-16 code units.
 pub(super) fn count(values: Vec<Value>) -> Result<Value> {
@@ -32,7 +28,7 @@ pub(super) fn base64_decode(values: Vec<Value>) -> Result<Value> {
         GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
     let Some(text) = text(&values[0]) else { return Ok(Value::Undefined) };
     let decoded = ENGINE.decode(text.replace(['\r', '\n'], ""));
-    Ok(decoded.map_or(Value::Undefined, |bytes| lossy(&bytes).into()))
+    Ok(or_undefined(decoded.ok().map(|bytes| lossy(&bytes))))
 }
 
 /// `bytes` as a text in which each byte that is no UTF-8 is a replacement character, as in Go.
@@ -54,14 +50,15 @@ pub(super) fn to_number(values: Vec<Value>) -> Result<Value> {
     if !is_decimal {
         return Ok(Value::Undefined);
     }
-    let sign = if text.starts_with('-') { "-" } else { "" };
+    let is_negative = text.starts_with('-');
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         let digits = digits.trim_start_matches('0');
         let digits = if digits.is_empty() { "0" } else { digits };
+        let sign = if is_negative { "-" } else { "" };
         return engine("to_number", &[format!("{sign}{digits}").into()]);
     }
     let float = digits.parse::<f64>().ok().filter(|float| float.is_finite());
-    Ok(float.map_or(Value::Undefined, |float| if sign.is_empty() { float.into() } else { (-float).into() }))
+    Ok(or_undefined(float.map(|float| if is_negative { -float } else { float })))
 }
 
 /// A version without the `v` before it; `None` if one of its numbers has more than 64 bits.

@@ -3,6 +3,8 @@
 use anyhow::Result;
 use regorus::Value;
 
+use super::{or_undefined, text};
+
 /// Nanoseconds of the units of Go.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
@@ -86,8 +88,7 @@ fn sum(text: &str) -> Option<u64> {
 }
 
 pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
-    let found = values[0].as_string().ok().and_then(|text| nanoseconds(text));
-    Ok(found.map_or(Value::Undefined, Into::into))
+    Ok(or_undefined(text(&values[0]).and_then(nanoseconds)))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::{Result, ensure};
 use regorus::Value;
 
-use super::ELEMENTS;
 use super::bounded::check_list;
+use super::{ELEMENTS, or_undefined, text};
 
 /// The maximum number of pairs that `net.cidr_contains_matches` compares.
 const PAIRS: usize = 1_000_000;
@@ -114,10 +114,6 @@ fn mask(prefix: u32) -> u128 {
     u128::MAX.checked_shl(BITS - prefix).unwrap_or(0)
 }
 
-fn text(value: &Value) -> Option<&str> {
-    value.as_string().ok().map(AsRef::as_ref)
-}
-
 /// Whether `network` contains the address or network `other`.
 fn contained(network: &str, other: &str) -> Option<bool> {
     let network = Network::parse(network)?;
@@ -125,10 +121,6 @@ fn contained(network: &str, other: &str) -> Option<bool> {
         Some(address) => Some(network.has(address)),
         None => Some(network.contains(Network::parse(other)?)),
     }
-}
-
-fn or_undefined<T: Into<Value>>(value: Option<T>) -> Value {
-    value.map_or(Value::Undefined, Into::into)
 }
 
 pub(super) fn contains(values: Vec<Value>) -> Result<Value> {

@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_
 use regorus::Value;
 
 use super::corrections::lossy;
+use super::{or_undefined, text};
 
 /// The maximum number of parameters of a query.
 const PARAMETERS: usize = 10_000;
@@ -178,10 +179,6 @@ fn decoded_zone(text: &str) -> Option<String> {
     decoded_if(text, |byte| byte == b'%' || byte == b' ' || is_of_host(byte)).filter(|_| is_valid)
 }
 
-fn text(value: &Value) -> Option<&str> {
-    value.as_string().ok().map(AsRef::as_ref)
-}
-
 pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
     let Some(uri) = text(&values[0]).and_then(Uri::parse) else { return Ok(Value::Undefined) };
     let parts = [
@@ -212,11 +209,11 @@ fn decoded_part(text: &str) -> Option<String> {
 }
 
 pub(super) fn encode(values: Vec<Value>) -> Result<Value> {
-    Ok(text(&values[0]).map_or(Value::Undefined, |text| encoded(text).into()))
+    Ok(or_undefined(text(&values[0]).map(encoded)))
 }
 
 pub(super) fn decode(values: Vec<Value>) -> Result<Value> {
-    Ok(text(&values[0]).and_then(decoded_part).map_or(Value::Undefined, Into::into))
+    Ok(or_undefined(text(&values[0]).and_then(decoded_part)))
 }
 
 pub(super) fn encode_object(values: Vec<Value>) -> Result<Value> {

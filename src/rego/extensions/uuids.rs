@@ -6,6 +6,8 @@ use anyhow::Result;
 use regorus::Value;
 use uuid::Uuid;
 
+use super::text;
+
 /// The start of the Gregorian calendar before that of Unix time, in 100 ns.
 const GREGORIAN: i64 = 0x01B2_1DD2_1381_4000;
 
@@ -40,7 +42,7 @@ fn scope(first: u8) -> &'static str {
 }
 
 pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
-    let Some(bytes) = values[0].as_string().ok().and_then(|text| read(text)) else {
+    let Some(bytes) = text(&values[0]).and_then(read) else {
         return Ok(Value::Undefined);
     };
     let number = |range: std::ops::Range<usize>| {
