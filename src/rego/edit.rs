@@ -71,6 +71,11 @@ impl Edited {
         Self::new(original, Vec::new())
     }
 
+    /// Whether there are no edits.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.edits.is_empty()
+    }
+
     /// The text with `more` before its byte `at`, where a character begins.
     #[must_use]
     pub fn inserting(original: &Arc<str>, at: usize, more: &str) -> Self {

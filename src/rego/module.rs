@@ -119,15 +119,13 @@ impl Module {
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
         let columns = LENGTH.max_col.get() as usize;
         let is_long = |line: &str| line.len() > columns;
+        let is_plain = read.is_unchanged();
         // The engine has a limit for the lines of other texts.
-        if *read.text() != text.text
-            && let Some(line) = text.text.lines().position(is_long)
-        {
+        if !is_plain && let Some(line) = text.text.lines().position(is_long) {
             let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
             return Err(Fault::new(&text.id, place, LONG_LINE));
         }
         let plain = Text { id: text.id.clone(), text: read.text().clone() };
-        let is_plain = *read.text() == text.text;
         let of = |syntax| parse_as(&plain, is_plain, syntax).map(|(text, tree)| (syntax, text, tree));
         let parsed = of(Syntax::V1).or_else(|newer| {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
