@@ -153,6 +153,23 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
     served.stop().await
 }
 
+/// Writes an app without storing it.
+async fn dry_write(served: &Served, name: &str) -> Result<()> {
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    served.deployments().create(&dry, &app(name, json!({}))?).await?;
+    Ok(())
+}
+
+/// Waits until writes of `bad` are denied with `no`, and those of `good` pass.
+async fn until_bad_writes_are_denied(served: &Served) -> Result<()> {
+    wait::until("a bad write is denied", LIMIT, || async {
+        let denied = dry_write(served, "bad").await.is_err_and(|error| error.to_string().contains("no"));
+        ensure!(denied, "it is let in");
+        dry_write(served, "good").await
+    })
+    .await
+}
+
 #[tokio::test]
 async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_is_put_back() -> Result<()> {
     const POLICY: &str = "/v1/policies/policysync/rego-opa-edited/deny/deny.rego";
@@ -169,15 +186,7 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
     });
     apply(&served.world.client, &names).await?;
     served.world.until_ok("deny").await?;
-    let write = async |name: &str| {
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        served.deployments().create(&dry, &app(name, json!({}))?).await.map_err(anyhow::Error::from)
-    };
-    wait::until("a bad write is denied", LIMIT, || async {
-        ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
-        write("good").await.map(drop)
-    })
-    .await?;
+    until_bad_writes_are_denied(&served).await?;
     let (_, before) = opa.ask("GET", POLICY, Vec::new()).await?;
     for round in 0..20 {
         for (method, path, text) in [
@@ -187,10 +196,10 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
             ("DELETE", POLICY, ""),
         ] {
             opa.ask(method, path, text.as_bytes().to_vec()).await?;
-            ensure!(write("bad").await.is_err(), "round {round}: let in after {method} {path}");
+            ensure!(dry_write(&served, "bad").await.is_err(), "round {round}: let in after {method} {path}");
         }
     }
-    wait::until("good writes pass again", LIMIT, || async { write("good").await.map(drop) }).await?;
+    wait::until("good writes pass again", LIMIT, || async { dry_write(&served, "good").await }).await?;
 
     // A comparison finds changes that a query cannot detect.
     let edited = before["result"]["raw"].as_str().context("no text")?.replace("\"no\"", "\"another\"");
@@ -207,7 +216,10 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
             ensure!(changed().await? > count, "it is not noticed");
             let (_, now) = opa.ask("GET", POLICY, Vec::new()).await?;
             ensure!(now["result"]["raw"] == before["result"]["raw"], "{now}");
-            ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
+            ensure!(
+                dry_write(&served, "bad").await.is_err_and(|error| error.to_string().contains("no")),
+                "it is let in"
+            );
             Ok(())
         })
         .await?;
@@ -255,15 +267,7 @@ async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after
     let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\" if input.metadata.name == \"bad\"\n";
     served.world.write("deny", json!({"deny.rego": denies})).await?;
     served.world.until_ok("deny").await?;
-    let write = async |name: &str| {
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        served.deployments().create(&dry, &app(name, json!({}))?).await.map_err(anyhow::Error::from)
-    };
-    wait::until("a bad write is denied", LIMIT, || async {
-        ensure!(write("bad").await.is_err_and(|error| error.to_string().contains("no")), "it is let in");
-        write("good").await.map(drop)
-    })
-    .await?;
+    until_bad_writes_are_denied(&served).await?;
     let module = async || anyhow::Ok(opa.ask("GET", POLICY, Vec::new()).await?.1["result"]["raw"].take());
     let before = module().await?;
     let edited = before.as_str().context("no text")?.replace("\"no\"", "\"another\"");
@@ -294,10 +298,10 @@ async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after
     // The last comparison is only a moment ago.
     edit().await?;
     proxy.mangles.store(true, Ordering::SeqCst);
-    ensure!(write("good").await.is_err(), "it is let in by an answer of another shape");
+    ensure!(dry_write(&served, "good").await.is_err(), "it is let in by an answer of another shape");
     proxy.mangles.store(false, Ordering::SeqCst);
     back_within(AT_ONCE).await.context("after an unexpected answer")?;
-    wait::until("good writes pass again", LIMIT, || async { write("good").await.map(drop) }).await?;
+    wait::until("good writes pass again", LIMIT, || async { dry_write(&served, "good").await }).await?;
     served.stop().await?;
     serving.abort();
     Ok(())
