@@ -73,7 +73,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
     let words = "load-balancers: rego-gates-shop would have 3 load balancers, 2 are allowed";
     let error = hub.create(&balancer(&shop, "c")).await.err().context("it is let in")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    // An object with a generated name takes the place of no stored one, whatever its name begins with.
+    // An object with a generated name does not replace a stored object whose name is its prefix.
     let mut generated = balancer(&shop, "b");
     generated["metadata"] = json!({"generateName": "b", "namespace": shop});
     let error = hub.create(&generated).await.err().context("it takes the place of another")?;

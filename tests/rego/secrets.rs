@@ -224,7 +224,7 @@ async fn warnings_about_secrets_leak_no_contents() -> Result<()> {
         .await?;
     is_clean("the log", &hub.controller()?.log()?, "")?;
 
-    // An evaluation that fails denies the write whatever the enforcement is.
+    // A failed evaluation denies the write under each enforcement.
     hub.world.delete("labels").await?;
     hub.world.delete("denies").await?;
     hub.stop().await?;
@@ -264,7 +264,7 @@ async fn contents_of_secrets_are_in_opa_only_with_the_flag_and_those_in_works_ne
         |kind: &str| format!("package admission\ndeny[\"no\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
     world.write("works", json!({"works.rego": reads("manifestworks")})).await?;
     world.write("secrets", json!({"secrets.rego": reads("secrets")})).await?;
-    // The second process without the flag finds what the one with it has left in OPA.
+    // The last process, without the flag, starts with the data of the one before it in OPA.
     for is_replicated in [false, true, false] {
         let mut arguments = vec![url.as_str()];
         arguments.extend(is_replicated.then_some("--replicate=secrets"));
