@@ -9,7 +9,7 @@
 //!   and documents why the published crate does not fit.
 //!
 //! Values that the evaluation did not create, such as the documents of the hub, do not count. A shared value counts once while it is in
-//! memory, and at each occurrence when it is serialized ([`size`]).
+//! memory, and at each occurrence when it is serialized (`size`).
 
 pub(super) mod size;
 
