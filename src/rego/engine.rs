@@ -43,7 +43,7 @@ enum By {
 }
 
 impl Evaluator {
-    /// What it makes of `bundle`, without data.
+    /// Creates an engine without data. The embedded engine prepares its modules anew for each query, until it has data.
     ///
     /// # Errors
     ///

@@ -50,5 +50,7 @@ impl Corpus {
 
 /// An embedded engine with so many policies that deny, and no data: they ask about one object at a time.
 pub(super) fn embedded(policies: usize) -> Result<Engine> {
-    Ok(Evaluator::Embedded.engine(&modules::bundle(&modules::denying(policies))?)?)
+    Ok(Evaluator::Embedded
+        .engine(&modules::bundle(&modules::denying(policies))?)?
+        .with_data(Value::new_object())?)
 }
