@@ -81,12 +81,13 @@ impl Audit {
             let began = Instant::now();
             let goes_on = || !asked.is_cancelled() && began.elapsed() < PATIENCE;
             audited.find(&mut |found| findings.note(found), goes_on)?;
-            let mut report = findings.in_order().report_of(now);
+            let findings = findings.in_order();
+            let mut report = findings.report_of(now);
             if !leads && audited.places() {
                 let why = "what placement refuses: another replica leads, and knows it";
-                report["leftOut"] = vec![why].into();
+                report.left_out = vec![why.to_owned()];
             }
-            Ok::<_, String>(report.to_string())
+            serde_json::to_string(&report).map_err(|error| error.to_string())
         });
         let report = auditing.await.map_err(|error| {
             warn!(error = with_causes(&error), "an audit has no end");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{Found, Violation};
 use crate::api::moment::Moment;
@@ -87,33 +87,48 @@ impl Findings {
         &self.counts
     }
 
-    /// What programs read.
+    /// The report with all that is kept.
     #[must_use]
-    pub fn report(&self) -> Value {
+    pub fn report(&self) -> Report<'_> {
         self.within(usize::MAX)
     }
 
-    /// The same of what was found then, in less than 1 MiB.
+    /// The report of an audit at this time, in less than 1 MiB.
     #[must_use]
-    pub fn report_of(&self, at: Moment) -> Value {
-        let mut report = self.within(BYTES);
-        report["at"] = at.rfc3339().into();
-        report
+    pub fn report_of(&self, at: Moment) -> Report<'_> {
+        Report { at: Some(at.rfc3339()), ..self.within(BYTES) }
     }
 
-    /// As much as fits into so many bytes.
-    fn within(&self, bytes: usize) -> Value {
+    /// The report with as many violations as fit into `bytes`.
+    fn within(&self, bytes: usize) -> Report<'_> {
         let mut left = bytes;
-        let told = self.kept.iter().map(|violation| json!(violation)).take_while(|violation| {
-            let length = violation.to_string().len() + 1;
+        let fitting = self.kept.iter().take_while(|violation| {
+            let length = serde_json::to_vec(violation).map_or(usize::MAX, |text| text.len() + 1);
             let fits = length <= left;
             left = left.saturating_sub(length);
             fits
         });
-        let told: Vec<Value> = told.collect();
-        json!({
-            "message": format!("total violations:{}", self.count()),
-            "truncated": told.len() < self.count(), "violations": told,
-        })
+        let violations = &self.kept[..fitting.count()];
+        Report {
+            at: None,
+            message: format!("total violations:{}", self.count()),
+            truncated: violations.len() < self.count(),
+            violations,
+            left_out: Vec::new(),
+        }
     }
+}
+
+/// Findings in the format for programs. It borrows them: a tree of JSON values would take a multiple of the text's memory.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report<'f> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    message: String,
+    truncated: bool,
+    violations: &'f [Violation],
+    /// Reasons why the audit is incomplete.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
