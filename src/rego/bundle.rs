@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use regorus::Engine;
+use regorus::{Engine, Value};
 
 use super::advice;
 use super::asked::{self, Packages};
@@ -293,6 +293,30 @@ impl Bundle {
         // Queries use version 1 of the syntax.
         engine.set_rego_v0(false);
         Ok(engine)
+    }
+
+    /// The fault if `data` has a value at the path of a rule. The engine would read it instead of the rule.
+    #[must_use]
+    pub fn fault_of_data(&self, data: &Value) -> Option<Fault> {
+        // The engine rejects other data.
+        data.as_object().ok()?;
+        self.modules().find_map(|module| {
+            let mut value = data;
+            for part in module.path() {
+                match value {
+                    Value::Object(fields) => value = fields.get(&part.as_str().into())?,
+                    _ => return Some(module.fault_of_package("data has a value above it: remove that")),
+                }
+            }
+            let Value::Object(fields) = value else {
+                return Some(module.fault_of_package("data has a value there: remove it"));
+            };
+            let rule = module.rules.iter().find(|rule| fields.contains_key(&rule.as_str().into()))?;
+            let text = format!(
+                "data has a value at the path of the rule {rule}: remove the value, or rename the rule"
+            );
+            Some(module.fault_of_package(&text))
+        })
     }
 
     /// Converts the engine's `error` to a fault with its place in the rewritten text of a module.

@@ -56,9 +56,12 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// Where a module does not fit the others, or `data` is no object.
+    /// A module does not fit the others, `data` is no object, or has a value at the path of a rule.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
         let embedded = Self::without_data(bundle)?;
+        if let Some(fault) = bundle.fault_of_data(&data) {
+            return Err(fault);
+        }
         embedded.prepared(data).map_err(|error| embedded.explained(&error))
     }
 
@@ -114,8 +117,11 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// Where it is no object, or something else is at a place already.
+    /// Where it is no object, has a value at the path of a rule, or something else is at a place already.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
+        if let Some(fault) = self.bundle.fault_of_data(&more) {
+            return Err(fault);
+        }
         self.engine.add_data(more).map_err(|error| self.explained(&error))
     }
 

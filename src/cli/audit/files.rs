@@ -132,6 +132,9 @@ fn snapshot(
     if let Ok(fields) = data.as_object_mut() {
         fields.insert("kubernetes".into(), kinds.into());
     }
+    if let Some(fault) = bundle.fault_of_data(&data) {
+        return Err(anyhow!("{fault}"));
+    }
     let engine = Evaluator::Embedded.engine(bundle).and_then(|engine| engine.with_data(data));
     let engine = engine.map_err(|fault| anyhow!("{fault}"))?;
     let denied = (!denies.any).then(|| {

@@ -165,3 +165,28 @@ fn the_limit_of_memory_costs_little() {
     println!("{with:?} with the limit, {without:?} without: {ratio:.2} times");
     assert!(ratio < 1.5, "{with:?} with the limit, {without:?} without");
 }
+
+#[test]
+fn data_at_the_path_of_a_rule_is_rejected() {
+    let text = Text { id: ModuleId::new("m.rego"), text: "package a.b\np := 1\nf(x) := x".into() };
+    let bundle = Bundle::read(&[text]).unwrap();
+    let fault = |data: serde_json::Value| bundle.fault_of_data(&data.into()).map(|fault| fault.to_string());
+    for (data, expected) in [
+        (
+            json!({"a": {"b": {"p": 2}}}),
+            "data has a value at the path of the rule p: remove the value, or rename the rule",
+        ),
+        (json!({"a": {"b": 2}}), "data has a value there: remove it"),
+        (json!({"a": [1]}), "data has a value above it: remove that"),
+    ] {
+        let expected = format!("m.rego:1:9: package a.b: {expected}");
+        assert_eq!(fault(data.clone()), Some(expected.clone()));
+        assert_eq!(Embedded::new(&bundle, data.clone().into()).unwrap_err().to_string(), expected);
+        let mut engine = Embedded::new(&bundle, Value::new_object()).unwrap();
+        assert_eq!(engine.add(data.into()).unwrap_err().to_string(), expected);
+    }
+    for data in [json!({"a": {"b": {"q": 2}}}), json!({"a": {"c": 1}}), json!({"kubernetes": {}}), json!([])]
+    {
+        assert_eq!(fault(data), None);
+    }
+}
