@@ -65,6 +65,16 @@ impl Edited {
         }
     }
 
+    /// The same with `more` edits of the original.
+    pub(super) fn and(&self, more: &[Edit]) -> Self {
+        Self::new(&self.original, [self.edits.as_slice(), more].concat())
+    }
+
+    /// The original.
+    pub(super) fn source(&self) -> &str {
+        &self.original
+    }
+
     /// The text as it is.
     #[must_use]
     pub fn unchanged(original: &Arc<str>) -> Self {

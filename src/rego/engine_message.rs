@@ -5,7 +5,10 @@ use std::borrow::Cow;
 
 use super::builtins;
 use super::evaluation_error::EvaluationError;
-use super::module::LONG_LINE;
+use super::module::{LONG_LINE, NO_VALUE};
+
+/// The fault of an `else`, or of a further body, of a set.
+pub(super) const ELSE_OF_SET: &str = "a rule of a set has no else: write another rule";
 
 /// For a message that is not known.
 const OTHER: &str =
@@ -40,8 +43,8 @@ const MESSAGES: &[(&str, &str)] = &[
         "`contains` keyword is required",
         "version 1 of Rego has contains before the element of a set: write contains, or the whole module in version 0",
     ),
-    ("rule must have a body or assignment", "a rule has a value or a body"),
-    ("else cannot be used with set rules", "a rule of a set has no else: write another rule"),
+    ("rule must have a body or assignment", NO_VALUE),
+    ("else cannot be used with set rules", ELSE_OF_SET),
     ("repeating parameter name", "two parameters have the same name"),
     ("input cannot be shadowed", "a variable cannot have the name input"),
     ("data cannot be shadowed", "a variable cannot have the name data"),

@@ -24,7 +24,7 @@ pub struct LoadedModule {
     pub(super) id: ModuleId,
     /// Its text as it was written.
     pub(super) text: Arc<str>,
-    /// Its text without template strings.
+    /// Its text with changes that let the engine parse it.
     pub(super) read: Edited,
     pub(super) syntax: Syntax,
     /// The path of its rules: `["data", "admission"]`.
@@ -66,7 +66,7 @@ pub(super) struct Header {
     pub(super) end: usize,
     /// The imports, as they are written.
     pub(super) imports: Box<str>,
-    /// The number of rules that follow.
+    /// The number of rules that follow in the rewritten text.
     pub(super) rules: usize,
 }
 
@@ -80,7 +80,7 @@ impl Header {
         Self {
             end: first.map_or(0, |rule| rule.span().start as usize),
             imports: imports.join("\n").into(),
-            rules: module.tree.policy.len(),
+            rules: module.tree.policy.iter().map(|rule| 1 + rewrites::further(rule).len()).sum(),
         }
     }
 }

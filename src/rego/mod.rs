@@ -44,6 +44,7 @@ mod module_id;
 mod names;
 pub mod opa;
 pub mod panics;
+mod parentheses;
 pub mod paths;
 pub mod reads;
 pub mod review;

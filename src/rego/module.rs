@@ -1,5 +1,7 @@
 //! A module: a text of Rego, and what it says.
 
+mod repairs;
+
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, LazyLock};
@@ -9,11 +11,12 @@ use regorus::unstable::{Expr, Module as Tree, Ref, Rule, RuleHead, Span};
 use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
+use self::repairs::Parsed;
 use super::asked::Packages;
-use super::edit::{Edit, Edited, place_of};
+use super::edit::{Edit, Edited, offset, place_of};
 use super::fault::{Fault, Place};
 pub use super::module_id::ModuleId;
-use super::{template_strings, tree};
+use super::{parentheses, template_strings, tree};
 use crate::api::text::grouped;
 
 /// The most bytes, lines and columns of a module.
@@ -29,6 +32,12 @@ const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_lines: LENGTH.max_lines,
     max_col: NonZeroU32::MAX,
 };
+
+/// A character that may precede a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The fault of a rule without a value and a body.
+pub(super) const NO_VALUE: &str = "a rule has a value or a body";
 
 /// The fault of a line with more columns.
 pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
@@ -76,7 +85,7 @@ pub struct Module {
     pub(super) id: ModuleId,
     /// Its text as it was written.
     pub(super) original: Arc<str>,
-    /// The original without template strings.
+    /// The original with changes that let the engine parse it.
     pub(super) read: Edited,
     /// The text of the tree. Its lines and columns are those of `read`.
     pub(super) text: Arc<str>,
@@ -117,6 +126,11 @@ impl Module {
         }
         let read = template_strings::replaced(&text.text)
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
+        let mut edits = parentheses::edits(&text.text);
+        if text.text.starts_with(BYTE_ORDER_MARK) {
+            edits.push(Edit { start: 0, end: offset(BYTE_ORDER_MARK.len_utf8()), text: String::new() });
+        }
+        let read = if edits.is_empty() { read } else { read.and(&edits) };
         let columns = LENGTH.max_col.get() as usize;
         let is_long = |line: &str| line.len() > columns;
         let is_plain = read.is_unchanged();
@@ -125,15 +139,28 @@ impl Module {
             let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
             return Err(Fault::new(&text.id, place, LONG_LINE));
         }
-        let plain = Text { id: text.id.clone(), text: read.text().clone() };
-        let of = |syntax| parse_as(&plain, is_plain, syntax).map(|(text, tree)| (syntax, text, tree));
-        let parsed = of(Syntax::V1).or_else(|newer| {
-            of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
-        });
-        let (syntax, parsed, tree) = parsed.map_err(|fault| match missing_syntax(&text.text) {
+        let parse = |read: &Edited| {
+            let plain = Text { id: text.id.clone(), text: read.text().clone() };
+            let of = |syntax| {
+                let parsed = parse_as(&plain, read.is_unchanged(), syntax);
+                parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
+            };
+            let parsed = of(Syntax::V1).or_else(|newer| {
+                // Of equal faults, that of the newer syntax counts. The older one has rules without a value, called `if`.
+                let is_same =
+                    |older: &Fault| older == &newer.0 || (older.text == NO_VALUE && newer.0.text == NO_VALUE);
+                let is_older = |older: &Fault| !is_same(older) && older.place >= newer.0.place;
+                of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
+            });
+            parsed.map_err(|(fault, syntax)| {
+                (Fault { place: fault.place.map(|place| read.original(place)), ..fault }, syntax)
+            })
+        };
+        let parsed = repairs::parsed(read, parse).map_err(|fault| match missing_syntax(&text.text) {
             Some((at, missing)) => Fault::new(&text.id, place_of(&text.text, at), missing),
-            None => Fault { place: fault.place.map(|place| read.original(place)), ..fault },
-        })?;
+            None => fault,
+        });
+        let (read, Parsed { syntax, text: parsed, tree }) = parsed?;
         let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
         let (id, original) = (text.id.clone(), text.text.clone());
         let negation = Negation::of(&tree);
@@ -221,7 +248,7 @@ fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
 fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
     let tree = tree_of(&text.id, &text.text, is_plain, syntax)?;
     if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
-        return Err(Fault::new(&text.id, place(rule.span()), "a rule has a value or a body"));
+        return Err(Fault::new(&text.id, place(rule.span()), NO_VALUE));
     }
     let bodies: Vec<Edit> = tree.policy.iter().filter_map(|rule| body_of_element(rule)).collect();
     if bodies.is_empty() {

@@ -9,12 +9,11 @@ use crate::rego::module::{Module, Negation, name_of};
 use crate::rego::names::Names;
 use crate::rego::rewrites::{RESERVED, is_generator, walked};
 use crate::rego::template_strings::PART;
-use crate::rego::tree::{self, Part, Step};
+use crate::rego::tree::{self, Part};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), imports(module));
     for rule in &module.tree.policy {
-        faults.extend(second_body(module, rule));
         faults.extend(walks(module, rule));
         tree::each_of_rule(rule, &mut |expr| {
             faults.extend(shadowed(module, rules, &names, expr));
@@ -47,18 +46,6 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
         });
     }
     faults
-}
-
-/// A second body of a rule that gives a value: the engine would have it give `true`.
-fn second_body(module: &Module, rule: &Rule) -> Option<Fault> {
-    let Rule::Spec { bodies, .. } = rule else { return None };
-    let second = bodies.iter().skip(1).find(|body| !body.is_else)?;
-    let gives_true = tree::given(rule)
-        .is_none_or(|given| matches!(given, Expr::Bool { value, .. } if *value == true.into()));
-    // An object has each of its keys.
-    let is_object = tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, Step::Index(_)));
-    (!gives_true && !is_object)
-        .then(|| module.fault(&second.span, "a rule that gives a value has one body: write the rule twice"))
 }
 
 /// Calls of `walk` with one argument where the engine does not iterate over its values.

@@ -1,6 +1,6 @@
 //! Variables that nothing gives a value. The engine finds those of statements that it comes to, and none under `not`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regorus::unstable::{Expr, Literal, Query, Rule, Span};
 
@@ -9,12 +9,13 @@ use super::variables::Bindings;
 use crate::rego::fault::Fault;
 use crate::rego::module::{Module, name_of};
 use crate::rego::names::Names;
+use crate::rego::rewrites::heads;
 use crate::rego::template_strings::PART;
 use crate::rego::tree::{self, Part, pattern};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let bindings = Bindings { module, names: Names::of(module), rules };
-    let mut safety = Safety { bindings, faults: Vec::new() };
+    let mut safety = Safety { bindings, wildcards: HashSet::new(), faults: Vec::new() };
     module.tree.policy.iter().for_each(|rule| safety.rule(rule));
     safety.faults
 }
@@ -24,11 +25,14 @@ type Bound<'t> = BTreeSet<&'t str>;
 
 struct Safety<'m> {
     bindings: Bindings<'m>,
+    /// Each `_` of the rule at a place that gives it a value: an index, or a part of a pattern.
+    wildcards: HashSet<*const Expr>,
     faults: Vec<Fault>,
 }
 
 impl<'m> Safety<'m> {
     fn rule(&mut self, rule: &'m Rule) {
+        self.wildcards = self.bindings.wildcards(rule);
         let mut arguments = Bound::new();
         tree::arguments(rule).iter().for_each(|argument| pattern(argument, &mut arguments));
         let bodies = match rule {
@@ -36,10 +40,12 @@ impl<'m> Safety<'m> {
             Rule::Default { .. } => &[],
         };
         if bodies.is_empty() {
-            self.head(rule, &arguments);
+            let bound = self.with_lookup(heads::lookup(rule, None, &arguments), &arguments);
+            self.head(rule, &bound);
         }
         for body in bodies {
             let bound = self.query(&body.query, &arguments);
+            let bound = self.with_lookup(heads::lookup(rule, Some(body), &bound), &bound);
             if let Some(assign) = &body.assign {
                 self.uses(&assign.value, &bound, false);
             }
@@ -47,6 +53,15 @@ impl<'m> Safety<'m> {
                 self.head(rule, &bound);
             }
         }
+    }
+
+    /// The `bound` names, and those that a lookup in a head gives a value.
+    fn with_lookup(&self, lookup: Option<&'m Expr>, bound: &Bound<'m>) -> Bound<'m> {
+        let mut bound = bound.clone();
+        if let Some(value) = lookup {
+            self.bindings.expression(value, &mut bound);
+        }
+        bound
     }
 
     fn head(&mut self, rule: &'m Rule, bound: &Bound<'m>) {
@@ -78,6 +93,11 @@ impl<'m> Safety<'m> {
 
     fn uses(&mut self, expr: &'m Expr, bound: &Bound<'m>, negated: bool) {
         match expr {
+            Expr::Var { span, .. }
+                if span.text() == "_" && !self.wildcards.contains(&std::ptr::from_ref(expr)) =>
+            {
+                self.unsafe_variable(span, "");
+            }
             Expr::Var { span, .. } => self.variable(span, bound, negated),
             Expr::RefDot { .. } | Expr::RefBrack { .. } => {
                 if let (Expr::Var { span, .. }, _) = tree::steps(expr) {
@@ -135,11 +155,12 @@ impl<'m> Safety<'m> {
             || names.import(name).is_some()
             || rules.names(module, name);
         if !is_known {
-            let where_else = if negated { " outside of not" } else { "" };
-            self.faults.push(
-                module
-                    .fault(span, format!("variable {name} is unsafe: nothing{where_else} gives it a value")),
-            );
+            self.unsafe_variable(span, if negated { " outside of not" } else { "" });
         }
+    }
+
+    fn unsafe_variable(&mut self, span: &Span, where_else: &str) {
+        let text = format!("variable {} is unsafe: nothing{where_else} gives it a value", span.text());
+        self.faults.push(self.bindings.module.fault(span, text));
     }
 }

@@ -1,6 +1,6 @@
 //! The variables of a rule: which it declares, and which statements give them a value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Query, Rule};
 
@@ -45,7 +45,46 @@ impl Bindings<'_> {
         }
     }
 
-    fn expression<'t>(&self, expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+    /// Each `_` of `rule` that is an index or a part of a pattern.
+    pub(super) fn wildcards(&self, rule: &Rule) -> HashSet<*const Expr> {
+        let mut patterns: Vec<&Expr> = tree::arguments(rule).iter().map(AsRef::as_ref).collect();
+        tree::each_of_rule(rule, &mut |expr| match expr {
+            Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+                patterns.extend(tree::steps(expr).1.into_iter().filter_map(|step| match step {
+                    Step::Index(index) => Some(index),
+                    Step::Key(_) => None,
+                }));
+            }
+            Expr::AssignExpr { lhs, rhs, .. } => patterns.extend([lhs.as_ref(), rhs.as_ref()]),
+            Expr::Call { fcn, params, .. } => {
+                let has_output = called(self.module, &self.names, self.rules, fcn).has_output(params.len());
+                patterns.extend(params.last().filter(|_| has_output).map(AsRef::as_ref));
+            }
+            _ => {}
+        });
+        tree::each_statement(rule, &mut |statement| {
+            if let Literal::SomeIn { key, value, .. } = &statement.literal {
+                patterns.extend(key.iter().chain([value]).map(AsRef::as_ref));
+            }
+        });
+        let mut wildcards = HashSet::new();
+        while let Some(pattern) = patterns.pop() {
+            match pattern {
+                Expr::Var { span, .. } if span.text() == "_" => {
+                    wildcards.insert(std::ptr::from_ref(pattern));
+                }
+                Expr::Array { items, .. } => patterns.extend(items.iter().map(AsRef::as_ref)),
+                Expr::Object { fields, .. } => {
+                    patterns.extend(fields.iter().map(|(_, _, value)| value.as_ref()));
+                }
+                _ => {}
+            }
+        }
+        wildcards
+    }
+
+    /// Adds the variables that a part of `expr` gives a value.
+    pub(super) fn expression<'t>(&self, expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|side| pattern(side, names)),
             Expr::Call { fcn, params, .. } => {

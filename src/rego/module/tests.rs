@@ -89,3 +89,58 @@ fn an_element_without_a_body_before_a_default_is_one_of_a_set() {
     let places = module.tree.policy.iter().map(|rule| place(rule.span()).line);
     assert_eq!(places.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
 }
+
+#[test]
+fn further_bodies_of_sets_become_rules() {
+    for (text, expected) in [
+        (
+            "package a\ndeny[x] { x := input.a } { x := input.b } # two",
+            "package a\ndeny[x] { x := input.a } deny[x] { x := input.b } # two",
+        ),
+        (
+            "package a\nimport rego.v1\ndeny contains \"a\" if { input.a } {\n  input.b\n} { input.c }\np := 1",
+            "package a\nimport rego.v1\ndeny contains \"a\" if { input.a } deny contains \"a\" if {\n  input.b\n} deny contains \"a\" if { input.c }\np := 1",
+        ),
+        (
+            "package a\np[x] { x := $\"{input.a}\" } { x := 1 }\nq[x] { x := 2 } { x := 3 }",
+            "package a\np[x] { x := internal.template_string([\"\", {policysync_part | policysync_part := input.a}, \"\"]) } p[x] { x := 1 }\nq[x] { x := 2 } q[x] { x := 3 }",
+        ),
+    ] {
+        let module = parse(text).unwrap();
+        assert_eq!(module.text.as_ref(), expected, "{text}");
+    }
+    let module = parse("package a\ndeny[x] { x := input.a } { x := y }").unwrap();
+    let Rule::Spec { bodies, .. } = module.tree.policy[1].as_ref() else { panic!() };
+    assert_eq!(module.place(&bodies[0].query.stmts[0].span), Place { line: 2, column: 28 });
+    let fault =
+        |bodies: usize| fault(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(bodies)));
+    assert!(parse(&format!("package a\n{}", "p[x] { x := 1 } { x := 2 }\n".repeat(64))).is_ok());
+    assert_eq!(fault(65), "shop/policy/main.rego:66:17: a rule of a set has one body: write the rule twice");
+    for text in [
+        "package a\np[{\n\"a\": x}] { x := 1 } { x := 2 }",
+        "package a\npolicysync_repair[x] { x := 1 } { x := 2 }",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn functions_without_a_value_and_a_body_are_true() {
+    let module = parse("package a\nf(\"x\") # (y)\nf(\"z\")\np if f(1)").unwrap();
+    assert_eq!(module.syntax, Syntax::V1);
+    assert_eq!(module.text.as_ref(), "package a\nf(\"x\") := true # (y)\nf(\"z\") := true\np if f(1)");
+    assert_eq!(parse("package a\nf(\"x\")").unwrap().syntax, Syntax::V0);
+    for (text, expected) in [
+        ("package a\np # f(x)\nq := 1", "2:1: a rule has a value or a body"),
+        ("package a\np\nf(x)", "2:1: a rule has a value or a body"),
+    ] {
+        assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_module() {
+    let module = parse("\u{feff}package a\np := 1").unwrap();
+    assert_eq!(module.text.as_ref(), "package a\np := 1");
+    assert_eq!(fault("\u{feff}package a\np := )"), "shop/policy/main.rego:2:6: expected an expression");
+}

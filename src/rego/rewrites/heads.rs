@@ -3,25 +3,110 @@
 //!
 //! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop the values of the
 //! other solutions: one container without a name would hide all others.
+//!
+//! A head may look up its value, as in `names contains input.containers[_].name`. It becomes
+//! `names contains policysync_given_0 if { policysync_given_0 := input.containers[_].name }`.
+
+use std::collections::BTreeSet;
 
 use regorus::unstable::{Expr, Rule, RuleBody, RuleHead};
 
 use super::render::Renderer;
-use super::{Changes, Defined, may_be_undefined};
-use crate::rego::tree::{self, Step};
+use super::{Changes, Defined, may_be_undefined, replaced};
+use crate::rego::edit::Edit;
+use crate::rego::module::Syntax;
+use crate::rego::tree::{self, Part, Step};
 
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
 
-/// Appends the values of `rule` to its `body` that may be undefined.
-pub(super) fn rewrite(text: &mut Changes<'_>, rule: &Rule, body: &RuleBody, defined: &Defined<'_>) {
+/// Changes the values of `rule` for a solution of `body`: appends those that may be undefined to the body, and replaces a lookup by its
+/// variable. Returns the lookup.
+pub(super) fn rewrite<'t>(
+    text: &mut Changes<'_>,
+    rule: &'t Rule,
+    body: &'t RuleBody,
+    defined: &Defined<'t>,
+) -> Option<&'t Expr> {
     let renderer = Renderer { defined };
-    let values = given(rule, body).into_iter().filter(|value| may_be_undefined(value, defined));
-    let statements: String = values
-        .enumerate()
-        .map(|(nth, value)| format!("; {GIVEN}_{nth} := {}", renderer.expr(value)))
-        .collect();
+    let lookup = lookup(rule, Some(body), defined);
+    let (mut statements, mut values) = (String::new(), given(rule, body));
+    values.retain(|value| may_be_undefined(value, defined));
+    for (nth, value) in values.into_iter().enumerate() {
+        let name = format!("{GIVEN}_{nth}");
+        statements += &format!("; {name} := {}", renderer.expr(value));
+        if lookup.is_some_and(|lookup| std::ptr::eq(lookup, value)) {
+            text.edits.push(replaced(text.module, value, &name));
+        }
+    }
     text.append(&body.query, &statements);
+    lookup
+}
+
+/// Gives `rule`, which has none, a body with its lookup. Returns the lookup.
+pub(super) fn rewrite_without_body<'t>(
+    text: &mut Changes<'_>,
+    rule: &'t Rule,
+    arguments: &Defined<'t>,
+) -> Option<&'t Expr> {
+    let value = lookup(rule, None, arguments)?;
+    let Rule::Spec { head, .. } = rule else { return None };
+    let (RuleHead::Compr { span, .. } | RuleHead::Set { span, .. } | RuleHead::Func { span, .. }) = head;
+    let name = format!("{GIVEN}_0");
+    let keyword = if text.module.syntax == Syntax::V1 { "if " } else { "" };
+    let body = format!(" {keyword}{{ {name} := {} }}", Renderer { defined: arguments }.expr(value));
+    text.edits.push(replaced(text.module, value, &name));
+    text.edits.push(Edit::insert(span.end, body));
+    Some(value)
+}
+
+/// The value of `rule` for a solution of `body` if it is a lookup, such as `volumes contains pod.spec.volumes[_]`: an index in it is a
+/// variable that has no value in the body. OPA evaluates such a value in the body. The embedded engine cannot evaluate it in the head.
+pub(in crate::rego) fn lookup<'t>(
+    rule: &'t Rule,
+    body: Option<&'t RuleBody>,
+    bound: &BTreeSet<&str>,
+) -> Option<&'t Expr> {
+    let Rule::Spec { bodies, .. } = rule else { return None };
+    let value = match body {
+        Some(RuleBody { query, assign, is_else: true, .. }) if !query.stmts.is_empty() => {
+            assign.as_ref().map(|assign| assign.value.as_ref())
+        }
+        Some(RuleBody { is_else: true, .. }) => None,
+        Some(_) if bodies.iter().filter(|body| !body.is_else).count() > 1 => None,
+        _ => tree::given(rule),
+    }?;
+    let has_ends = matches!(
+        value,
+        Expr::RefDot { .. }
+            | Expr::RefBrack { .. }
+            | Expr::Call { .. }
+            | Expr::Array { .. }
+            | Expr::Object { .. }
+            | Expr::Set { .. }
+    );
+    (has_ends && has_free_index(value, bound)).then_some(value)
+}
+
+/// Whether an index in `expr` is a variable that is not `bound`.
+fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
+    let mut indexes = BTreeSet::new();
+    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+        for step in tree::steps(expr).1 {
+            if let Step::Index(index) = step {
+                tree::pattern(index, &mut indexes);
+            }
+        }
+    }
+    let is_free = |name: &&str| !bound.contains(*name) && !matches!(*name, "data" | "input");
+    indexes.iter().any(is_free) || any_part(expr, |part| has_free_index(part, bound))
+}
+
+fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
+    tree::parts(expr).into_iter().any(|part| match part {
+        Part::Expr(part) => is(part),
+        Part::Comprehension(..) => false,
+    })
 }
 
 /// The values of `rule` for a solution of `body`: its value, and the keys in its head.
@@ -74,6 +159,34 @@ mod tests {
             (
                 "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`\n}",
                 "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`; policysync_given_0 := x.y + 1\n}",
+            ),
+        ] {
+            assert_eq!(of_text(text), expected);
+        }
+    }
+
+    #[test]
+    fn lookups_in_heads_are_evaluated_in_the_body() {
+        for (text, expected) in [
+            (
+                "package a\nimport rego.v1\nnames contains input.cs[_].name if input.on # yes\n",
+                "package a\nimport rego.v1\nnames contains policysync_given_0 if { input.on; policysync_given_0 := input.cs[_].name } # yes\n",
+            ),
+            (
+                "package a\nfirst := input.list[_]",
+                "package a\nfirst := policysync_given_0 if { policysync_given_0 := input.list[_] }",
+            ),
+            (
+                "package a\nnames[i] = [input.list[i], i] { input.on }",
+                "package a\nnames[i] = policysync_given_0 { input.on; policysync_given_0 := [input.list[i], i] }",
+            ),
+            (
+                "package a\nf(x) = x[_] { x.on } else = x.list[_] { x.off }",
+                "package a\nf(x) = policysync_given_0 { x.on; policysync_given_0 := x[_] } else = policysync_given_0 { x.off; policysync_given_0 := x.list[_] }",
+            ),
+            (
+                "package a\nimport rego.v1\np := \"a\" in input.list[_]\nf(x) := x[_]",
+                "package a\nimport rego.v1\np := policysync_member(\"a\" , input.list[_])\nf(x) := policysync_given_0 if { policysync_given_0 := x[_] }",
             ),
         ] {
             assert_eq!(of_text(text), expected);

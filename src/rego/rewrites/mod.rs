@@ -2,7 +2,8 @@
 //!
 //! Each submodule has one kind of change, with its cases.
 
-mod heads;
+mod bodies;
+pub(super) mod heads;
 mod members;
 mod memberships;
 mod negations;
@@ -15,9 +16,10 @@ use std::collections::BTreeSet;
 
 use regorus::unstable::{Expr, Literal, Query, Rule};
 
-use super::edit::{Edit, Edited};
+use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
 use super::tree::{self, Part};
+pub(super) use bodies::further;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
 pub(super) use walks::{WALK, is_generator, walked};
@@ -33,15 +35,24 @@ pub(super) fn rewritten(module: &Module) -> Edited {
         let mut arguments = Defined::new();
         tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
         text.expr(tree::reference(rule), &arguments, &Lifted::default());
-        if let Some(value) = tree::given(rule) {
-            text.expr(value, &arguments, &Lifted::default());
+        text.edits.extend(bodies::edits(module, rule, &arguments));
+        let defined: Vec<Defined<'_>> =
+            bodies.iter().map(|body| text.query(&body.query, &arguments)).collect();
+        let mut lookups = Vec::new();
+        if bodies.is_empty() {
+            lookups.extend(heads::rewrite_without_body(&mut text, rule, &arguments));
         }
-        for body in bodies {
-            let defined = text.query(&body.query, &arguments);
-            if let Some(assign) = &body.assign {
-                text.expr(&assign.value, &defined, &Lifted::default());
+        for (body, defined) in bodies.iter().zip(&defined) {
+            lookups.extend(heads::rewrite(&mut text, rule, body, defined));
+        }
+        let values = bodies
+            .iter()
+            .zip(&defined)
+            .filter_map(|(body, defined)| Some((body.assign.as_ref()?.value.as_ref(), defined)));
+        for (value, defined) in tree::given(rule).map(|value| (value, &arguments)).into_iter().chain(values) {
+            if !lookups.iter().any(|lookup| std::ptr::eq(*lookup, value)) {
+                text.expr(value, defined, &Lifted::default());
             }
-            heads::rewrite(&mut text, rule, body, &defined);
         }
     }
     text.finish()
@@ -196,6 +207,24 @@ fn closed(module: &Module, end: u32) -> u32 {
 /// The start of what starts at `start` in the tree, which has strings without their quotes.
 fn opened(module: &Module, start: u32) -> u32 {
     start - u32::from(module.text[..start as usize].ends_with(['"', '`']))
+}
+
+/// The start of `expr` in the text. The tree has the start of an object at its last field.
+fn start(module: &Module, expr: &Expr) -> u32 {
+    match expr {
+        Expr::Object { fields, .. } if !fields.is_empty() => {
+            let field = fields[0].0.start;
+            module.text[..field as usize].rfind('{').map_or(field, offset)
+        }
+        _ => opened(module, expr.span().start),
+    }
+}
+
+/// `text` in place of `expr`. A line break may not follow a name, because the rest of a reference is on its line.
+fn replaced(module: &Module, expr: &Expr, text: &str) -> Edit {
+    let (start, end) = (start(module, expr), closed(module, expr.span().end));
+    let lines = module.text[start as usize..end as usize].matches('\n').count();
+    Edit { start, end, text: "\n".repeat(lines) + text }
 }
 
 /// The changed text of a module with this text.

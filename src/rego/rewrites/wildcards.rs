@@ -2,10 +2,9 @@
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
 
-use super::{after, closed, opened};
+use super::{after, closed, start};
 use crate::rego::edit::Edit;
 use crate::rego::module::{Module, name_of};
-use crate::rego::tree;
 
 /// The prefix of the names.
 const ANY: &str = "policysync_any";
@@ -38,7 +37,7 @@ pub(super) fn edits(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
         ];
     }
     vec![
-        Edit::insert(opened(module, tree::start(lhs).start), format!("{name} := ")),
+        Edit::insert(start(module, lhs), format!("{name} := ")),
         Edit { start: operator, end: operator + 1, text: String::new() },
         Edit { start: rhs.span().start, end: rhs.span().end, text: String::new() },
     ]
@@ -54,6 +53,7 @@ mod tests {
             ("input.a[_] = _", "policysync_any_45 := input.a[_]  "),
             ("_ = input.a", "policysync_any_32 := input.a"),
             ("x := [y | y = input.a[i]; i = _]", "x := [y | y = input.a[i]; policysync_any_62 := i  ]"),
+            ("{\"a\": input.x, \"b\": 1} = _", "policysync_any_57 := {\"a\": input.x, \"b\": 1}  "),
             ("\"a\" = _", "policysync_any_38 := \"a\"  "),
             ("[_, x] = input.a", "[_, x] = input.a"),
             ("_ := input.a", "_ := input.a"),

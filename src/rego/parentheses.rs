@@ -1,0 +1,134 @@
+//! Statements in parentheses, on a line of their own. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, a call has its parenthesis on
+//! the same line. A semicolon separates the statements.
+
+use super::edit::{Edit, offset};
+
+/// Words before a parenthesis that belong to the same statement.
+const KEYWORDS: [&str; 14] = [
+    "as", "contains", "default", "else", "every", "if", "import", "in", "not", "package", "some", "with",
+    "and", "or",
+];
+
+/// The edits of `text`.
+pub(super) fn edits(text: &str) -> Vec<Edit> {
+    if !text.lines().any(|line| line.trim_start().starts_with('(')) {
+        return Vec::new();
+    }
+    let (mut edits, mut brackets) = (Vec::new(), Vec::new());
+    // The end of the last token that is no blank and no comment, and whether a line ended since.
+    let (mut end, mut is_new_line, mut at) = (0, false, 0);
+    while let Some(next) = text[at..].chars().next() {
+        let start = at;
+        at += next.len_utf8();
+        match next {
+            '\n' => is_new_line = true,
+            '#' => at += text[at..].find('\n').unwrap_or(text.len() - at),
+            _ if next.is_whitespace() => {}
+            _ => {
+                match next {
+                    '`' => at += text[at..].find('`').map_or(text.len() - at, |end| end + 1),
+                    '"' => at = string_end(text, at),
+                    '(' if is_new_line
+                        && is_operand(&text[..end])
+                        && matches!(brackets.last(), Some('{' | '[')) =>
+                    {
+                        edits.push(Edit::insert(offset(start), "; ".to_owned()));
+                        brackets.push(next);
+                    }
+                    '(' | '[' | '{' => brackets.push(next),
+                    ')' | ']' | '}' => drop(brackets.pop()),
+                    _ => {}
+                }
+                (end, is_new_line) = (at, false);
+            }
+        }
+    }
+    edits
+}
+
+/// The end of what is in the parentheses that open at `open`.
+pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, open);
+    while let Some(next) = text[at..].chars().next() {
+        at += next.len_utf8();
+        match next {
+            '#' => at += text[at..].find('\n')?,
+            '`' => at += text[at..].find('`')? + 1,
+            '"' => at = string_end(text, at),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The end of a string whose quote ends at `at`.
+fn string_end(text: &str, mut at: usize) -> usize {
+    while let Some(next) = text[at..].chars().next() {
+        at += next.len_utf8();
+        match next {
+            '\\' => at += text[at..].chars().next().map_or(0, char::len_utf8),
+            '"' | '\n' => break,
+            _ => {}
+        }
+    }
+    at
+}
+
+/// Whether `before` ends with an operand, which the engine would call.
+fn is_operand(before: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = &before[before.trim_end_matches(is_part).len()..];
+    before.ends_with([']', ')', '}', '"', '`']) || (!word.is_empty() && !KEYWORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rego::edit::Edited;
+
+    #[test]
+    fn statement_in_parentheses_on_its_own_line_is_no_argument() {
+        for (text, expected) in [
+            ("p if {\n\tinput.x\n\t(input.x + 1) == 2\n}", "p if {\n\tinput.x\n\t; (input.x + 1) == 2\n}"),
+            ("p { x := f(1) # (\n\n  (x) }", "p { x := f(1) # (\n\n  ; (x) }"),
+            ("p := [x | x := input.l[_]\n(x > 1)]", "p := [x | x := input.l[_]\n; (x > 1)]"),
+            ("p { x := \"a\\\"(\"\n(x) }", "p { x := \"a\\\"(\"\n; (x) }"),
+            ("p { x := `\n(`\n(x) }", "p { x := `\n(`\n; (x) }"),
+        ] {
+            assert_eq!(Edited::new(&text.into(), edits(text)).text().as_ref(), expected);
+        }
+    }
+
+    #[test]
+    fn parentheses_end_where_they_close() {
+        for (text, expected) in [
+            ("f(\")\", [`)`], {1: (2)}) + (3)", Some(23)),
+            ("f(# )\n1)", Some(8)),
+            ("f(\"\\\")", None),
+            ("f(", None),
+            ("f(}", Some(3)),
+        ] {
+            assert_eq!(closing(text, 1), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_parentheses_stay() {
+        for text in [
+            "p if {\n\tnot\n\t(input.x)\n}",
+            "p if\n(input.x)",
+            "p { x :=\n(1 + 2) }",
+            "p { f(\n(1)) }",
+            "p { x in\n(y) }",
+            "p {\n(x)\n}",
+            "# x\n(y)",
+        ] {
+            assert_eq!(edits(text), []);
+        }
+    }
+}
