@@ -1,6 +1,7 @@
 //! `policy-sync rego`: checks Rego, asks it, and runs its tests, as the controller would, without a hub.
 
 mod check;
+mod convert;
 mod eval;
 pub(super) mod files;
 mod test;
@@ -24,6 +25,9 @@ pub enum Command {
     /// Find out whether modules can be loaded, as one bundle.
     #[command(after_help = check::EXAMPLES)]
     Check(check::Arguments),
+    /// Convert Gatekeeper's ConstraintTemplates and constraints to modules.
+    #[command(after_help = convert::EXAMPLES)]
+    Convert(convert::Arguments),
     /// Print what a query gives.
     #[command(after_help = eval::EXAMPLES)]
     Eval(eval::Arguments),
@@ -40,6 +44,7 @@ pub enum Command {
 pub async fn run(command: &Command) -> anyhow::Result<Answer> {
     match command {
         Command::Check(arguments) => check::run(arguments).await,
+        Command::Convert(arguments) => convert::run(arguments),
         Command::Eval(arguments) => eval::run(arguments).await,
         Command::Test(arguments) => test::run(arguments).await,
     }

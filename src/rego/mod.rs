@@ -19,6 +19,7 @@ pub mod carrier;
 pub mod check;
 mod checking;
 pub mod confined;
+pub mod constraints;
 pub(crate) mod contents;
 pub mod culprits;
 mod edit;

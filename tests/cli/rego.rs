@@ -159,9 +159,9 @@ const REFUSED: [(&str, &str, &str); 40] = [
         ":2:8: variable x is used before its definition",
     ),
     (
-        "a second body of a rule that gives a value",
-        "package a\nimport rego.v1\np := false if { input.x } { input.y }",
-        ":3:27: a rule that gives a value has one body: write the rule twice",
+        "a second body of a set with a head of several lines",
+        "package a\np[{\n  \"a\": x}] { x := input.x } { x := input.y }",
+        ":3:29: a rule of a set has one body: write the rule twice",
     ),
     (
         "a variable that some declares and that is called like a rule",
@@ -484,4 +484,113 @@ fn more_modules_than_a_bundle_may_have_are_refused_with_both_numbers() {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let expected = "4000.rego: all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+}
+
+const TEMPLATE: &str = r#"apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata:
+  name: requiredowner
+spec:
+  crd:
+    spec:
+      names:
+        kind: RequiredOwner
+  targets:
+    - target: admission.k8s.gatekeeper.sh
+      rego: |
+        package requiredowner
+
+        import data.lib.owners
+
+        violation[{"msg": msg}] {
+          not owners.of(input.review.object)
+          msg := sprintf("%v: %v", [input.parameters.message, input.review.object.metadata.name])
+        }
+      libs:
+        - |
+          package lib.owners
+
+          of(object) = object.metadata.labels.owner
+"#;
+
+const CONSTRAINT: &str = r#"apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: RequiredOwner
+metadata:
+  name: pods-have-owners
+spec:
+  enforcementAction: warn
+  match:
+    kinds:
+      - apiGroups: [""]
+        kinds: ["Pod"]
+    excludedNamespaces: ["kube-*"]
+  parameters:
+    message: no owner
+"#;
+
+const SUITE: &str = r#"apiVersion: test.gatekeeper.sh/v1alpha1
+kind: Suite
+metadata:
+  name: owners
+tests:
+  - name: owners
+    template: template.yaml
+    constraint: constraint.yaml
+    cases:
+      - name: owned
+        object: owned.yaml
+        assertions:
+          - violations: no
+      - name: not-owned
+        object: not-owned.yaml
+        assertions:
+          - violations: 1
+            message: "^no owner: web$"
+"#;
+
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  namespace: shop\n";
+
+#[test]
+fn constraint_templates_become_modules_that_pass_their_suite() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("template.yaml", TEMPLATE);
+    write("constraint.yaml", CONSTRAINT);
+    write("suite.yaml", SUITE);
+    write("owned.yaml", &format!("{POD}  labels:\n    owner: me\n"));
+    write("not-owned.yaml", POD);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (suite, to) = (path("suite.yaml"), path("modules"));
+    let convert = || run(&["rego", "convert", &suite, "--to", &to]);
+    let ran = convert();
+    let warning = format!(
+        "warning: {}:1: RequiredOwner pods-have-owners: annotate the ConfigMap of the module with kuadrant.io/enforcement: warn\n",
+        path("constraint.yaml")
+    );
+    assert_eq!((ran.code, ran.stdout, ran.stderr), (0, format!("4 modules in {to}\n"), warning));
+    let ran = run(&["rego", "test", &to]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "2 tests, 0 failed\n"), "{}", ran.stderr);
+    let ran = run(&["audit", "-f", &path("not-owned.yaml"), "-p", &to, "-o", "json"]);
+    assert!(ran.code == 1 && ran.stdout.contains("no owner: web"), "{ran:?}");
+    let ran = run(&["audit", "-f", &path("owned.yaml"), "-p", &to]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // Existing files stay.
+    let ran = convert();
+    assert!(ran.code == 2 && ran.stderr.contains("File exists"), "{ran:?}");
+    let ran = run(&["rego", "check", &path("template.yaml")]);
+    let expected = format!(
+        "{}:1: ConstraintTemplate requiredowner: convert it to modules with policy-sync rego convert\n",
+        path("template.yaml")
+    );
+    assert_eq!((ran.code, ran.stdout), (1, expected));
+    // A constraint of another kind, and a template that reads replicated objects.
+    write("constraint.yaml", &CONSTRAINT.replace("kind: RequiredOwner", "kind: Other"));
+    write("template.yaml", &TEMPLATE.replace("input.parameters.message", "data.inventory.cluster"));
+    let ran = run(&["rego", "convert", &suite, "--to", &path("others")]);
+    assert_eq!(ran.code, 1);
+    for expected in
+        ["there is no ConstraintTemplate of this kind", "requiredowner:7:29: data.inventory is not converted"]
+    {
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+    }
 }

@@ -14,6 +14,7 @@ use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::carrier::Carried;
 use crate::rego::confined::{Checker, Lane};
+use crate::rego::constraints::Template;
 use crate::rego::enforcement;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::limit;
@@ -81,6 +82,13 @@ impl Files {
 
     fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
         for manifest in manifests::read(&[path.to_owned()])? {
+            if Template::is(&manifest.object.api_version, &manifest.object.kind) {
+                let text = format!(
+                    "ConstraintTemplate {}: convert it to modules with policy-sync rego convert",
+                    manifest.object.metadata.name
+                );
+                self.faults.push(Fault::new(&ModuleId::new(&manifest.place.to_string()), None, text));
+            }
             let Some(carried) = Carried::by(&manifest.object) else { continue };
             for text in carried.texts.iter().filter(|text| carried.fault_of(&text.id).is_none()) {
                 self.texts.push(text.clone());

@@ -1,0 +1,173 @@
+//! Converts [Gatekeeper's](https://open-policy-agent.github.io/gatekeeper/website/docs/constrainttemplates) ConstraintTemplates and
+//! constraints to modules.
+//!
+//! ```text
+//! ConstraintTemplate ─▶ its modules, in packages below data.gatekeeper.TEMPLATE
+//! constraint ─────────▶ a module of the package admission: a deny for each kind, with input.review and input.parameters
+//! cases of a suite ───▶ tests
+//! ```
+
+mod matching;
+mod objects;
+mod suites;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use regorus::unstable::Expr;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+pub use self::objects::{Assertion, Case, Constraint, SuiteTest, Template, Violations, suite};
+pub use self::suites::tests;
+use super::edit::{Edit, Edited};
+use super::fault::Fault;
+use super::module::{Module, ModuleId, Text};
+use super::tree::{self, Step};
+
+/// The package above those of all templates.
+const ROOT: &str = "gatekeeper";
+/// The last part of the package of a template's own module. Those of its libraries begin with `lib`.
+const OWN: &str = "template";
+
+/// A module that was converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The name of its file, without the ending.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The modules of `template`, in packages of its own.
+///
+/// # Errors
+///
+/// A module does not parse, or reads what a hub does not have.
+pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
+    let (mut modules, mut faults) = (Vec::new(), Vec::new());
+    let libraries = template.libraries.iter().enumerate();
+    let libraries = libraries.map(|(index, text)| (format!("{}-lib-{index}", template.name), text));
+    for (name, text) in [(template.name.clone(), &template.module)].into_iter().chain(libraries) {
+        let text = Text { id: ModuleId::new(&name), text: text.as_str().into() };
+        match Module::parse(&text) {
+            Ok(module) => {
+                let found = unavailable(&module);
+                let is_own = modules.is_empty();
+                modules.push(Converted { name, text: moved(&module, &identifier(&template.name), is_own) });
+                faults.extend(found);
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(modules) } else { Err(faults) }
+}
+
+/// References to the replicated objects of Gatekeeper.
+fn unavailable(module: &Module) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let text = "data.inventory is not converted: read data.kubernetes.PLURAL[namespace][name] instead";
+    tree::each(&module.tree, &mut |expr| {
+        if tree::constants(expr).starts_with(&["data".to_owned(), "inventory".to_owned()]) {
+            faults.push(module.fault(tree::start(expr), text));
+        }
+    });
+    for import in &module.tree.imports {
+        if tree::constants(&import.refr).starts_with(&["data".to_owned(), "inventory".to_owned()]) {
+            faults.push(module.fault(tree::start(&import.refr), text));
+        }
+    }
+    faults
+}
+
+/// The text of `module` in a package of the template `name`. References to libraries follow.
+fn moved(module: &Module, name: &str, is_own: bool) -> String {
+    let package = &module.tree.package.refr;
+    let mut edits = vec![if is_own {
+        let span = package.span();
+        Edit { start: tree::start(package).start, end: span.end, text: format!("{ROOT}.{name}.{OWN}") }
+    } else {
+        Edit::insert(tree::start(package).start, format!("{ROOT}.{name}."))
+    }];
+    let mut library = |expr: &Expr| {
+        let (root, steps) = tree::steps(expr);
+        if super::module::name_of(root) == Some("data") && matches!(steps.first(), Some(Step::Key("lib"))) {
+            edits.push(Edit::insert(root.span().end, format!(".{ROOT}.{name}")));
+        }
+    };
+    module.tree.imports.iter().for_each(|import| library(&import.refr));
+    tree::each(&module.tree, &mut |expr| match expr {
+        Expr::Call { fcn, .. } => library(fcn),
+        _ => library(expr),
+    });
+    edits.sort_by_key(|edit| edit.start);
+    edits.dedup();
+    let text: Arc<str> = module.text.clone();
+    Edited::new(&text, edits).text().to_string()
+}
+
+/// The module of `constraint`, whose template is `of`.
+///
+/// # Errors
+///
+/// `spec.match` has a field that cannot be converted.
+pub fn constraint(of: &Template, constraint: &Constraint) -> Result<Converted, String> {
+    let kinds = matching::kinds(&constraint.matches)?;
+    let mut text = format!(
+        "# The constraint {} of the kind {} of Gatekeeper.\npackage admission\n\nimport rego.v1\n\nimport data.k8s.matches\n",
+        constraint.name, constraint.kind
+    );
+    let parameters = indented(&constraint.parameters, 2);
+    let template = identifier(&of.name);
+    for kind in &kinds {
+        let (name, pattern) = match kind {
+            Some(kind) => (quoted(kind), quoted(kind)),
+            None => ("kind".to_owned(), "kind".to_owned()),
+        };
+        let statements = matching::statements(&constraint.matches, kind.as_deref())?;
+        let statements: String = statements.iter().map(|statement| format!("\t{statement}\n")).collect();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "
+deny contains {{
+	\"id\": {id},
+	\"resource\": {{\"kind\": {name}, \"namespace\": namespace, \"name\": name}},
+	\"resolution\": {{\"message\": violation.msg}},
+}} if {{
+	matches[[{pattern}, namespace, name, object]]
+{statements}	violations := data.{ROOT}.{template}.{OWN}.violation with input as {{
+		\"review\": input.request,
+		\"parameters\": {parameters},
+	}}
+	some violation in violations
+}}
+",
+            id = quoted(&constraint.name),
+        );
+    }
+    Ok(Converted { name: format!("{}-{}", of.name, constraint.name), text })
+}
+
+/// `name` as a part of the name of a package or a rule.
+fn identifier(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// `value` as a term whose further lines begin with `tabs` tabs.
+fn indented(value: &Value, tabs: usize) -> String {
+    let mut text = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"\t"));
+    // A JSON value can be written as JSON.
+    let _ = value.serialize(&mut serializer);
+    String::from_utf8_lossy(&text).replace('\n', &format!("\n{}", "\t".repeat(tabs)))
+}
+
+#[cfg(test)]
+mod tests;
