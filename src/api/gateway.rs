@@ -88,6 +88,8 @@ pub const ADDRESSES_LIMIT: usize = 16;
 pub const LISTENERS_LIMIT: usize = 64;
 /// The most kinds of routes that the status of a listener holds.
 pub const KINDS_LIMIT: usize = 8;
+/// The most certificates that a listener refers to.
+pub const CERTIFICATES_LIMIT: usize = 64;
 
 /// The status of a Gateway, as far as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

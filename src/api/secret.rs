@@ -8,8 +8,12 @@ use super::json::Hash;
 pub const TLS: &str = "kubernetes.io/tls";
 /// The field selector of those alone.
 pub const TLS_ONLY: &str = "type=kubernetes.io/tls";
+/// The key of the certificate, in PEM.
+pub const CERTIFICATE: &str = "tls.crt";
+/// The key of the private key, in PEM.
+pub const KEY: &str = "tls.key";
 /// What of them is read.
-pub const DATA: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
+pub const DATA: [&str; 3] = [CERTIFICATE, KEY, "ca.crt"];
 
 /// What of a Secret may hold its content. Annotations may as well: tools keep whole objects in them.
 const HIDDEN: [&str; 3] = ["/data", "/stringData", "/metadata/annotations"];

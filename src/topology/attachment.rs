@@ -5,6 +5,7 @@ mod gateways;
 mod leaves;
 mod listeners;
 mod policies;
+mod references;
 mod routes;
 mod same_hosts;
 

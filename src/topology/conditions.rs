@@ -1,8 +1,9 @@
-//! The conditions of Gateways and routes, as a graph has them: the policies that affect an object, and what it attaches to.
+//! The conditions of Gateways, listeners and routes: the policies that affect an object, its attachments and its references.
 //!
 //! They name policies and say no values, so that a changed limit changes none of them.
 
 mod gateways;
+mod listeners;
 mod routes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use crate::api::moment::Moment;
 use crate::api::text::named;
 
 pub use gateways::gateway_conditions;
+pub use listeners::ListenerConditions;
 pub use routes::{ParentConditions, RouteConditions};
 
 /// What types of conditions begin with that say which policies affect an object.
@@ -28,12 +30,15 @@ pub const CONDITIONS_LIMIT: usize = 8;
 /// The most of these that say which policies affect it: two others stand beside them.
 pub const AFFECTED_LIMIT: usize = CONDITIONS_LIMIT - 2;
 
+/// The most bytes of a message that repeats what others wrote.
+const MESSAGE_LIMIT: usize = 4096;
+
 /// A condition, without when it became so, and of which generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionText {
     /// Its type.
     pub name: String,
-    /// `True` or `False`.
+    /// `True`, `False` or `Unknown`.
     pub status: &'static str,
     /// Why, in a word.
     pub reason: &'static str,

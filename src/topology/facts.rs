@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
 use super::reason::Reason;
 use super::rows::namespace::{NAME_LABEL, name_label};
-use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
+use super::rows::{
+    Class, Gateway, Grant, Listener, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service,
+};
 use super::rules::Manner;
 use crate::api::names::ObjectKey;
 
@@ -38,6 +40,8 @@ pub struct Facts<'f> {
     pub routes: [Rows<'f, Route>; 5],
     /// Services.
     pub services: Rows<'f, Service>,
+    /// Secrets with certificates.
+    pub secrets: Rows<'f, Secret>,
     /// Namespaces.
     pub namespaces: Rows<'f, Namespace>,
     /// ReferenceGrants. Where they are not known, everything is taken to be granted.
@@ -84,15 +88,26 @@ impl<'f> Facts<'f> {
             targets.map(move |target| (&key.namespace, target.locator(&key.namespace)))
         });
         let mut needs = Needs::default();
-        for (own, to) in backends.chain(targets) {
+        let certificates = self.listeners().flat_map(|(key, listener)| {
+            let certificates = listener.certificates.iter();
+            certificates.map(move |certificate| (&key.namespace, certificate.locator(&key.namespace)))
+        });
+        for (own, to) in backends.chain(targets).chain(certificates) {
             needs.services |= to.kind == SERVICE;
             needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
         }
-        let of_gateways = self.gateways.objects.iter().flat_map(|(_, gateway)| &gateway.listeners);
-        let of_sets = self.sets.objects.iter().flat_map(|(_, set)| &set.listeners);
-        needs.namespaces = of_gateways.chain(of_sets).any(|listener| listener.namespaces.selects())
+        needs.namespaces = self.listeners().any(|(_, listener)| listener.namespaces.selects())
             || self.gateways.objects.iter().any(|(_, gateway)| gateway.sets.selects());
         needs
+    }
+
+    /// All listeners, each with the Gateway or the ListenerSet that has it.
+    fn listeners(&self) -> impl Iterator<Item = (&'f ObjectKey, &'f Listener)> {
+        let of_gateways = self.gateways.objects.iter().map(|(key, gateway)| (*key, &gateway.listeners));
+        let of_sets = self.sets.objects.iter().map(|(key, set)| (*key, &set.listeners));
+        of_gateways
+            .chain(of_sets)
+            .flat_map(|(key, listeners)| listeners.iter().map(move |listener| (key, listener)))
     }
 
     /// The routes of a kind.

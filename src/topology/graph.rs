@@ -16,7 +16,7 @@ pub use object::{Object, ObjectRow};
 use super::locator::{KindRef, Locator, Section, is_of_graph};
 pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
-use super::reason::Unattached;
+use super::reason::{Unattached, Unresolved};
 use super::rows::{Gateway, Listener, Route, Rule};
 
 /// An object, or a section of it by its place in the object.
@@ -74,6 +74,8 @@ pub struct Graph<'f> {
     policies: Vec<PolicyNode<'f>>,
     /// What attaches nowhere, in the order of its locators.
     unattached: Vec<Unattached<'f>>,
+    /// Unresolved references, in the order of their locators.
+    unresolved: Vec<Unresolved<'f>>,
 }
 
 impl<'f> Graph<'f> {
@@ -254,6 +256,12 @@ impl<'f> Graph<'f> {
     #[must_use]
     pub fn unattached(&self) -> &[Unattached<'f>] {
         &self.unattached
+    }
+
+    /// Unresolved references of attached listeners and rules.
+    #[must_use]
+    pub fn unresolved(&self) -> &[Unresolved<'f>] {
+        &self.unresolved
     }
 
     /// The node of a section of the object `node`.

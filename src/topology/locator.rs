@@ -59,6 +59,8 @@ pub const TCP_ROUTE: KindRef<'static> = of_gateway_api("TCPRoute");
 pub const TLS_ROUTE: KindRef<'static> = of_gateway_api("TLSRoute");
 /// UDPRoutes.
 pub const UDP_ROUTE: KindRef<'static> = of_gateway_api("UDPRoute");
+/// Secrets. The graph has no nodes for them.
+pub const SECRET: KindRef<'static> = KindRef { group: "", kind: "Secret" };
 /// Services.
 pub const SERVICE: KindRef<'static> = KindRef { group: "", kind: "Service" };
 

@@ -39,5 +39,5 @@ pub use lent::{Lent, OurGateway, bears_on};
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};
-pub use reason::{Reason, Unattached};
+pub use reason::{Reason, Unattached, Unresolved};
 pub use request::{BadRequest, Choice, Choices, Criterion, NotEvaluated, Request, UnknownChoice};

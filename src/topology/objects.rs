@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::facts::{Facts, Needs, Rows};
-use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
-use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service, Shared};
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SECRET, SERVICE};
+use super::rows::{
+    Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service, Shared,
+};
 use super::rules::{Configured, Manner};
 use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
 use crate::api::names::{GroupResource, ObjectKey};
@@ -37,6 +39,8 @@ pub enum Row {
     Route(RouteKind, Arc<Route>),
     /// A Service.
     Service(Arc<Service>),
+    /// A Secret.
+    Secret(Arc<Secret>),
     /// A Namespace.
     Namespace(Arc<Namespace>),
     /// A ReferenceGrant.
@@ -57,6 +61,7 @@ impl Row {
             GATEWAY => Self::Gateway(Gateway::read(object)?.into()),
             LISTENER_SET => Self::ListenerSet(ListenerSet::read(object)?.into()),
             SERVICE => Self::Service(Service::read(object)?.into()),
+            SECRET => Self::Secret(Secret::read(object).into()),
             NAMESPACE => Self::Namespace(Namespace::read(object).into()),
             GRANT => Self::Grant(Grant::read(object)?.into()),
             _ => match RouteKind::named(kind) {
@@ -84,6 +89,7 @@ pub struct Objects {
     sets: Table<ListenerSet>,
     routes: [Table<Route>; 5],
     services: Table<Service>,
+    secrets: Table<Secret>,
     namespaces: Table<Namespace>,
     grants: Table<Grant>,
     policies: BTreeMap<(Kind, ObjectKey), Arc<Policy>>,
@@ -132,7 +138,7 @@ pub fn role(object: &HubObject) -> Role {
     let kind = kind_of(object);
     match kind {
         GATEWAY_CLASS | NAMESPACE => Role::Of(false),
-        GATEWAY | LISTENER_SET | SERVICE | GRANT => Role::Of(true),
+        GATEWAY | LISTENER_SET | SERVICE | SECRET | GRANT => Role::Of(true),
         DEFINITION => Role::Definition,
         _ if RouteKind::named(kind).is_some() => Role::Of(true),
         _ => {
@@ -218,6 +224,7 @@ impl Objects {
             Row::ListenerSet(set) => drop(self.sets.insert(key, set)),
             Row::Route(route, row) => drop(self.routes[route as usize].insert(key, row)),
             Row::Service(service) => drop(self.services.insert(key, service)),
+            Row::Secret(secret) => drop(self.secrets.insert(key, secret)),
             Row::Namespace(namespace) => drop(self.namespaces.insert(key, namespace)),
             Row::Grant(grant) => drop(self.grants.insert(key, grant)),
             Row::Policy(policy) => drop(self.policies.insert((kind.to_kind(), key), policy)),
@@ -269,6 +276,7 @@ impl Objects {
             gateways: self.rows(&self.gateways, GATEWAY, whole),
             sets: self.rows(&self.sets, LISTENER_SET, whole),
             services: self.rows(&self.services, SERVICE, false),
+            secrets: self.secrets(),
             namespaces: self.rows(&self.namespaces, NAMESPACE, true),
             grants: self.rows(&self.grants, GRANT, true),
             policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, &**policy)).collect(),
@@ -289,6 +297,14 @@ impl Objects {
             None => of_files || !table.is_empty(),
         };
         Rows { known, objects: table.iter().map(|(key, row)| (key, &**row)).collect() }
+    }
+
+    /// The Secrets. Those of files are complete only if one of them is of the type `kubernetes.io/tls`: files often hold other Secrets, while
+    /// a cluster issues the certificates.
+    fn secrets(&self) -> Rows<'_, Secret> {
+        let mut rows = self.rows(&self.secrets, SECRET, false);
+        rows.known &= self.listed.is_some() || self.secrets.values().any(|secret| secret.is_tls);
+        rows
     }
 
     /// How policies are merged of each kind of which that is said.

@@ -15,8 +15,12 @@ pub enum Reason {
     Deleting,
     /// Another listener of the same protocol has the port and the host.
     HostnameConflict,
+    /// A certificate does not exist, is malformed, or is of a kind that holds none.
+    InvalidCertificateRef,
     /// No policy of the kind may lie there.
     InvalidKind,
+    /// The listener allows a kind of routes that its protocol does not carry.
+    InvalidRouteKinds,
     /// No listener has a host of the route.
     NoMatchingListenerHostname,
     /// The parent has no listener of the name, or of the port.
@@ -37,13 +41,17 @@ pub enum Reason {
     RefNotPermitted,
     /// The target, or the section of it, is not there.
     TargetNotFound,
+    /// The kind of the referenced object is specific to implementations. Not a fault.
+    UnknownKind,
+    /// The listener's protocol is neither a core protocol nor one of an implementation.
+    UnsupportedProtocol,
 }
 
 impl Reason {
     /// Whether somebody has to mend it.
     #[must_use]
     pub fn is_fault(self) -> bool {
-        self != Self::OtherParent
+        !matches!(self, Self::OtherParent | Self::UnknownKind)
     }
 }
 
@@ -56,7 +64,9 @@ impl Reason {
             Self::Conflicted => "Conflicted",
             Self::Deleting => "Deleting",
             Self::HostnameConflict => "HostnameConflict",
+            Self::InvalidCertificateRef => "InvalidCertificateRef",
             Self::InvalidKind => "InvalidKind",
+            Self::InvalidRouteKinds => "InvalidRouteKinds",
             Self::NoMatchingListenerHostname => "NoMatchingListenerHostname",
             Self::NoMatchingParent => "NoMatchingParent",
             Self::NotAccepted => "NotAccepted",
@@ -67,6 +77,8 @@ impl Reason {
             Self::ProtocolConflict => "ProtocolConflict",
             Self::RefNotPermitted => "RefNotPermitted",
             Self::TargetNotFound => "TargetNotFound",
+            Self::UnknownKind => "UnknownKind",
+            Self::UnsupportedProtocol => "UnsupportedProtocol",
         }
     }
 }
@@ -91,4 +103,25 @@ pub struct Unattached<'f> {
     pub reason: Reason,
     /// The same in a sentence.
     pub message: String,
+}
+
+/// An unresolved reference of an attached listener or rule, for the condition `ResolvedRefs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved<'f> {
+    /// The listener or the rule.
+    pub from: Locator<'f>,
+    /// The referenced object; `None` for kinds of routes.
+    pub to: Option<Locator<'f>>,
+    /// Why it does not resolve.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+impl Unresolved<'_> {
+    /// The status of `ResolvedRefs`: `False`, or `Unknown` where only the implementation can decide.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        if self.reason.is_fault() { "False" } else { "Unknown" }
+    }
 }

@@ -153,6 +153,11 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0]: missing field `port`",
         ),
         (
+            "a domain for a protocol",
+            of_gateway("{name: a, port: 80, protocol: example.com}"),
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].protocol: \"example.com\" is no name of a protocol: expected HTTP or example.com/name",
+        ),
+        (
             "routes from everyone",
             of_gateway("{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Everyone}}}"),
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces.from: unknown variant `Everyone`, expected one of `All`, `Same`, `Selector`, `None`",

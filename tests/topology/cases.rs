@@ -26,6 +26,12 @@ struct Case {
     whole_paths: Option<Vec<String>>,
     /// What does not attach: from, to, why.
     unattached: Option<Vec<String>>,
+    /// The messages of these.
+    messages: Option<Vec<String>>,
+    /// The conditions of listeners that report a problem.
+    conditions: Option<Vec<String>>,
+    /// References of attached objects that do not resolve: from, to, why.
+    unresolved: Option<Vec<String>>,
     /// Policies that do not count, and why.
     void: Option<Vec<String>>,
     /// Targets that policies do not lie on, and why.
@@ -178,6 +184,21 @@ fn check(case: &Case) -> Vec<String> {
         ))
     });
     compare("unattached", unattached.into(), text(&case.unattached));
+    let messages = each(&json["unattached"], |item| item["message"].as_str().map(str::to_owned));
+    compare("messages", messages.into(), text(&case.messages));
+    let conditions = json["nodes"].as_array().unwrap().iter().flat_map(|node| {
+        node["conditions"].as_array().into_iter().flatten().map(|condition| {
+            let field = |name: &str| condition[name].as_str().unwrap();
+            format!("{}: {}={} {}", short(&node["id"]), field("type"), field("status"), field("reason"))
+        })
+    });
+    compare("conditions", conditions.collect::<Vec<String>>().into(), text(&case.conditions));
+    let unresolved = json["unresolved"].as_array().into_iter().flatten().map(|item| {
+        let to = item["to"].as_str().map(|_| format!(" to {}", short(&item["to"]))).unwrap_or_default();
+        let field = |name: &str| item[name].as_str().unwrap();
+        format!("{}{to}: {} {}", short(&item["from"]), field("status"), field("reason"))
+    });
+    compare("unresolved", unresolved.collect::<Vec<String>>().into(), text(&case.unresolved));
     let void = each(&json["policies"], |policy| {
         Some(format!("{}: {}", short(&policy["id"]), policy["reason"].as_str()?))
     });

@@ -32,7 +32,7 @@ const NAMESPACE: &str = "shop";
 
 fn group(kind: &str) -> &str {
     match kind {
-        "Service" | "Namespace" => "",
+        "Service" | "Namespace" | "Secret" => "",
         "CustomResourceDefinition" => "apiextensions.k8s.io",
         kind if KINDS.contains(&kind) => GATEWAY_API,
         _ => "kuadrant.io",
@@ -57,7 +57,7 @@ pub(crate) fn object(short: &Value) -> Value {
         metadata["namespace"] = namespace.into();
     }
     let mut spec = Map::new();
-    let mut status = Value::Null;
+    let (mut status, mut data) = (Value::Null, Value::Null);
     for (key, value) in fields {
         match key.as_str() {
             key if key == named => {}
@@ -68,6 +68,7 @@ pub(crate) fn object(short: &Value) -> Value {
             "deleting" => metadata["deletionTimestamp"] = "2026-02-01T00:00:00Z".into(),
             "generation" | "labels" => metadata[key] = value.clone(),
             "status" => status = value.clone(),
+            "tls" if kind == "Secret" => data = certificate(value.as_bool().unwrap()),
             "parents" => drop(spec.insert("parentRefs".into(), list(value, reference))),
             "parent" => drop(spec.insert("parentRef".into(), reference(value))),
             "target" => drop(spec.insert("targetRef".into(), reference(value))),
@@ -84,6 +85,10 @@ pub(crate) fn object(short: &Value) -> Value {
     let mut object = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
     if !status.is_null() {
         object["status"] = status;
+    }
+    if !data.is_null() {
+        object["data"] = data;
+        object["type"] = "kubernetes.io/tls".into();
     }
     object
 }
@@ -128,6 +133,7 @@ fn listener(short: &Value) -> Value {
                 listener["allowedRoutes"]["kinds"] = kinds.map(|kind| json!({"kind": kind})).collect();
             }
             "mode" => listener["tls"]["mode"] = value.clone(),
+            "certificates" => listener["tls"]["certificateRefs"] = list(value, reference),
             key => listener[key] = value.clone(),
         }
     }
@@ -140,6 +146,13 @@ fn rule(short: &Value) -> Value {
         rule["backendRefs"] = list(&backends, reference);
     }
     rule
+}
+
+/// What a Secret with a certificate holds, `valid` or not.
+fn certificate(valid: bool) -> Value {
+    // "-----BEGIN CERTIFICATE-----\n", or "Hello world\n".
+    let certificate = if valid { "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==" } else { "SGVsbG8gd29ybGQK" };
+    json!({"tls.crt": certificate, "tls.key": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCg=="})
 }
 
 /// The object that `json` is, as it comes off the wire.

@@ -1,4 +1,5 @@
-//! Listeners to their Gateways and ListenerSets: those that share a port and do not go together carry nothing.
+//! Listeners to their Gateways and ListenerSets: those of an unsupported protocol, and those that share a port and do not go together,
+//! carry nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,14 +48,13 @@ impl<'f> Builder<'f> {
         for (node, listener) in &listeners {
             let mut others = Ports::default();
             let beside = listeners.iter().filter(|(other, row)| other != node && row.port == listener.port);
-            beside.for_each(|(_, other)| others.add(other));
-            match others.conflict(listener) {
-                Some((reason, other)) => self.conflicted(*node, gateway, listener, reason, other),
-                None => {
-                    self.link(gateway, *node);
-                    in_force.insert(*node);
-                    ports.add(listener);
-                }
+            beside.for_each(|(other, row)| others.add(*other, row));
+            if let Some((reason, message)) = self.refusal(&others, listener) {
+                self.turn_away(self.graph.locator(*node), self.graph.locator(gateway), reason, message);
+            } else {
+                self.link(gateway, *node);
+                in_force.insert(*node);
+                ports.add(*node, listener);
             }
         }
         ports
@@ -63,13 +63,12 @@ impl<'f> Builder<'f> {
     /// Links the listeners of a ListenerSet that conflict with none before them.
     fn listeners_of_set(&mut self, set: NodeId, ports: &mut Ports<'f>, in_force: &mut HashSet<NodeId>) {
         for (node, listener) in self.listeners(set) {
-            match ports.conflict(listener) {
-                Some((reason, other)) => self.conflicted(node, set, listener, reason, other),
-                None => {
-                    ports.add(listener);
-                    self.link(set, node);
-                    in_force.insert(node);
-                }
+            if let Some((reason, message)) = self.refusal(ports, listener) {
+                self.turn_away(self.graph.locator(node), self.graph.locator(set), reason, message);
+            } else {
+                ports.add(node, listener);
+                self.link(set, node);
+                in_force.insert(node);
             }
         }
     }
@@ -83,62 +82,69 @@ impl<'f> Builder<'f> {
         listeners
     }
 
-    fn conflicted(
-        &mut self,
-        node: NodeId,
-        owner: NodeId,
-        listener: &Listener,
-        reason: Reason,
-        other: &Listener,
-    ) {
+    /// Why `listener` cannot be in force beside those of `ports`.
+    fn refusal(&self, ports: &Ports<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
+        let Listener { port, protocol, hostname, .. } = listener;
+        if let Protocol::Unsupported(name) = protocol {
+            let hint = if Protocol::from(&*name.to_ascii_uppercase()).is_core() {
+                ", which are case-sensitive"
+            } else {
+                ""
+            };
+            let message = format!("protocol {name:?} is none of HTTP, HTTPS, TLS, TCP and UDP{hint}");
+            return Some((Reason::UnsupportedProtocol, message));
+        }
+        let (reason, (node, other)) = ports.conflict(listener)?;
+        let owner = self.graph.locator(node).with(None);
+        let holder = format!("listener {:?} of {} {}", other.name, owner.kind.kind, owner.object());
         let message = match reason {
-            Reason::ProtocolConflict => format!(
-                "listener {:?} has port {} for {}, which does not go with {}",
-                other.name, other.port, other.protocol, listener.protocol
-            ),
-            _ => match &listener.hostname {
-                Some(hostname) => {
-                    format!("listener {:?} has {hostname} on port {}, too", other.name, other.port)
-                }
-                None => format!("listener {:?} has all hosts on port {}, too", other.name, other.port),
-            },
+            Reason::ProtocolConflict => {
+                format!("{holder} has port {port} for {}, which does not go with {protocol}", other.protocol)
+            }
+            _ => {
+                let hosts = hostname.as_deref().unwrap_or("all hosts");
+                format!("{holder} has {hosts} on port {port}, too")
+            }
         };
-        self.turn_away(self.graph.locator(node), self.graph.locator(owner), reason, message);
+        Some((reason, message))
     }
 }
+
+/// A listener and its node.
+type Holder<'f> = (NodeId, &'f Listener);
 
 /// Listeners by what they hold of a port.
 #[derive(Default)]
 struct Ports<'f> {
     /// The first of each protocol and host.
-    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), &'f Listener>,
+    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), Holder<'f>>,
     /// The first of TCP.
-    tcp: HashMap<u16, &'f Listener>,
+    tcp: HashMap<u16, Holder<'f>>,
     /// The first of HTTP, HTTPS or TLS.
-    http: HashMap<u16, &'f Listener>,
+    http: HashMap<u16, Holder<'f>>,
 }
 
 impl<'f> Ports<'f> {
-    fn add(&mut self, listener: &'f Listener) {
+    fn add(&mut self, node: NodeId, listener: &'f Listener) {
         let Listener { port, protocol, hostname, .. } = listener;
         let of_protocol = match protocol {
             Protocol::Tcp => Some(&mut self.tcp),
             Protocol::Http | Protocol::Https | Protocol::Tls => Some(&mut self.http),
-            Protocol::Udp | Protocol::Other(_) => None,
+            Protocol::Udp | Protocol::Other(_) | Protocol::Unsupported(_) => None,
         };
         if let Some(holders) = of_protocol {
-            holders.entry(*port).or_insert(listener);
+            holders.entry(*port).or_insert((node, listener));
         }
-        self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert(listener);
+        self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert((node, listener));
     }
 
     /// Why `listener` cannot be beside one of these, and which.
-    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, &'f Listener)> {
+    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, Holder<'f>)> {
         let Listener { port, protocol, hostname, .. } = listener;
         let by_protocol = match protocol {
             Protocol::Tcp => self.http.get(port),
             Protocol::Http | Protocol::Https | Protocol::Tls => self.tcp.get(port),
-            Protocol::Udp | Protocol::Other(_) => None,
+            Protocol::Udp | Protocol::Other(_) | Protocol::Unsupported(_) => None,
         };
         let by_host = || self.hosts.get(&(*port, protocol, hostname.as_deref()));
         by_protocol

@@ -168,16 +168,20 @@ fn meet(listener: &Listener, route: &Route) -> bool {
     route.hostnames.is_empty() || names.any(|name| hostname::meet(hostname, name).is_some())
 }
 
-/// Whether `listener` takes routes of `kind`: those of its protocol, and of these the kinds that it names.
-fn carries(listener: &Listener, kind: RouteKind) -> bool {
-    let by_protocol = match &listener.protocol {
+/// Whether the protocol of `listener` carries routes of `kind`; `None` where only an implementation knows the protocol.
+pub(super) fn protocol_carries(listener: &Listener, kind: RouteKind) -> Option<bool> {
+    Some(match &listener.protocol {
         Protocol::Http | Protocol::Https => matches!(kind, RouteKind::Http | RouteKind::Grpc),
         Protocol::Tls => kind == RouteKind::Tls || (kind == RouteKind::Tcp && listener.terminates),
         Protocol::Tcp => kind == RouteKind::Tcp,
         Protocol::Udp => kind == RouteKind::Udp,
-        // Whoever knows the protocol knows its routes.
-        Protocol::Other(_) => true,
-    };
+        Protocol::Other(_) | Protocol::Unsupported(_) => return None,
+    })
+}
+
+/// Whether `listener` takes routes of `kind`: those of its protocol, and of these the kinds that it names.
+fn carries(listener: &Listener, kind: RouteKind) -> bool {
+    let by_protocol = protocol_carries(listener, kind) != Some(false);
     let is_named =
         |kinds: &[crate::topology::locator::Kind]| kinds.iter().any(|named| named.as_ref() == kind.kind());
     by_protocol && listener.kinds.as_deref().is_none_or(is_named)

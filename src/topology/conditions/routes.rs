@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{AFFECTED_LIMIT, Affecting, ConditionText, Conditions};
+use super::{AFFECTED_LIMIT, Affecting, ConditionText, Conditions, MESSAGE_LIMIT};
 use crate::api::json::Hash;
 use crate::api::text::{capped, named};
 use crate::topology::effective::Folds;
@@ -12,9 +12,6 @@ use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
 use crate::topology::reason::Unattached;
 use crate::topology::rows::{Parent, ParentReference, Route, RouteKind};
-
-/// The most bytes of a message that repeats what others wrote.
-const MESSAGE_LIMIT: usize = 4096;
 
 /// What a route says of one of its references to parents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

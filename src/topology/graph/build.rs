@@ -7,7 +7,7 @@ use crate::topology::attachment::leaves;
 use crate::topology::facts::{Facts, Grants, Labels, Rows};
 use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, KindRef, LISTENER_SET, Locator, SERVICE, Section};
 use crate::topology::policies::{self, PolicyNode};
-use crate::topology::reason::{Reason, Unattached};
+use crate::topology::reason::{Reason, Unattached, Unresolved};
 use crate::topology::rows::RouteKind;
 
 /// What is put together.
@@ -28,6 +28,7 @@ impl<'f> Graph<'f> {
         let mut builder = Builder::new(facts);
         builder.attach_gateways();
         let in_force = builder.attach_listeners();
+        builder.resolve_listeners();
         builder.attach_routes(&in_force);
         builder.attach_backends();
         let policies = policies::read(facts);
@@ -66,6 +67,7 @@ impl<'f> Builder<'f> {
             on: Lists::default(),
             policies: Vec::new(),
             unattached: Vec::new(),
+            unresolved: Vec::new(),
         };
         graph.nodes.shrink_to_fit();
         let mut by_name: HashMap<KindRef<'f>, HashMap<(&str, &str), NodeId>> = HashMap::new();
@@ -141,6 +143,11 @@ impl<'f> Builder<'f> {
         self.graph.unattached.push(Unattached { from, to, port, reason, message });
     }
 
+    /// Adds an unresolved reference.
+    pub(in crate::topology) fn unresolved(&mut self, item: Unresolved<'f>) {
+        self.graph.unresolved.push(item);
+    }
+
     pub(in crate::topology) fn finish(
         mut self,
         policies: Vec<PolicyNode<'f>>,
@@ -154,6 +161,11 @@ impl<'f> Builder<'f> {
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
         // Of two references that differ in nothing that is told of them, one is told.
         unattached.dedup_by(|later, kept| *later == Unattached { port: later.port, ..kept.clone() });
+        let to = |item: &Unresolved<'_>| item.to.map(|to| to.to_string());
+        self.graph
+            .unresolved
+            .sort_by_cached_key(|item| (item.from.to_string(), to(item), item.message.clone()));
+        self.graph.unresolved.dedup();
         self.graph
     }
 }

@@ -11,13 +11,16 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::namespace::{NAME_LABEL, name_label};
-use super::wire::{Group, Hostname, KindName, Limited, Name, Port, or_default};
-use crate::api::gateway::{GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
+use super::wire::{self, Group, Hostname, KindName, Limited, Name, Port, or_default};
+use crate::api::gateway::{CERTIFICATES_LIMIT, GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
 use crate::api::json::step::Step;
 use crate::api::syntax::{is_label_key, is_label_value};
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
-use crate::topology::locator::Kind;
+use crate::topology::locator::{Kind, Locator, SECRET};
+
+/// The most bytes of the name of a protocol.
+const PROTOCOL_LIMIT: usize = 255;
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +39,28 @@ pub struct Listener {
     pub namespaces: Allowed,
     /// The kinds of routes that may attach, where they are named.
     pub kinds: Option<Box<[Kind]>>,
+    /// The certificates of a listener that terminates TLS.
+    pub certificates: Box<[CertificateReference]>,
+}
+
+/// A reference to the object that holds a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateReference {
+    /// The object's kind, by default Secret.
+    pub kind: Kind,
+    /// The object's namespace, by default the listener's own.
+    pub namespace: Option<Arc<str>>,
+    /// The object's name.
+    pub name: Arc<str>,
+}
+
+impl CertificateReference {
+    /// The object, for a listener in the namespace `own`.
+    #[must_use]
+    pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
+        let namespace = self.namespace.as_deref().unwrap_or(own);
+        Locator { kind: self.kind.as_ref(), namespace, name: &self.name, section: None }
+    }
 }
 
 /// What a listener speaks.
@@ -51,8 +76,10 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
-    /// What an implementation knows.
+    /// Defined by an implementation. Such names have a domain as their prefix: `example.com/quic`.
     Other(Arc<str>),
+    /// Neither a core protocol nor one of an implementation. The names of core protocols are case-sensitive.
+    Unsupported(Arc<str>),
 }
 
 impl Protocol {
@@ -60,6 +87,17 @@ impl Protocol {
     #[must_use]
     pub fn has_hostnames(&self) -> bool {
         !matches!(self, Self::Tcp | Self::Udp)
+    }
+
+    /// Whether Gateway API defines it.
+    #[must_use]
+    pub fn is_core(&self) -> bool {
+        !matches!(self, Self::Other(_) | Self::Unsupported(_))
+    }
+
+    /// Whether a listener may need certificates.
+    fn has_certificates(&self) -> bool {
+        matches!(self, Self::Https | Self::Tls | Self::Other(_))
     }
 }
 
@@ -71,7 +109,8 @@ impl From<&str> for Protocol {
             "TLS" => Self::Tls,
             "TCP" => Self::Tcp,
             "UDP" => Self::Udp,
-            other => Self::Other(other.into()),
+            other if other.contains('/') => Self::Other(other.into()),
+            other => Self::Unsupported(other.into()),
         }
     }
 }
@@ -84,7 +123,7 @@ impl fmt::Display for Protocol {
             Self::Tls => "TLS",
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
-            Self::Other(name) => name,
+            Self::Other(name) | Self::Unsupported(name) => name,
         })
     }
 }
@@ -218,15 +257,66 @@ pub(super) struct Written {
     name: Name,
     hostname: Option<Hostname>,
     port: Port,
-    protocol: String,
+    protocol: ProtocolName,
     tls: Option<Tls>,
     #[serde(default, deserialize_with = "or_default")]
     allowed_routes: AllowedRoutes,
 }
 
+/// The name of a protocol. The API server accepts any word, and words after a domain: `example.com/quic`.
 #[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct ProtocolName(Protocol);
+
+impl TryFrom<String> for ProtocolName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_dashed = |text: &str| {
+            let ends = [text.bytes().next(), text.bytes().last()];
+            ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let ends_domain = |text: &str| {
+            text.bytes().last().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let is_name = match text.rsplit_once('/') {
+            Some((domain, word)) => ends_domain(domain) && is_word(word),
+            None => is_dashed(&text),
+        };
+        if is_name && text.len() <= PROTOCOL_LIMIT {
+            Ok(Self(Protocol::from(text.as_str())))
+        } else {
+            Err(format!("{:?} is no name of a protocol: expected HTTP or example.com/name", excerpt(&text)))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Tls {
     mode: Option<Mode>,
+    #[serde(default, deserialize_with = "or_default")]
+    certificate_refs: Limited<Certificate, CERTIFICATES_LIMIT>,
+}
+
+#[derive(Deserialize)]
+struct Certificate {
+    group: Option<Group>,
+    kind: Option<KindName>,
+    namespace: Option<wire::Namespace>,
+    name: Name,
+}
+
+impl From<Certificate> for CertificateReference {
+    fn from(written: Certificate) -> Self {
+        Self {
+            kind: wire::kind(written.group, written.kind, SECRET),
+            namespace: written.namespace.map(|namespace| namespace.0),
+            name: written.name.0,
+        }
+    }
 }
 
 #[derive(Deserialize, PartialEq)]
@@ -253,17 +343,24 @@ impl From<Written> for Listener {
     fn from(written: Written) -> Self {
         let kinds = written.allowed_routes.kinds.0;
         let group = |group: Option<Group>| group.map_or_else(|| GROUP.into(), |group| group.0);
-        let protocol = Protocol::from(written.protocol.as_str());
+        let protocol = written.protocol.0;
+        let (mode, certificates) = match written.tls {
+            Some(tls) => (tls.mode, tls.certificate_refs.0),
+            None => (None, Vec::new()),
+        };
+        let terminates = mode.is_none_or(|mode| mode == Mode::Terminate);
+        let has_certificates = terminates && protocol.has_certificates();
         Self {
             name: written.name.0,
             hostname: written.hostname.map(|hostname| hostname.0).filter(|_| protocol.has_hostnames()),
             port: written.port.0,
             protocol,
-            terminates: written.tls.and_then(|tls| tls.mode).is_none_or(|mode| mode == Mode::Terminate),
+            terminates,
             namespaces: written.allowed_routes.namespaces,
             kinds: (!kinds.is_empty()).then(|| {
                 kinds.into_iter().map(|kind| Kind { group: group(kind.group), kind: kind.kind.0 }).collect()
             }),
+            certificates: certificates.into_iter().filter(|_| has_certificates).map(Into::into).collect(),
         }
     }
 }

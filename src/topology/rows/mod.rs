@@ -12,6 +12,7 @@ mod parent;
 mod policy;
 mod route;
 mod route_kind;
+mod secret;
 mod service;
 mod wire;
 
@@ -22,13 +23,14 @@ pub use backend::{Backend, BackendReference};
 pub use class::Class;
 pub use gateway::{Gateway, ListenerSet};
 pub use grant::Grant;
-pub use listener::{Allowed, Listener, Protocol};
+pub use listener::{Allowed, CertificateReference, Listener, Protocol};
 pub use namespace::Namespace;
 pub use parent::{Parent, ParentReference};
 pub use policy::{Policy, Target};
 pub(super) use route::Shared;
 pub use route::{Route, Rule};
 pub use route_kind::RouteKind;
+pub use secret::Secret;
 pub use service::{Service, ServicePort};
 
 /// When an object was made, in seconds since 1970. What is not made yet, as in a file, is younger than everything.

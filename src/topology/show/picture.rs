@@ -144,6 +144,8 @@ struct Drawing<'r, 'g, 'f> {
     routes: String,
     /// Why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
+    /// Why references of sections do not resolve, and whether that is a fault.
+    unresolved: HashMap<Locator<'f>, Vec<(bool, String)>>,
     /// What else is at fault with objects, by their locators.
     faults: HashMap<&'r str, Vec<String>>,
     columns: BTreeMap<Column, Vec<Draft>>,
@@ -158,13 +160,26 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             let why = format!("{}: {}", item.reason, item.message);
             unattached.entry(item.from).or_default().push(why);
         }
+        let mut unresolved: HashMap<Locator<'f>, Vec<(bool, String)>> = HashMap::new();
+        for item in report.unresolved() {
+            let why = format!("{}: {}", item.reason, item.message);
+            unresolved.entry(item.from).or_default().push((item.reason.is_fault(), why));
+        }
         let mut faults: HashMap<&str, Vec<String>> = HashMap::new();
         for fault in report.faults() {
             faults.entry(&fault.object).or_default().push(fault.message.clone());
         }
         let (columns, rest) = (BTreeMap::new(), BTreeMap::new());
-        let mut drawing =
-            Self { report, graph, routes: routes.to_lowercase(), unattached, faults, columns, rest };
+        let mut drawing = Self {
+            report,
+            graph,
+            routes: routes.to_lowercase(),
+            unattached,
+            unresolved,
+            faults,
+            columns,
+            rest,
+        };
         drawing.choose();
         drawing
     }
@@ -172,6 +187,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     fn is_faulty(&self, node: NodeId) -> bool {
         let locator = self.graph.locator(node);
         self.unattached.contains_key(&locator)
+            || self.unresolved.get(&locator).into_iter().flatten().any(|(is_fault, _)| *is_fault)
             || !self.faults.is_empty() && self.faults.contains_key(&*locator.to_string())
     }
 
@@ -335,7 +351,11 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         let graph = self.graph;
         let locator = graph.locator(node);
         let words = Named::on_path(graph, node).words;
-        let reasons = || self.unattached.get(&locator).cloned().unwrap_or_default();
+        let reasons = || {
+            let unattached = self.unattached.get(&locator).into_iter().flatten();
+            let unresolved = self.unresolved.get(&locator).into_iter().flatten().map(|(_, why)| why);
+            unattached.chain(unresolved).cloned().collect::<Vec<String>>()
+        };
         let (text, more) = match (graph.listener(node), graph.rule(node), &graph.object(node).row) {
             (Some(listener), ..) => {
                 let host = listener.hostname.as_deref().unwrap_or("*");

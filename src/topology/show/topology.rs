@@ -1,7 +1,7 @@
 //! A graph as JSON: keys and lists in order, so that equal objects give equal bytes.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::{ObjectFault, Scope};
 use crate::api::json::Hash;
+use crate::topology::conditions::{ConditionText, ListenerConditions};
 use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
-use crate::topology::locator::SERVICE;
+use crate::topology::locator::{Locator, SERVICE};
 use crate::topology::paths::Path;
 use crate::topology::policies::PolicyNode;
-use crate::topology::reason::Unattached;
+use crate::topology::reason::{Unattached, Unresolved};
 use crate::topology::rules::Manner;
 
 /// A graph, or the part of it that is asked for.
@@ -61,6 +62,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         self.faults.is_empty()
             && self.policies().all(|policy| policy.void.is_none())
             && self.unattached().all(|item| !item.reason.is_fault())
+            && self.unresolved().all(|item| !item.reason.is_fault())
     }
 
     /// What is wrong with its objects.
@@ -96,15 +98,25 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
 
     /// What is shown of what attaches nowhere.
     pub fn unattached(&self) -> impl Iterator<Item = &'g Unattached<'f>> {
-        let shown: BTreeSet<String> = if self.scope.is_all() {
-            BTreeSet::new()
+        let is_shown = self.is_shown();
+        self.graph.unattached().iter().filter(move |item| is_shown(item.from) || is_shown(item.to))
+    }
+
+    /// The unresolved references in scope.
+    pub fn unresolved(&self) -> impl Iterator<Item = &'g Unresolved<'f>> {
+        let is_shown = self.is_shown();
+        self.graph.unresolved().iter().filter(move |item| is_shown(item.from))
+    }
+
+    /// Whether the object of a locator is shown.
+    fn is_shown(&self) -> impl Fn(Locator<'f>) -> bool + use<'f> {
+        let is_all = self.scope.is_all();
+        let shown: HashSet<Locator<'f>> = if is_all {
+            HashSet::new()
         } else {
-            self.nodes().map(|node| self.graph.locator(node).with(None).to_string()).collect()
+            self.nodes().map(|node| self.graph.locator(node).with(None)).collect()
         };
-        self.graph.unattached().iter().filter(move |item| {
-            self.scope.is_all()
-                || [item.from, item.to].iter().any(|end| shown.contains(&end.with(None).to_string()))
-        })
+        move |locator| is_all || shown.contains(&locator.with(None))
     }
 
     /// All links between nodes that are shown.
@@ -134,10 +146,12 @@ impl Serialize for TopologyReport<'_, '_> {
                 },
             ),
         )?;
-        map.serialize_entry("nodes", &List(|| self.nodes(), |node| json_of_node(graph, node)))?;
+        let conditions = ListenerConditions::new(graph);
+        map.serialize_entry("nodes", &List(|| self.nodes(), |node| json_of_node(graph, node, &conditions)))?;
         map.serialize_entry("paths", &Paths(self))?;
         map.serialize_entry("policies", &List(|| self.policies(), json_of_policy))?;
         map.serialize_entry("unattached", &List(|| self.unattached(), json_of_unattached))?;
+        map.serialize_entry("unresolved", &List(|| self.unresolved(), json_of_unresolved))?;
         map.end()
     }
 }
@@ -224,7 +238,7 @@ fn effective(folds: &Folds<'_, '_>, id: EffectiveId) -> Value {
     })
 }
 
-fn json_of_node(graph: &Graph<'_>, node: NodeId) -> Value {
+fn json_of_node(graph: &Graph<'_>, node: NodeId, conditions: &ListenerConditions<'_, '_>) -> Value {
     let locator = graph.locator(node);
     let policies: Vec<&PolicyNode<'_>> = graph.policies_on(node).collect();
     let ids: Vec<String> = policies.iter().map(|policy| policy.locator.to_string()).collect();
@@ -255,7 +269,16 @@ fn json_of_node(graph: &Graph<'_>, node: NodeId) -> Value {
     if let Some(origin) = graph.origin(node) {
         json["origin"] = origin.into();
     }
+    let conditions: Vec<Value> = conditions.of(node).iter().map(json_of_condition).collect();
+    if !conditions.is_empty() {
+        json["conditions"] = conditions.into();
+    }
     json
+}
+
+fn json_of_condition(text: &ConditionText) -> Value {
+    let ConditionText { name, status, reason, message } = text;
+    json!({"type": name, "status": status, "reason": reason, "message": message})
 }
 
 fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
@@ -295,4 +318,17 @@ fn json_of_unattached(item: &Unattached<'_>) -> Value {
         "reason": item.reason.to_string(),
         "message": item.message,
     })
+}
+
+fn json_of_unresolved(item: &Unresolved<'_>) -> Value {
+    let mut json = json!({
+        "from": item.from.to_string(),
+        "status": item.status(),
+        "reason": item.reason.to_string(),
+        "message": item.message,
+    });
+    if let Some(to) = item.to {
+        json["to"] = to.to_string().into();
+    }
+    json
 }

@@ -4,7 +4,7 @@ use super::{Named, TopologyReport};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
 
-/// The graph as lines of a tree, and below them what does not attach, what does not count and what is wrong.
+/// The graph as lines of a tree. Below it are the attachments that failed, unresolved references, policies without effect, and faults.
 #[must_use]
 pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
     let graph = report.graph();
@@ -20,6 +20,9 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
         })
         .collect();
     section(&mut lines, "Not attached:", unattached);
+    let unresolved =
+        report.unresolved().map(|item| format!("  {}: {}: {}", named(item.from), item.reason, item.message));
+    section(&mut lines, "Unresolved references:", unresolved.collect());
     let void = report.policies().filter_map(|policy| {
         let (reason, message) = policy.void.as_ref()?;
         Some(format!("  {}: {reason}: {message}", named(policy.locator)))

@@ -90,7 +90,7 @@ impl<'m> View<'m> {
                     }
                 }
             }
-            Row::Class | Row::Service(_) | Row::Namespace(_) | Row::Grant(_) => return None,
+            Row::Class | Row::Service(_) | Row::Secret(_) | Row::Namespace(_) | Row::Grant(_) => return None,
         }
         Some(())
     }
