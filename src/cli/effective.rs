@@ -50,7 +50,8 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 struct RequestArguments {
-    /// Its host, as in `shop.example.com` or `shop.example.com:8443`. Without one, only what names no host answers.
+    /// Its host, as in `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a Gateway for the host has a
+    /// listener with this port. Without a host, only listeners and routes without hostnames answer.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Its path, with or without a query. A call of gRPC has `/SERVICE/METHOD`.
@@ -65,7 +66,8 @@ struct RequestArguments {
     /// A parameter of its query. Repeatable.
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
-    /// Its port, any where none is given. Listeners of TCP and UDP answer only to a port.
+    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports answer, except
+    /// TCP and UDP.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }

@@ -9,7 +9,7 @@ mod candidate;
 mod verdict;
 mod written;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 
@@ -30,12 +30,17 @@ pub struct Request {
     /// The host, in lower case. Without one, only what names no host answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The port of the `Host` header. HTTPRoutes ignore it, because a NodePort or a load balancer may map ports. It selects listeners
+    /// only if a Gateway that serves the host has a listener with this port.
+    #[serde(rename = "hostPort", skip_serializing_if = "Option::is_none")]
+    pub host_port: Option<u16>,
     /// The method: of HTTP `GET`, of gRPC `POST`, where none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The path, as it is sent.
     pub path: String,
-    /// The port, any where none is given. TCP and UDP answer to a port alone.
+    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports answer, except
+    /// TCP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Parameters of the query; of several of one name the first counts.
@@ -155,11 +160,7 @@ impl Request {
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
         // By the Gateway, the port, and whether it is UDP.
         let mut chosen: BTreeMap<(NodeId, u16, bool), (NodeId, &Listener)> = BTreeMap::new();
-        for (gateway, node) in graph.listeners() {
-            let Some(listener) = graph.listener(node) else { continue };
-            if !self.reaches(listener) {
-                continue;
-            }
+        for (gateway, node, listener) in self.reached(graph) {
             let place = (gateway, listener.port, listener.protocol == Protocol::Udp);
             let rank = |listener: &Listener| specificity(listener.hostname.as_deref().unwrap_or("*"));
             let holder = chosen.entry(place).or_insert((node, listener));
@@ -170,16 +171,48 @@ impl Request {
         chosen.into_values().map(|(node, _)| node).collect()
     }
 
+    /// The listeners that serve the host on the port, each with its Gateway.
+    fn reached<'g>(&self, graph: &Graph<'g>) -> Vec<(NodeId, NodeId, &'g Listener)> {
+        let listeners = graph.listeners();
+        let mut listeners: Vec<(NodeId, NodeId, &Listener)> =
+            listeners.filter_map(|(gateway, node)| Some((gateway, node, graph.listener(node)?))).collect();
+        let port = self.port.or_else(|| self.port_of_host(&listeners));
+        listeners.retain(|(.., listener)| self.reaches(listener, port));
+        if port.is_none() && self.host_port.is_some() {
+            let has_own_port = |listener: &Listener| listener.protocol.own_port() == Some(listener.port);
+            let with_own: HashSet<NodeId> = listeners
+                .iter()
+                .filter(|(.., listener)| has_own_port(listener))
+                .map(|(gateway, ..)| *gateway)
+                .collect();
+            listeners.retain(|(gateway, _, listener)| !with_own.contains(gateway) || has_own_port(listener));
+        }
+        listeners
+    }
+
+    /// The port of the host, if a Gateway that serves the host has a listener with this port.
+    fn port_of_host(&self, listeners: &[(NodeId, NodeId, &Listener)]) -> Option<u16> {
+        let port = self.host_port?;
+        let serves = |listener: &Listener| self.reaches(listener, None) || self.reaches(listener, Some(port));
+        let serving = listeners.iter().filter(|(.., listener)| serves(listener));
+        let serving: HashSet<NodeId> = serving.map(|(gateway, ..)| *gateway).collect();
+        let mut listeners = listeners.iter();
+        listeners
+            .any(|(gateway, _, listener)| listener.port == port && serving.contains(gateway))
+            .then_some(port)
+    }
+
     /// Whether it says anything that chooses among routes alone.
     #[must_use]
     pub fn chooses_routes(&self) -> bool {
         self.path != "/" || self.method.is_some() || !self.headers.is_empty() || !self.query.is_empty()
     }
 
-    fn reaches(&self, listener: &Listener) -> bool {
-        let is_port = self.port.is_none_or(|port| port == listener.port);
+    /// Whether `listener` serves the host on `port`; `None` stands for any port.
+    fn reaches(&self, listener: &Listener, port: Option<u16>) -> bool {
+        let is_port = port.is_none_or(|port| port == listener.port);
         match listener.protocol {
-            Protocol::Tcp | Protocol::Udp => self.port == Some(listener.port),
+            Protocol::Tcp | Protocol::Udp => port == Some(listener.port),
             _ => is_port && has_host(listener.hostname.as_deref().unwrap_or("*"), self.host.as_deref()),
         }
     }

@@ -426,7 +426,7 @@ fn the_request_stands_in_the_answer_as_it_was_understood() {
         "c=d",
     ]);
     let expected = json!({
-        "host": "eu.shop.example.com", "port": 443, "path": "/cart", "method": "POST",
+        "host": "eu.shop.example.com", "hostPort": 443, "path": "/cart", "method": "POST",
         "headers": {"x-one": ["1"]}, "query": {"a": "1", "b": " x y", "c": "d"},
     });
     assert_eq!(json["request"], expected);

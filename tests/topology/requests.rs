@@ -29,6 +29,7 @@ fn request() -> impl Strategy<Value = Request> {
         |(host, path, method, headers, query, port)| Request {
             headers: headers.into_iter().map(|name| (name.to_owned(), vec!["1".to_owned()])).collect(),
             host: host.map(str::to_owned),
+            host_port: None,
             method: method.map(str::to_owned),
             path: path.to_owned(),
             port,

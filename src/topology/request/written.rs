@@ -27,7 +27,7 @@ pub enum BadRequest {
 }
 
 impl Request {
-    /// The request to `host`, which may have a port behind it. A port that is given by itself counts for more.
+    /// The request to `text`, a host that may have a port behind it.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Request {
         }
         if let Some(port) = port {
             let number = port.parse().ok().filter(|number| *number != 0);
-            self.port = self.port.or(Some(number.ok_or_else(|| bad(port, BadRequest::Port))?));
+            self.host_port = Some(number.ok_or_else(|| bad(port, BadRequest::Port))?);
         }
         self.host = Some(name);
         Ok(self)

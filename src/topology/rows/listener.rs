@@ -89,6 +89,16 @@ impl Protocol {
         !matches!(self, Self::Tcp | Self::Udp)
     }
 
+    /// The port of URLs that name none; `None` where the protocol has no scheme.
+    #[must_use]
+    pub fn own_port(&self) -> Option<u16> {
+        match self {
+            Self::Http => Some(80),
+            Self::Https | Self::Tls => Some(443),
+            Self::Tcp | Self::Udp | Self::Other(_) | Self::Unsupported(_) => None,
+        }
+    }
+
     /// Whether Gateway API defines it.
     #[must_use]
     pub fn is_core(&self) -> bool {
