@@ -10,6 +10,8 @@ pub use certificates::{NamedSecret, named_secrets};
 
 /// The API group of Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";
+/// The group of Gateway API's experimental kinds.
+pub const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io";
 
 /// The label of the definition of a kind of policies that says how these are merged, by
 /// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/).

@@ -101,7 +101,7 @@ pub struct Arguments {
     #[command(flatten)]
     exempt: ExemptArguments,
     /// Keep what is attached to what in the ConfigMap `topology` of the controller's namespace, and in metrics. It takes the rights to
-    /// list and watch routes, ListenerSets, Services, Namespaces and ReferenceGrants; of what may not be listed nothing is said.
+    /// list and watch routes, ListenerSets, Services and other backends, Namespaces and ReferenceGrants; of what may not be listed nothing is said.
     #[arg(
         long,
         default_value_t = true,

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, Locator};
 use super::reason::Reason;
 use super::rows::namespace::{NAME_LABEL, name_label};
 use super::rows::{
-    Class, Gateway, Grant, Listener, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service,
+    BackendKind, Class, Gateway, Grant, Listener, ListenerSet, Namespace, Policy, Route, RouteKind, Secret,
+    Service, SetKind,
 };
 use super::rules::Manner;
 use crate::api::names::ObjectKey;
@@ -34,12 +35,12 @@ pub struct Facts<'f> {
     pub classes: Rows<'f, Class>,
     /// Gateways.
     pub gateways: Rows<'f, Gateway>,
-    /// ListenerSets.
-    pub sets: Rows<'f, ListenerSet>,
+    /// ListenerSets, in the order of [`SetKind::ALL`].
+    pub sets: [Rows<'f, ListenerSet>; 2],
     /// Routes, in the order of [`RouteKind::ALL`].
     pub routes: [Rows<'f, Route>; 5],
-    /// Services.
-    pub services: Rows<'f, Service>,
+    /// Services and other backends, in the order of [`BackendKind::ALL`].
+    pub backends: [Rows<'f, Service>; 3],
     /// Secrets with certificates.
     pub secrets: Rows<'f, Secret>,
     /// Namespaces.
@@ -57,8 +58,8 @@ pub struct Facts<'f> {
 /// What else has to be known of a cluster, as objects refer to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Services.
-    pub services: bool,
+    /// Services and other backends, in the order of [`BackendKind::ALL`].
+    pub backends: [bool; 3],
     /// Namespaces, which are chosen by their labels.
     pub namespaces: bool,
     /// ReferenceGrants, because something refers to another namespace.
@@ -69,11 +70,9 @@ impl<'f> Facts<'f> {
     /// How many objects there are that are nodes by themselves.
     pub(super) fn count(&self) -> usize {
         let routes: usize = self.routes.iter().map(|rows| rows.objects.len()).sum();
-        self.classes.objects.len()
-            + self.gateways.objects.len()
-            + self.sets.objects.len()
-            + self.services.objects.len()
-            + routes
+        let sets: usize = self.sets.iter().map(|rows| rows.objects.len()).sum();
+        let backends: usize = self.backends.iter().map(|rows| rows.objects.len()).sum();
+        self.classes.objects.len() + self.gateways.objects.len() + sets + backends + routes
     }
 
     /// What else has to be known, as what is known refers to it.
@@ -93,7 +92,9 @@ impl<'f> Facts<'f> {
             certificates.map(move |certificate| (&key.namespace, certificate.locator(&key.namespace)))
         });
         for (own, to) in backends.chain(targets).chain(certificates) {
-            needs.services |= to.kind == SERVICE;
+            if let Some(kind) = BackendKind::named(to.kind) {
+                needs.backends[kind as usize] = true;
+            }
             needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
         }
         needs.namespaces = self.listeners().any(|(_, listener)| listener.namespaces.selects())
@@ -104,7 +105,8 @@ impl<'f> Facts<'f> {
     /// All listeners, each with the Gateway or the ListenerSet that has it.
     fn listeners(&self) -> impl Iterator<Item = (&'f ObjectKey, &'f Listener)> {
         let of_gateways = self.gateways.objects.iter().map(|(key, gateway)| (*key, &gateway.listeners));
-        let of_sets = self.sets.objects.iter().map(|(key, set)| (*key, &set.listeners));
+        let of_sets = self.sets.iter().flat_map(|rows| &rows.objects);
+        let of_sets = of_sets.map(|(key, set)| (*key, &set.listeners));
         of_gateways
             .chain(of_sets)
             .flat_map(|(key, listeners)| listeners.iter().map(move |listener| (key, listener)))
@@ -116,15 +118,28 @@ impl<'f> Facts<'f> {
         &self.routes[kind as usize]
     }
 
+    /// The ListenerSets of a kind.
+    #[must_use]
+    pub fn sets_of(&self, kind: SetKind) -> &Rows<'f, ListenerSet> {
+        &self.sets[kind as usize]
+    }
+
+    /// The backends of a kind.
+    #[must_use]
+    pub fn backends_of(&self, kind: BackendKind) -> &Rows<'f, Service> {
+        &self.backends[kind as usize]
+    }
+
     /// Whether all objects of `kind` are known; `None` where the graph has no objects of that kind.
     #[must_use]
     pub fn knows(&self, kind: KindRef<'_>) -> Option<bool> {
         match kind {
             GATEWAY_CLASS => Some(self.classes.known),
             GATEWAY => Some(self.gateways.known),
-            LISTENER_SET => Some(self.sets.known),
-            SERVICE => Some(self.services.known),
-            _ => RouteKind::named(kind).map(|route| self.routes_of(route).known),
+            _ => RouteKind::named(kind)
+                .map(|route| self.routes_of(route).known)
+                .or_else(|| SetKind::named(kind).map(|set| self.sets_of(set).known))
+                .or_else(|| BackendKind::named(kind).map(|backend| self.backends_of(backend).known)),
         }
     }
 
@@ -135,8 +150,8 @@ impl<'f> Facts<'f> {
         }
         partial(&self.classes)
             || partial(&self.gateways)
-            || partial(&self.sets)
-            || partial(&self.services)
+            || self.sets.iter().any(partial)
+            || self.backends.iter().any(partial)
             || self.routes.iter().any(partial)
     }
 

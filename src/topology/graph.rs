@@ -17,7 +17,7 @@ use super::locator::{KindRef, Locator, Section, is_of_graph};
 pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
 use super::reason::{Unattached, Unresolved};
-use super::rows::{Gateway, Listener, Route, Rule};
+use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
 
 /// An object, or a section of it by its place in the object.
 #[derive(Clone, Copy, Debug)]
@@ -188,13 +188,15 @@ impl<'f> Graph<'f> {
             ObjectRow::Class(_) => "GatewayClass",
             ObjectRow::Gateway(_) | ObjectRow::Set(_) if is_section => "Listener",
             ObjectRow::Gateway(_) => "Gateway",
-            ObjectRow::Set(_) => "ListenerSet",
             ObjectRow::Route(kind, _) if is_section => kind.rule(),
             ObjectRow::Route(kind, _) => kind.kind().kind,
-            ObjectRow::Service(_) if is_section => "ServicePort",
-            ObjectRow::Service(_) => "Service",
+            ObjectRow::Backend(_) if is_section => {
+                BackendKind::named(locator.kind).map_or("OtherSection", BackendKind::port)
+            }
             ObjectRow::Leaf(_) if is_section => "OtherSection",
-            ObjectRow::Leaf(_) => is_of_graph(locator.kind).map_or("Other", |kind| kind.kind),
+            ObjectRow::Set(_) | ObjectRow::Backend(_) | ObjectRow::Leaf(_) => {
+                is_of_graph(locator.kind).map_or("Other", |kind| kind.kind)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::api::gateway::GROUP;
+use crate::api::gateway::{EXPERIMENTAL_GROUP, GROUP};
 use crate::api::names::ObjectKey;
 
 /// A kind of objects, whatever its version.
@@ -49,6 +49,8 @@ pub const GATEWAY_CLASS: KindRef<'static> = of_gateway_api("GatewayClass");
 pub const GATEWAY: KindRef<'static> = of_gateway_api("Gateway");
 /// ListenerSets.
 pub const LISTENER_SET: KindRef<'static> = of_gateway_api("ListenerSet");
+/// XListenerSets, the experimental form of ListenerSets.
+pub const X_LISTENER_SET: KindRef<'static> = KindRef { group: EXPERIMENTAL_GROUP, kind: "XListenerSet" };
 /// GRPCRoutes.
 pub const GRPC_ROUTE: KindRef<'static> = of_gateway_api("GRPCRoute");
 /// HTTPRoutes.
@@ -63,13 +65,31 @@ pub const UDP_ROUTE: KindRef<'static> = of_gateway_api("UDPRoute");
 pub const SECRET: KindRef<'static> = KindRef { group: "", kind: "Secret" };
 /// Services.
 pub const SERVICE: KindRef<'static> = KindRef { group: "", kind: "Service" };
+/// ServiceImports of the [Multi-Cluster Services API](https://multicluster.sigs.k8s.io/concepts/multicluster-services-api/).
+pub const SERVICE_IMPORT: KindRef<'static> =
+    KindRef { group: "multicluster.x-k8s.io", kind: "ServiceImport" };
+/// [Backends](https://gateway.envoyproxy.io/docs/api/extension_types/#backend) of Envoy Gateway.
+pub const ENVOY_BACKEND: KindRef<'static> = KindRef { group: "gateway.envoyproxy.io", kind: "Backend" };
 
 /// The kind, where the graph has objects of it by themselves, and not only where something refers to them.
 #[must_use]
 pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
-    [GATEWAY_CLASS, GATEWAY, LISTENER_SET, GRPC_ROUTE, HTTP_ROUTE, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE, SERVICE]
-        .into_iter()
-        .find(|known| *known == kind)
+    [
+        GATEWAY_CLASS,
+        GATEWAY,
+        LISTENER_SET,
+        X_LISTENER_SET,
+        GRPC_ROUTE,
+        HTTP_ROUTE,
+        TCP_ROUTE,
+        TLS_ROUTE,
+        UDP_ROUTE,
+        SERVICE,
+        SERVICE_IMPORT,
+        ENVOY_BACKEND,
+    ]
+    .into_iter()
+    .find(|known| *known == kind)
 }
 
 impl KindRef<'_> {

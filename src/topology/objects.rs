@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::facts::{Facts, Needs, Rows};
-use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SECRET, SERVICE};
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SECRET, is_of_graph};
 use super::rows::{
-    Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service, Shared,
+    BackendKind, Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service,
+    SetKind, Shared,
 };
 use super::rules::{Configured, Manner};
 use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
@@ -34,11 +35,11 @@ pub enum Row {
     /// A Gateway.
     Gateway(Arc<Gateway>),
     /// A ListenerSet.
-    ListenerSet(Arc<ListenerSet>),
+    ListenerSet(SetKind, Arc<ListenerSet>),
     /// A route.
     Route(RouteKind, Arc<Route>),
-    /// A Service.
-    Service(Arc<Service>),
+    /// A Service or another backend.
+    Backend(BackendKind, Arc<Service>),
     /// A Secret.
     Secret(Arc<Secret>),
     /// A Namespace.
@@ -59,15 +60,20 @@ impl Row {
         Ok(match kind {
             GATEWAY_CLASS => Self::Class,
             GATEWAY => Self::Gateway(Gateway::read(object)?.into()),
-            LISTENER_SET => Self::ListenerSet(ListenerSet::read(object)?.into()),
-            SERVICE => Self::Service(Service::read(object)?.into()),
             SECRET => Self::Secret(Secret::read(object).into()),
             NAMESPACE => Self::Namespace(Namespace::read(object).into()),
             GRANT => Self::Grant(Grant::read(object)?.into()),
-            _ => match RouteKind::named(kind) {
-                Some(route) => Self::Route(route, Route::read(route, object)?.into()),
-                None => Self::Policy(Policy::read(object)?.into()),
-            },
+            _ => {
+                if let Some(route) = RouteKind::named(kind) {
+                    Self::Route(route, Route::read(route, object)?.into())
+                } else if let Some(set) = SetKind::named(kind) {
+                    Self::ListenerSet(set, ListenerSet::read(set, object)?.into())
+                } else if let Some(backend) = BackendKind::named(kind) {
+                    Self::Backend(backend, Service::read(object)?.into())
+                } else {
+                    Self::Policy(Policy::read(object)?.into())
+                }
+            }
         })
     }
 
@@ -86,9 +92,9 @@ impl Row {
 pub struct Objects {
     classes: Table<Class>,
     gateways: Table<Gateway>,
-    sets: Table<ListenerSet>,
+    sets: [Table<ListenerSet>; 2],
     routes: [Table<Route>; 5],
-    services: Table<Service>,
+    backends: [Table<Service>; 3],
     secrets: Table<Secret>,
     namespaces: Table<Namespace>,
     grants: Table<Grant>,
@@ -138,9 +144,9 @@ pub fn role(object: &HubObject) -> Role {
     let kind = kind_of(object);
     match kind {
         GATEWAY_CLASS | NAMESPACE => Role::Of(false),
-        GATEWAY | LISTENER_SET | SERVICE | SECRET | GRANT => Role::Of(true),
+        GATEWAY | SECRET | GRANT => Role::Of(true),
         DEFINITION => Role::Definition,
-        _ if RouteKind::named(kind).is_some() => Role::Of(true),
+        _ if is_of_graph(kind).is_some() => Role::Of(true),
         _ => {
             let spec = object.spec_value();
             let refers = ["targetRef", "targetRefs"].iter().any(|field| !spec[field].is_null());
@@ -221,9 +227,9 @@ impl Objects {
         match row {
             Row::Class => self.put_class(key),
             Row::Gateway(gateway) => drop(self.gateways.insert(key, gateway)),
-            Row::ListenerSet(set) => drop(self.sets.insert(key, set)),
+            Row::ListenerSet(kind, set) => drop(self.sets[kind as usize].insert(key, set)),
             Row::Route(route, row) => drop(self.routes[route as usize].insert(key, row)),
-            Row::Service(service) => drop(self.services.insert(key, service)),
+            Row::Backend(kind, backend) => drop(self.backends[kind as usize].insert(key, backend)),
             Row::Secret(secret) => drop(self.secrets.insert(key, secret)),
             Row::Namespace(namespace) => drop(self.namespaces.insert(key, namespace)),
             Row::Grant(grant) => drop(self.grants.insert(key, grant)),
@@ -274,8 +280,6 @@ impl Objects {
         let mut facts = Facts {
             classes: self.rows(&self.classes, GATEWAY_CLASS, false),
             gateways: self.rows(&self.gateways, GATEWAY, whole),
-            sets: self.rows(&self.sets, LISTENER_SET, whole),
-            services: self.rows(&self.services, SERVICE, false),
             secrets: self.secrets(),
             namespaces: self.rows(&self.namespaces, NAMESPACE, true),
             grants: self.rows(&self.grants, GRANT, true),
@@ -283,6 +287,12 @@ impl Objects {
             downstream_prefix: &self.downstream_prefix,
             ..Facts::default()
         };
+        for ((table, to), kind) in self.sets.iter().zip(&mut facts.sets).zip(SetKind::ALL) {
+            *to = self.rows(table, kind.kind(), whole);
+        }
+        for ((table, to), kind) in self.backends.iter().zip(&mut facts.backends).zip(BackendKind::ALL) {
+            *to = self.rows(table, kind.kind(), false);
+        }
         for ((table, to), kind) in self.routes.iter().zip(&mut facts.routes).zip(RouteKind::ALL) {
             *to = self.rows(table, kind.kind(), whole);
         }

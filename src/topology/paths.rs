@@ -10,8 +10,8 @@ use super::attachment::hosts;
 use super::effective::{EffectiveId, Folds};
 use super::graph::{Graph, NodeId, ObjectRow};
 use super::hostname;
-use super::locator::{GATEWAY, GATEWAY_CLASS, LISTENER_SET};
-use super::rows::{Listener, Route, RouteKind};
+use super::locator::{GATEWAY, GATEWAY_CLASS};
+use super::rows::{Listener, Route, RouteKind, SetKind};
 
 /// A path.
 #[derive(Debug)]
@@ -64,9 +64,10 @@ impl<'f> Graph<'f> {
     /// Whether requests come to `node`: it is no backend.
     fn is_on_paths(&self, node: NodeId) -> bool {
         match &self.object(node).row {
-            ObjectRow::Service(_) => false,
+            ObjectRow::Backend(_) => false,
             ObjectRow::Leaf(_) => {
-                matches!(self.object(node).locator.kind, GATEWAY_CLASS | GATEWAY | LISTENER_SET)
+                let kind = self.object(node).locator.kind;
+                matches!(kind, GATEWAY_CLASS | GATEWAY) || SetKind::named(kind).is_some()
             }
             _ => true,
         }

@@ -158,10 +158,11 @@ impl Request {
     /// The listeners that take the request, at most one for each port of each Gateway, in their order.
     #[must_use]
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
-        // By the Gateway, the port, and whether it is UDP.
-        let mut chosen: BTreeMap<(NodeId, u16, bool), (NodeId, &Listener)> = BTreeMap::new();
+        // By the Gateway, the port, and whether it is UDP. Where ports are assigned, each listener has its own.
+        let mut chosen: BTreeMap<(NodeId, u16, bool, Option<NodeId>), (NodeId, &Listener)> = BTreeMap::new();
         for (gateway, node, listener) in self.reached(graph) {
-            let place = (gateway, listener.port, listener.protocol == Protocol::Udp);
+            let assigned = (listener.port == 0).then_some(node);
+            let place = (gateway, listener.port, listener.protocol == Protocol::Udp, assigned);
             let rank = |listener: &Listener| specificity(listener.hostname.as_deref().unwrap_or("*"));
             let holder = chosen.entry(place).or_insert((node, listener));
             if rank(listener) > rank(holder.1) {

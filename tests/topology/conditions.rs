@@ -106,6 +106,23 @@ fn a_backend_that_is_not_there_is_told() {
 }
 
 #[test]
+fn refs_to_kinds_that_are_not_read_are_unknown_unless_another_is_not_found() {
+    let world = |backends: Value| {
+        [
+            json!({"Gateway": "web", "listeners": [{}]}),
+            json!({"Service": "api", "ports": [{"port": 80}]}),
+            json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": backends}]}),
+        ]
+    };
+    let pool = "InferencePool.inference.networking.k8s.io/llm";
+    let unknown = "ResolvedRefs=Unknown UnknownKind: backends of these kinds are not read: InferencePool.inference.networking.k8s.io";
+    assert_eq!(route(&world(json!(["api:80", pool])), "r")[0][1], unknown);
+    let missing = "ResolvedRefs=False BackendNotFound: Service shop/none does not exist";
+    assert_eq!(route(&world(json!(["none:80", pool])), "r")[0][1], missing);
+    assert_eq!(route(&world(json!(["api:80"])), "r")[0][1], RESOLVED);
+}
+
+#[test]
 fn the_policies_of_all_ways_to_a_route_are_named_without_their_values() {
     let limits = |limit: u32| json!({"x": {"rates": [{"limit": limit, "window": "1s"}]}});
     let world = |limit: u32| {
@@ -206,6 +223,6 @@ fn where_grants_are_not_known_nobody_learns_what_there_is_in_another_namespace()
     let resolved = |facts: &Facts<'_>| routes(facts, "web")["r"][0][1].clone();
     assert!(resolved(&facts).starts_with("ResolvedRefs=False RefNotPermitted: no ReferenceGrant"));
     facts.grants.known = false;
-    facts.services.known = true;
+    facts.backends.iter_mut().for_each(|rows| rows.known = true);
     assert_eq!(resolved(&facts), RESOLVED);
 }

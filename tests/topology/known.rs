@@ -82,13 +82,18 @@ fn what_else_has_to_be_read_follows_from_what_is_there() {
     assert_eq!(needs(&[]), Needs::default());
     let route =
         |backend: &str| json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": [backend]}]});
-    assert_eq!(needs(&[route("api:80")]), Needs { services: true, ..Needs::default() });
-    let across = Needs { services: true, grants: true, namespaces: false };
+    assert_eq!(needs(&[route("api:80")]), Needs { backends: [true, false, false], ..Needs::default() });
+    let across = Needs { backends: [true, false, false], grants: true, namespaces: false };
     assert_eq!(needs(&[route("other/api:80")]), across);
+    let import = needs(&[route("ServiceImport.multicluster.x-k8s.io/api:80")]);
+    assert_eq!(import, Needs { backends: [false, true, false], ..Needs::default() });
+    let certificate =
+        json!({"Gateway": "web", "listeners": [{"protocol": "HTTPS", "certificates": ["other/cert"]}]});
+    assert_eq!(needs(&[certificate]), Needs { grants: true, ..Needs::default() });
     assert_eq!(needs(&[route("Bucket.example.com/b")]), Needs::default());
     let policy = json!({"RateLimitPolicy": "a", "target": "Gateway/other/web"});
     assert!(
-        !needs(&[policy]).services
+        needs(&[policy]).backends == [false; 3]
             && needs(&[json!({"RateLimitPolicy": "a", "target": "Gateway/other/web"})]).grants
     );
     let selecting = |selector: Value| {

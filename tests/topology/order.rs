@@ -25,8 +25,8 @@ fn turned<'f>(mut facts: Facts<'f>, by: usize) -> Facts<'f> {
         list.reverse();
     }
     turn(&mut facts.gateways.objects, by);
-    turn(&mut facts.sets.objects, by);
-    turn(&mut facts.services.objects, by);
+    facts.sets.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
+    facts.backends.iter_mut().for_each(|rows| turn(&mut rows.objects, by));
     turn(&mut facts.grants.objects, by);
     turn(&mut facts.policies, by);
     for routes in &mut facts.routes {

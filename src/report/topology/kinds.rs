@@ -11,9 +11,9 @@ use crate::hub::{Extent, HubClient, HubError};
 use crate::report::query::Listed;
 use crate::report::served::{ServedKind, discover};
 use crate::sync::kinds::GATEWAY_API;
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SERVICE};
 use crate::topology::objects::{GRANT, NAMESPACE};
-use crate::topology::rows::RouteKind;
+use crate::topology::rows::{BackendKind, RouteKind, SetKind};
 use crate::topology::rules::Configured;
 use crate::topology::show::ObjectFault;
 use crate::topology::{Needs, Objects};
@@ -24,7 +24,8 @@ pub(in crate::report) struct TopologyKinds {
     /// Those that are read always: what routes are attached to, routes, and policies.
     pub(in crate::report) always: Vec<ServedKind>,
     /// Those that are read where something refers to one.
-    services: ServedKind,
+    /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
+    backends: [Option<ServedKind>; 3],
     namespaces: ServedKind,
     grants: Option<ServedKind>,
     unserved: BTreeSet<Kind>,
@@ -61,8 +62,13 @@ impl TopologyKinds {
             found
         };
         let routes = RouteKind::ALL.map(RouteKind::kind);
-        let always =
-            [GATEWAY_CLASS, GATEWAY, LISTENER_SET].into_iter().chain(routes).filter_map(&mut find).collect();
+        let sets = SetKind::ALL.map(SetKind::kind);
+        let always = [GATEWAY_CLASS, GATEWAY].into_iter().chain(sets).chain(routes);
+        let always = always.filter_map(&mut find).collect();
+        let backends = BackendKind::ALL.map(|kind| match kind {
+            BackendKind::Service => Some(ServedKind::core(SERVICE.kind, "services")),
+            BackendKind::ServiceImport | BackendKind::EnvoyBackend => find(kind.kind()),
+        });
         let grants = find(GRANT);
         let (labels, refused) = match labels(hub).await {
             Ok(labels) => (labels, None),
@@ -76,7 +82,7 @@ impl TopologyKinds {
         };
         let mut kinds = Self {
             always,
-            services: ServedKind::core(SERVICE.kind, "services"),
+            backends,
             namespaces: ServedKind::core(NAMESPACE.kind, "namespaces"),
             grants,
             unserved,
@@ -125,6 +131,7 @@ impl TopologyKinds {
             (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
         };
         self.always == other.always
+            && self.backends == other.backends
             && self.grants == other.grants
             && self.unserved == other.unserved
             && self.definitions == other.definitions
@@ -157,11 +164,12 @@ impl TopologyKinds {
 
     /// The kinds that objects with these `needs` refer to.
     pub(in crate::report) fn needed(&self, needs: Needs) -> Vec<&ServedKind> {
-        let Needs { services, namespaces, grants } = needs;
-        let services = services.then_some(&self.services);
+        let Needs { backends, namespaces, grants } = needs;
+        let backends = self.backends.iter().zip(backends).filter(|(_, is_needed)| *is_needed);
+        let backends = backends.filter_map(|(kind, _)| kind.as_ref());
         let namespaces = namespaces.then_some(&self.namespaces);
         let grants = self.grants.as_ref().filter(|_| grants);
-        services.into_iter().chain(namespaces).chain(grants).collect()
+        backends.chain(namespaces).chain(grants).collect()
     }
 }
 

@@ -1,8 +1,10 @@
-//! Rules of routes to Services and their ports, and to backends of other kinds.
+//! Rules of routes to Services and their ports, and to backends of other kinds. Of a kind that is not read, nothing is known of the
+//! backend.
 
 use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, NodeId};
-use crate::topology::reason::Reason;
+use crate::topology::locator::is_of_graph;
+use crate::topology::reason::{Reason, Unresolved};
 use crate::topology::rows::BackendReference;
 
 impl<'f> Builder<'f> {
@@ -24,12 +26,16 @@ impl<'f> Builder<'f> {
             let (reason, message) = Grants::refusal(from, to);
             return self.turn_away(from, to, reason, message);
         }
+        if is_of_graph(to.kind).is_none() {
+            let message = format!("backends of the kind {} are not read", to.kind);
+            self.unresolved(Unresolved { from, to: Some(to), reason: Reason::UnknownKind, message });
+        }
         let message = match (self.find(to), to.section) {
             (None, _) => format!("{} {} does not exist", to.kind.kind, to.object()),
-            (Some(service), None) => return self.link(rule, service),
-            (Some(service), Some(port)) => match backend.port.and_then(|port| self.port(service, port)) {
+            (Some(found), None) => return self.link(rule, found),
+            (Some(found), Some(port)) => match backend.port.and_then(|port| self.port(found, port)) {
                 Some(node) => return self.link(rule, node),
-                None => format!("Service {} has no port {port}", to.object()),
+                None => format!("{} {} has no port {port}", to.kind.kind, to.object()),
             },
         };
         self.turn_away(from, to, Reason::BackendNotFound, message);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::topology::facts::{Facts, Grants};
-use crate::topology::locator::{Locator, SERVICE, Section};
-use crate::topology::rows::{Parent, ParentReference, RouteKind};
+use crate::topology::locator::{Locator, Section};
+use crate::topology::rows::{BackendKind, Parent, ParentReference, RouteKind};
 
 /// The leaves that `facts` refer to, each with the sections of it that are named.
 pub(in crate::topology) fn leaves<'f>(
@@ -17,7 +17,7 @@ pub(in crate::topology) fn leaves<'f>(
             found.take(gateway.class_locator());
         }
     }
-    for (key, set) in &facts.sets.objects {
+    for (key, set) in facts.sets.iter().flat_map(|rows| &rows.objects) {
         found.parent(facts, &set.parent, &key.namespace);
     }
     for kind in RouteKind::ALL {
@@ -28,7 +28,8 @@ pub(in crate::topology) fn leaves<'f>(
             let from = Locator::of(kind.kind(), key);
             for backend in route.rules.iter().flat_map(|rule| rule.backends.iter()) {
                 let to = backend.locator(&key.namespace);
-                if !(to.kind == SERVICE && facts.services.known) && grants.permit(from, to) {
+                let is_known = BackendKind::named(to.kind).is_some_and(|kind| facts.backends_of(kind).known);
+                if !is_known && grants.permit(from, to) {
                     found.take(to);
                 }
             }

@@ -127,6 +127,10 @@ struct Ports<'f> {
 impl<'f> Ports<'f> {
     fn add(&mut self, node: NodeId, listener: &'f Listener) {
         let Listener { port, protocol, hostname, .. } = listener;
+        // The implementation assigns each of these a different port.
+        if *port == 0 {
+            return;
+        }
         let of_protocol = match protocol {
             Protocol::Tcp => Some(&mut self.tcp),
             Protocol::Http | Protocol::Https | Protocol::Tls => Some(&mut self.http),

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use crate::api::params::Level;
 use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, Graph, NodeId};
-use crate::topology::locator::{GATEWAY, LISTENER_SET, Locator, SERVICE};
+use crate::topology::locator::{GATEWAY, Locator};
 use crate::topology::policies::{AttachedTarget, PolicyNode};
 use crate::topology::reason::Reason;
-use crate::topology::rows::{RouteKind, Target};
+use crate::topology::rows::{BackendKind, RouteKind, SetKind, Target};
 use crate::topology::rules::Manner;
 
 impl<'f> Builder<'f> {
@@ -88,8 +88,8 @@ impl<'f> Builder<'f> {
                     Level::Route
                 }
             }
-            None if kind == LISTENER_SET || is_section && kind == GATEWAY => Level::Listener,
-            // What lies on a Service is in force there alone.
+            None if SetKind::named(kind).is_some() || is_section && kind == GATEWAY => Level::Listener,
+            // What lies on a backend is in force there alone.
             None => Level::Gateway,
         };
         manner.level() >= level && self.facts.knows(kind).is_some()
@@ -106,7 +106,7 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
         let (kind, name) = (policy.locator.kind.to_string(), policy.locator.object());
         for target in &mut policy.targets {
             let Ok(node) = target.node else { continue };
-            if !policy.manner.is_alone() && target.locator.kind != SERVICE {
+            if !policy.manner.is_alone() && BackendKind::named(target.locator.kind).is_none() {
                 continue;
             }
             let holder = holders.entry((kind.clone(), node)).or_insert_with(|| name.clone());

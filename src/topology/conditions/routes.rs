@@ -10,7 +10,7 @@ use crate::api::text::{capped, named};
 use crate::topology::effective::Folds;
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
-use crate::topology::reason::Unattached;
+use crate::topology::reason::{Reason, Unattached};
 use crate::topology::rows::{Parent, ParentReference, Route, RouteKind};
 
 /// What a route says of one of its references to parents.
@@ -140,7 +140,8 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                     self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))
                 })
                 .collect();
-            let mut texts = vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(locator)];
+            let mut texts =
+                vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(node, locator)];
             texts.extend(self.affected(node, kind, &carriers).iter().cloned());
             let conditions = self.share(texts);
             entries.push(ParentConditions { reference: place, conditions });
@@ -182,8 +183,8 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         ConditionText { name, status: "False", reason, message }
     }
 
-    /// Whether all backends of a route are there, and may be referred to.
-    fn resolved(&self, route: Locator<'f>) -> ConditionText {
+    /// Whether all backends of a route are there, and may be referred to. Of a kind that is not read, that is not known.
+    fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.refused.get(&route).into_iter().flatten();
         // Whoever may not be granted it is not to learn what there is in another namespace.
@@ -192,6 +193,12 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let of_rules: Vec<&&Unattached<'f>> =
             all.filter(|item| item.from != route).filter(may_know).collect();
         let Some(first) = of_rules.first() else {
+            let unread = self.unread(node);
+            if !unread.is_empty() {
+                let message = format!("backends of these kinds are not read: {}", named(&unread));
+                let reason = Reason::UnknownKind.word();
+                return ConditionText { name, status: "Unknown", reason, message };
+            }
             let message = "all backends that are known of are there".to_owned();
             return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
         };
@@ -203,6 +210,15 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             reason: first.reason.word(),
             message: capped(&message, MESSAGE_LIMIT).into_owned(),
         }
+    }
+
+    /// The kinds of a route's backends that are not read.
+    fn unread(&self, route: NodeId) -> Vec<String> {
+        let graph = self.graph;
+        let backends = graph.sections(route).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
+        let leaves = backends.filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
+        let kinds: BTreeSet<String> = leaves.map(|object| object.locator.kind.to_string()).collect();
+        kinds.into_iter().collect()
     }
 
     /// The policies along the ways from these listeners to the route.

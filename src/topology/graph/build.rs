@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::{Graph, Lists, Node, NodeId, Object, ObjectRow};
 use crate::topology::attachment::leaves;
 use crate::topology::facts::{Facts, Grants, Labels, Rows};
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, KindRef, LISTENER_SET, Locator, SERVICE, Section};
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, KindRef, Locator, Section};
 use crate::topology::policies::{self, PolicyNode};
 use crate::topology::reason::{Reason, Unattached, Unresolved};
-use crate::topology::rows::RouteKind;
+use crate::topology::rows::{BackendKind, RouteKind, SetKind};
 
 /// What is put together.
 pub(in crate::topology) struct Builder<'f> {
@@ -42,11 +42,15 @@ impl<'f> Builder<'f> {
         let mut objects: Vec<Object<'f>> = Vec::with_capacity(facts.count());
         take(&mut objects, GATEWAY, &facts.gateways, ObjectRow::Gateway);
         take(&mut objects, GATEWAY_CLASS, &facts.classes, ObjectRow::Class);
-        take(&mut objects, LISTENER_SET, &facts.sets, ObjectRow::Set);
+        for kind in SetKind::ALL {
+            take(&mut objects, kind.kind(), facts.sets_of(kind), ObjectRow::Set);
+        }
         for kind in RouteKind::ALL {
             take(&mut objects, kind.kind(), facts.routes_of(kind), |route| ObjectRow::Route(kind, route));
         }
-        take(&mut objects, SERVICE, &facts.services, ObjectRow::Service);
+        for kind in BackendKind::ALL {
+            take(&mut objects, kind.kind(), facts.backends_of(kind), ObjectRow::Backend);
+        }
         // Of a kind of which only some objects are known.
         let known: HashSet<Locator<'f>> = if facts.is_partial() {
             objects.iter().map(|object| object.locator).collect()
@@ -88,11 +92,11 @@ impl<'f> Builder<'f> {
         self.graph.section_node(node, |section| section.is(name))
     }
 
-    /// The node of a port of the Service `node`.
+    /// The node of a port of the backend `node`.
     pub(in crate::topology) fn port(&self, node: NodeId, port: u16) -> Option<NodeId> {
         match &self.graph.object(node).row {
-            ObjectRow::Service(service) => {
-                let place = service.ports.iter().position(|written| written.port == port)?;
+            ObjectRow::Backend(backend) => {
+                let place = backend.ports.iter().position(|written| written.port == port)?;
                 self.at(node, place)
             }
             _ => self.graph.section_node(node, |section| section == Section::Port(port)),

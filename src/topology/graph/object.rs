@@ -23,8 +23,8 @@ pub enum ObjectRow<'f> {
     Set(&'f ListenerSet),
     /// A route.
     Route(RouteKind, &'f Route),
-    /// A Service.
-    Service(&'f Service),
+    /// A Service or another backend.
+    Backend(&'f Service),
     /// What others refer to and nothing else is known of, with the sections that they name.
     Leaf(Vec<Section<'f>>),
 }
@@ -51,7 +51,7 @@ impl<'f> ObjectRow<'f> {
             Self::Class(_) => 0,
             Self::Gateway(_) | Self::Set(_) => self.listeners().len(),
             Self::Route(_, route) => route.rules.len(),
-            Self::Service(service) => service.ports.len(),
+            Self::Backend(backend) => backend.ports.len(),
             Self::Leaf(sections) => sections.len(),
         };
         count.min(u16::MAX.into())
@@ -72,7 +72,7 @@ impl<'f> ObjectRow<'f> {
                     if names.any(|name| section.is(name)) { Section::Shadowed(place + 1) } else { section }
                 }
             }),
-            Self::Service(service) => service.ports.get(place).map(|port| match &port.name {
+            Self::Backend(backend) => backend.ports.get(place).map(|port| match &port.name {
                 Some(name) => Section::Named(name),
                 None => Section::Port(port.port),
             }),

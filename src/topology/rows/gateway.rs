@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::Created;
 use super::listener::{self, Allowed, AllowedSets, Listener};
-use super::parent::{self, ParentReference};
-use super::wire::{self, Limited, Name, or_default};
+use super::parent::{self, ParentReference, SetKind};
+use super::wire::{self, AssignedPort, Limited, Name, Port, or_default};
 use crate::api::annotations::{GATEWAY_CLUSTERS, MANAGED};
 use crate::api::gateway::LISTENERS_LIMIT;
 use crate::api::object::{HubObject, Metadata};
@@ -85,13 +86,20 @@ pub struct ListenerSet {
 }
 
 impl ListenerSet {
-    /// The row of `object`.
+    /// The row of `object`, which is of `kind`.
     ///
     /// # Errors
     ///
     /// What the API server would refuse.
-    pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: SetSpec = wire::spec(wire::text(object))?;
+    pub fn read(kind: SetKind, object: &HubObject) -> Result<Self, Fault> {
+        match kind {
+            SetKind::Standard => Self::with_ports::<Port>(object),
+            SetKind::Experimental => Self::with_ports::<AssignedPort>(object),
+        }
+    }
+
+    fn with_ports<P: DeserializeOwned + Into<u16>>(object: &HubObject) -> Result<Self, Fault> {
+        let spec: SetSpec<P> = wire::spec(wire::text(object))?;
         Ok(Self {
             created: Created::of(&object.metadata),
             parent: spec.parent_ref.into(),
@@ -105,7 +113,7 @@ impl ListenerSet {
 struct GatewaySpec {
     gateway_class_name: Name,
     #[serde(default, deserialize_with = "or_default")]
-    listeners: Limited<listener::Written, LISTENERS_LIMIT>,
+    listeners: Limited<listener::Written<Port>, LISTENERS_LIMIT>,
     allowed_listeners: Option<AllowedListeners>,
 }
 
@@ -115,9 +123,9 @@ struct AllowedListeners {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SetSpec {
+#[serde(rename_all = "camelCase", bound = "P: DeserializeOwned")]
+struct SetSpec<P> {
     parent_ref: parent::Written,
     #[serde(default, deserialize_with = "or_default")]
-    listeners: Limited<listener::Written, LISTENERS_LIMIT>,
+    listeners: Limited<listener::Written<P>, LISTENERS_LIMIT>,
 }

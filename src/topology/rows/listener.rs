@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::namespace::{NAME_LABEL, name_label};
-use super::wire::{self, Group, Hostname, KindName, Limited, Name, Port, or_default};
+use super::wire::{self, Group, Hostname, KindName, Limited, Name, or_default};
 use crate::api::gateway::{CERTIFICATES_LIMIT, GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
 use crate::api::json::step::Step;
 use crate::api::syntax::{is_label_key, is_label_value};
@@ -29,7 +29,7 @@ pub struct Listener {
     pub name: Arc<str>,
     /// The host that it is for, all where there is none.
     pub hostname: Option<Arc<str>>,
-    /// Its port.
+    /// Its port; 0 if the implementation assigns one.
     pub port: u16,
     /// What it speaks.
     pub protocol: Protocol,
@@ -263,10 +263,10 @@ enum Source {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Written {
+pub(super) struct Written<P> {
     name: Name,
     hostname: Option<Hostname>,
-    port: Port,
+    port: P,
     protocol: ProtocolName,
     tls: Option<Tls>,
     #[serde(default, deserialize_with = "or_default")]
@@ -349,8 +349,8 @@ struct RouteGroupKind {
     kind: KindName,
 }
 
-impl From<Written> for Listener {
-    fn from(written: Written) -> Self {
+impl<P: Into<u16>> From<Written<P>> for Listener {
+    fn from(written: Written<P>) -> Self {
         let kinds = written.allowed_routes.kinds.0;
         let group = |group: Option<Group>| group.map_or_else(|| GROUP.into(), |group| group.0);
         let protocol = written.protocol.0;
@@ -363,7 +363,7 @@ impl From<Written> for Listener {
         Self {
             name: written.name.0,
             hostname: written.hostname.map(|hostname| hostname.0).filter(|_| protocol.has_hostnames()),
-            port: written.port.0,
+            port: written.port.into(),
             protocol,
             terminates,
             namespaces: written.allowed_routes.namespaces,
@@ -376,7 +376,9 @@ impl From<Written> for Listener {
 }
 
 /// The listeners of an object, whose names are all different.
-pub(super) fn listeners(written: Limited<Written, LISTENERS_LIMIT>) -> Result<Box<[Listener]>, Fault> {
+pub(super) fn listeners<P: Into<u16>>(
+    written: Limited<Written<P>, LISTENERS_LIMIT>,
+) -> Result<Box<[Listener]>, Fault> {
     let listeners: Box<[Listener]> = written.0.into_iter().map(Listener::from).collect();
     for (index, listener) in listeners.iter().enumerate() {
         if listeners[..index].iter().any(|other| other.name == listener.name) {

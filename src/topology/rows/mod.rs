@@ -19,13 +19,13 @@ mod wire;
 use crate::api::moment::Moment;
 use crate::api::object::Metadata;
 
-pub use backend::{Backend, BackendReference};
+pub use backend::{Backend, BackendKind, BackendReference};
 pub use class::Class;
 pub use gateway::{Gateway, ListenerSet};
 pub use grant::Grant;
 pub use listener::{Allowed, CertificateReference, Listener, Protocol};
 pub use namespace::Namespace;
-pub use parent::{Parent, ParentReference};
+pub use parent::{Parent, ParentReference, SetKind};
 pub use policy::{Policy, Target};
 pub(super) use route::Shared;
 pub use route::{Route, Rule};

@@ -7,7 +7,36 @@ use serde::Deserialize;
 use super::Listener;
 use super::wire::{self, Group, KindName, Name, Port};
 use crate::interned::Weigh;
-use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section};
+use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section, X_LISTENER_SET};
+
+/// The kinds of ListenerSets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SetKind {
+    /// ListenerSet.
+    Standard,
+    /// XListenerSet.
+    Experimental,
+}
+
+impl SetKind {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::Standard, Self::Experimental];
+
+    /// The kind as objects name it.
+    #[must_use]
+    pub const fn kind(self) -> KindRef<'static> {
+        match self {
+            Self::Standard => LISTENER_SET,
+            Self::Experimental => X_LISTENER_SET,
+        }
+    }
+
+    /// The kind of ListenerSets that objects name so.
+    #[must_use]
+    pub fn named(kind: KindRef<'_>) -> Option<Self> {
+        Self::ALL.into_iter().find(|set| set.kind() == kind)
+    }
+}
 
 /// What kind of parent a reference names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,7 +44,7 @@ pub enum Parent {
     /// A Gateway.
     Gateway,
     /// A ListenerSet.
-    ListenerSet,
+    ListenerSet(SetKind),
     /// Any other, whose routes are another's matter.
     Other(Arc<Kind>),
 }
@@ -26,7 +55,7 @@ impl Parent {
     pub fn kind(&self) -> KindRef<'_> {
         match self {
             Self::Gateway => GATEWAY,
-            Self::ListenerSet => LISTENER_SET,
+            Self::ListenerSet(kind) => kind.kind(),
             Self::Other(kind) => (**kind).as_ref(),
         }
     }
@@ -90,9 +119,9 @@ pub(super) struct Written {
 impl From<Written> for ParentReference {
     fn from(written: Written) -> Self {
         let kind = wire::kind(written.group, written.kind, GATEWAY);
-        let parent = match kind.as_ref() {
-            GATEWAY => Parent::Gateway,
-            LISTENER_SET => Parent::ListenerSet,
+        let parent = match (kind.as_ref(), SetKind::named(kind.as_ref())) {
+            (GATEWAY, _) => Parent::Gateway,
+            (_, Some(set)) => Parent::ListenerSet(set),
             _ => Parent::Other(kind.into()),
         };
         Self {

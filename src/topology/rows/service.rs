@@ -1,4 +1,4 @@
-//! Services.
+//! Services, and other backends that are read as these.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::api::syntax::is_dns_label;
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
 
-/// A Service: its ports.
+/// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as one without ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// Its ports, in their order.

@@ -198,6 +198,31 @@ pub(super) fn kind(group: Option<Group>, kind: Option<KindName>, default: KindRe
 #[serde(try_from = "i64")]
 pub(super) struct Port(pub(super) u16);
 
+impl From<Port> for u16 {
+    fn from(Port(port): Port) -> Self {
+        port
+    }
+}
+
+/// The number of a port. If it is 0 or missing, the implementation assigns one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AssignedPort(u16);
+
+impl<'de> Deserialize<'de> for AssignedPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::<i64>::deserialize(deserializer)? {
+            None | Some(0) => Ok(Self(0)),
+            Some(number) => Port::try_from(number).map(|Port(port)| Self(port)).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl From<AssignedPort> for u16 {
+    fn from(AssignedPort(port): AssignedPort) -> Self {
+        port
+    }
+}
+
 /// That a number is no port.
 pub(super) struct NoPort(i64);
 

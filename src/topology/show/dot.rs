@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use super::TopologyReport;
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, LISTENER_SET, Locator};
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::topology::policies::PolicyNode;
-use crate::topology::rows::RouteKind;
+use crate::topology::rows::{RouteKind, SetKind};
 
 /// How much of a graph a text says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,9 @@ fn kept(report: &TopologyReport<'_, '_>, detail: Detail) -> Vec<bool> {
         match detail {
             Detail::Full => true,
             Detail::Routes if is_route => !is_section,
-            Detail::Routes | Detail::Listeners => matches!(kind, GATEWAY_CLASS | GATEWAY | LISTENER_SET),
+            Detail::Routes | Detail::Listeners => {
+                matches!(kind, GATEWAY_CLASS | GATEWAY) || SetKind::named(kind).is_some()
+            }
             Detail::Gateways => kind == GATEWAY_CLASS || is_gateway(graph, node),
             Detail::First(shown, _) => {
                 let is_gateway = is_gateway(graph, node) && report.shows(node);

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::{Named, TopologyReport};
 use crate::api::text::named;
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, LISTENER_SET, Locator};
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Locator};
+use crate::topology::rows::SetKind;
 
 /// The most boxes of a column.
 const BOXES: usize = 100;
@@ -71,7 +72,7 @@ impl Column {
             (ObjectRow::Route(..), _) => Self::Routes,
             (_, GATEWAY_CLASS) => Self::Classes,
             (_, GATEWAY) => Self::Gateways,
-            (_, LISTENER_SET) => Self::Sets,
+            (_, kind) if SetKind::named(kind).is_some() => Self::Sets,
             _ => Self::Backends,
         }
     }

@@ -12,10 +12,11 @@ use crate::api::json::Hash;
 use crate::topology::conditions::{ConditionText, ListenerConditions};
 use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
-use crate::topology::locator::{Locator, SERVICE};
+use crate::topology::locator::Locator;
 use crate::topology::paths::Path;
 use crate::topology::policies::PolicyNode;
 use crate::topology::reason::{Unattached, Unresolved};
+use crate::topology::rows::BackendKind;
 use crate::topology::rules::Manner;
 
 /// A graph, or the part of it that is asked for.
@@ -253,7 +254,8 @@ fn json_of_node(graph: &Graph<'_>, node: NodeId, conditions: &ListenerConditions
     if let Some(section) = locator.section {
         json["section"] = section.to_string().into();
     }
-    let is_direct = |policy: &&&PolicyNode<'_>| policy.manner == Manner::Direct || locator.kind == SERVICE;
+    let is_backend = BackendKind::named(locator.kind).is_some();
+    let is_direct = |policy: &&&PolicyNode<'_>| policy.manner == Manner::Direct || is_backend;
     let direct = policies.iter().filter(is_direct);
     let direct: Map<String, Value> =
         direct.map(|policy| (policy.locator.kind.to_string(), policy.locator.to_string().into())).collect();

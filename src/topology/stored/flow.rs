@@ -98,7 +98,7 @@ impl Stored {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
         // What is watched only where something refers to it is up where it was listed.
-        let all = Needs { services: true, namespaces: true, grants: true };
+        let all = Needs { backends: [true; 3], namespaces: true, grants: true };
         let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
         let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
         let sources = sources.filter(|source| of_always.contains_key(source) || view.is_settled(source));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::gateway_status::GatewayStatus;
-use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, SERVICES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
+use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
 use super::route_status::RouteStatus;
 use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
 use super::status_key::StatusKey;
@@ -14,9 +14,11 @@ use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::hub::served::{SERVED, Served, served_key};
 use crate::hub::{self, AnyRow, Changed, Family, Line, Source, Tables};
-use crate::topology::locator::{KindRef, LISTENER_SET, Locator, SERVICE};
+use crate::topology::locator::{KindRef, Locator};
 use crate::topology::objects::{GRANT, NAMESPACE};
-use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, Shared};
+use crate::topology::rows::{
+    BackendKind, Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind, Shared,
+};
 use crate::topology::show::ObjectFault;
 use crate::topology::{Facts, Rows};
 
@@ -150,8 +152,9 @@ impl<'m> View<'m> {
                 routes: RouteKind::ALL.map(|kind| version_of(kinds::source(kind))),
             },
             gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
-            sets: self.taken(&kinds::sets(), LISTENER_SET, &mut faults),
-            services: self.taken(&SERVICES.all(), SERVICE, &mut faults),
+            sets: SetKind::ALL.map(|kind| self.taken(&kinds::sets(kind), kind.kind(), &mut faults)),
+            backends: BackendKind::ALL
+                .map(|kind| self.taken(&kinds::backends(kind), kind.kind(), &mut faults)),
             namespaces: self.taken(&kinds::namespaces(), NAMESPACE, &mut faults),
             grants: self.taken(&kinds::grants(), GRANT, &mut faults),
             routes: [
@@ -249,8 +252,10 @@ pub struct OwnRows {
     pub(super) versions: Versions,
     /// What stands in the statuses of Gateways.
     pub(super) gateways: Vec<(ObjectKey, GatewayStatus)>,
-    sets: Taken<ListenerSet>,
-    services: Taken<Service>,
+    /// ListenerSets, in the order of [`SetKind::ALL`].
+    sets: [Taken<ListenerSet>; 2],
+    /// Backends, in the order of [`BackendKind::ALL`].
+    backends: [Taken<Service>; 3],
     namespaces: Taken<Namespace>,
     grants: Taken<Grant>,
     /// Routes, in the order of [`RouteKind::ALL`].
@@ -262,8 +267,8 @@ pub struct OwnRows {
 impl OwnRows {
     /// Adds it to `facts`.
     pub(super) fn lend<'r>(&'r self, facts: &mut Facts<'r>) {
-        facts.sets = self.sets.lend();
-        facts.services = self.services.lend();
+        facts.sets = self.sets.each_ref().map(Taken::lend);
+        facts.backends = self.backends.each_ref().map(Taken::lend);
         facts.namespaces = self.namespaces.lend();
         facts.grants = self.grants.lend();
         facts.routes = self.routes.each_ref().map(RouteRows::lend);

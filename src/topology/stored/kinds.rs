@@ -1,11 +1,11 @@
 //! The registry: what is watched beside what the sync watches.
 
 use super::gateway_status::GatewayStatus;
-use super::rows::{OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::rows::{ExperimentalSets, OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
 use crate::api::gateway::GROUP;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::hub::{Family, Kind, Source};
-use crate::topology::rows::{Grant, ListenerSet, Namespace, RouteKind, Service};
+use crate::topology::rows::{BackendKind, Grant, ListenerSet, Namespace, RouteKind, Service, SetKind};
 
 /// GRPCRoutes, in the version that the hub serves, as the others.
 pub static GRPC_ROUTES: Family<RouteRow<OfGrpc>> = Family::new("grpcroutes");
@@ -19,10 +19,16 @@ pub static TLS_ROUTES: Family<RouteRow<OfTls>> = Family::new("tlsroutes");
 pub static UDP_ROUTES: Family<RouteRow<OfUdp>> = Family::new("udproutes");
 /// ListenerSets.
 pub static SETS: Family<Read<ListenerSet>> = Family::new("listenersets");
+/// XListenerSets.
+pub static X_SETS: Family<Read<ListenerSet>> = Family::pruned_by::<ExperimentalSets>("xlistenersets");
 /// ReferenceGrants, while something refers to another namespace.
 pub static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
 /// Services, while something refers to one.
 pub static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
+/// ServiceImports, while a route refers to one.
+pub static SERVICE_IMPORTS: Family<Read<Service>> = Family::new("serviceimports");
+/// Backends of Envoy Gateway, while a route refers to one.
+pub static ENVOY_BACKENDS: Family<Read<Service>> = Family::new("backends");
 /// Namespaces, while a listener chooses by their labels.
 pub static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
 /// Gateways, as they say which policies affect them.
@@ -57,9 +63,22 @@ pub fn source(kind: RouteKind) -> Source {
     }
 }
 
-/// ListenerSets.
-pub fn sets() -> Source {
-    SETS.resource(of_gateway_api("listenersets"))
+/// The ListenerSets of `kind`.
+pub fn sets(kind: SetKind) -> Source {
+    match kind {
+        SetKind::Standard => SETS.resource(of_gateway_api("listenersets")),
+        SetKind::Experimental => X_SETS.resource(GroupResource::new(kind.kind().group, "xlistenersets")),
+    }
+}
+
+/// The backends of `kind`.
+pub fn backends(kind: BackendKind) -> Source {
+    let group = kind.kind().group;
+    match kind {
+        BackendKind::Service => SERVICES.all(),
+        BackendKind::ServiceImport => SERVICE_IMPORTS.resource(GroupResource::new(group, "serviceimports")),
+        BackendKind::EnvoyBackend => ENVOY_BACKENDS.resource(GroupResource::new(group, "backends")),
+    }
 }
 
 /// ReferenceGrants.
@@ -80,7 +99,9 @@ pub fn config_map(key: &ObjectKey) -> Source {
 /// What is looked up, as kinds that not every hub serves: each by its plural and its group.
 pub fn plurals() -> impl Iterator<Item = String> {
     let routes = RouteKind::ALL.map(|kind| routes(kind).to_string());
-    routes
-        .into_iter()
-        .chain([of_gateway_api("listenersets").to_string(), GroupResource::reference_grants().to_string()])
+    let sets = SetKind::ALL.map(sets);
+    let backends = [BackendKind::ServiceImport, BackendKind::EnvoyBackend].map(backends);
+    let sources = sets.into_iter().chain(backends);
+    let others = sources.filter_map(|source| source.resource().map(ToString::to_string));
+    routes.into_iter().chain(others).chain([GroupResource::reference_grants().to_string()])
 }

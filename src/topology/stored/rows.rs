@@ -10,9 +10,9 @@ use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, T
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
+use crate::hub::{Pruned, Prunes, Row};
 use crate::topology::fault::Fault;
-use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service};
+use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind};
 
 /// What the graph reads of an object, or why that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,18 @@ impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> 
 
 impl Pruned for Read<ListenerSet> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self(ListenerSet::read(object).map(Arc::new).map_err(Box::new))
+        Self(ListenerSet::read(SetKind::Standard, object).map(Arc::new).map_err(Box::new))
+    }
+}
+
+/// Reads XListenerSets.
+pub(super) struct ExperimentalSets;
+
+impl Prunes for ExperimentalSets {
+    type Row = Read<ListenerSet>;
+
+    fn prune(object: &HubObject, _: &ControllerName) -> Read<ListenerSet> {
+        Read(ListenerSet::read(SetKind::Experimental, object).map(Arc::new).map_err(Box::new))
     }
 }
 

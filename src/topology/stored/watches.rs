@@ -5,14 +5,17 @@ use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::hub::Wanted;
 use crate::topology::Needs;
-use crate::topology::rows::RouteKind;
+use crate::topology::rows::{BackendKind, RouteKind, SetKind};
 
 /// What to watch where the graph has these `needs`; the ConfigMap is `stored`.
 pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
     let config_map = (kinds::config_map(stored), CONFIG_MAPS.gvr());
     let mut wanted = Wanted::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
     let mut served = RouteKind::ALL.map(kinds::source).to_vec();
-    served.push(kinds::sets());
+    served.extend(SetKind::ALL.map(kinds::sets));
+    let needed = |kind: BackendKind| needs.backends[kind as usize];
+    let backends = BackendKind::ALL.into_iter().filter(|kind| needed(*kind));
+    served.extend(backends.filter(|kind| *kind != BackendKind::Service).map(kinds::backends));
     if needs.grants {
         served.push(kinds::grants());
     }
@@ -22,7 +25,7 @@ pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
             wanted.insert(source, gvr.clone());
         }
     }
-    if needs.services {
+    if needed(BackendKind::Service) {
         wanted.insert(SERVICES.all(), SERVICES.gvr());
     }
     if needs.namespaces {

@@ -71,7 +71,7 @@ impl<'m> View<'m> {
         let own = &*key.namespace;
         match row {
             Row::Gateway(_) => drop(gateways.insert(key.clone())),
-            Row::ListenerSet(set) => gateways.extend(self.of_parent(&set.parent, own)),
+            Row::ListenerSet(_, set) => gateways.extend(self.of_parent(&set.parent, own)),
             Row::Route(_, route) => gateways.extend(self.of_parents(route, own)),
             Row::Policy(policy) => {
                 for target in &policy.targets {
@@ -79,7 +79,7 @@ impl<'m> View<'m> {
                     let key = ObjectKey::new(locator.namespace, locator.name);
                     match (locator.kind, self.row(locator)) {
                         (GATEWAY, _) => drop(gateways.insert(key)),
-                        (_, Some(Row::ListenerSet(set))) => {
+                        (_, Some(Row::ListenerSet(_, set))) => {
                             gateways.extend(self.of_parent(&set.parent, locator.namespace));
                         }
                         (_, Some(Row::Route(_, route))) => {
@@ -90,7 +90,9 @@ impl<'m> View<'m> {
                     }
                 }
             }
-            Row::Class | Row::Service(_) | Row::Secret(_) | Row::Namespace(_) | Row::Grant(_) => return None,
+            Row::Class | Row::Backend(..) | Row::Secret(_) | Row::Namespace(_) | Row::Grant(_) => {
+                return None;
+            }
         }
         Some(())
     }
@@ -104,7 +106,9 @@ impl<'m> View<'m> {
         let locator = parent.locator(own);
         match (&parent.parent, self.row(locator)) {
             (Parent::Gateway, _) => Some(ObjectKey::new(locator.namespace, locator.name)),
-            (Parent::ListenerSet, Some(Row::ListenerSet(set))) if set.parent.parent == Parent::Gateway => {
+            (Parent::ListenerSet(_), Some(Row::ListenerSet(_, set)))
+                if set.parent.parent == Parent::Gateway =>
+            {
                 let of = set.parent.locator(locator.namespace);
                 Some(ObjectKey::new(of.namespace, of.name))
             }

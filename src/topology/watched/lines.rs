@@ -5,14 +5,14 @@ use crate::api::object::HubObject;
 use crate::hub::{Family, Prunes, Row, Source};
 use crate::topology::fault::Fault;
 use crate::topology::locator::{
-    GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, HTTP_ROUTE, KindRef, LISTENER_SET, SERVICE, TCP_ROUTE, TLS_ROUTE,
-    UDP_ROUTE,
+    ENVOY_BACKEND, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, HTTP_ROUTE, KindRef, LISTENER_SET, SERVICE,
+    SERVICE_IMPORT, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE, X_LISTENER_SET,
 };
 use crate::topology::objects::{self, GRANT, NAMESPACE};
 use crate::topology::rows::Shared;
 
 /// The kinds that a graph knows.
-const KINDS: [KindRef<'static>; 11] = [
+const KINDS: [KindRef<'static>; 14] = [
     GATEWAY_CLASS,
     GATEWAY,
     LISTENER_SET,
@@ -24,6 +24,9 @@ const KINDS: [KindRef<'static>; 11] = [
     SERVICE,
     GRANT,
     NAMESPACE,
+    X_LISTENER_SET,
+    SERVICE_IMPORT,
+    ENVOY_BACKEND,
 ];
 
 /// What is watched of each, in the same order.
@@ -39,6 +42,9 @@ static LINES: [Family<WatchedRow>; KINDS.len()] = [
     Family::pruned_by::<OfKind<8>>("services"),
     Family::pruned_by::<OfKind<9>>("referencegrants"),
     Family::pruned_by::<OfKind<10>>("namespaces").of_metadata(),
+    Family::pruned_by::<OfKind<11>>("xlistenersets"),
+    Family::pruned_by::<OfKind<12>>("serviceimports"),
+    Family::pruned_by::<OfKind<13>>("backends"),
 ];
 
 /// Policies of any kind.
