@@ -8,6 +8,7 @@ mod policies;
 mod references;
 mod routes;
 mod same_hosts;
+mod selectors;
 
 pub(super) use leaves::leaves;
 pub(super) use routes::hosts;

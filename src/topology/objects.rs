@@ -149,7 +149,8 @@ pub fn role(object: &HubObject) -> Role {
         _ if is_of_graph(kind).is_some() => Role::Of(true),
         _ => {
             let spec = object.spec_value();
-            let refers = ["targetRef", "targetRefs"].iter().any(|field| !spec[field].is_null());
+            let refers =
+                ["targetRef", "targetRefs", "targetSelectors"].iter().any(|field| !spec[field].is_null());
             if refers { Role::Policy } else { Role::None }
         }
     }

@@ -20,7 +20,9 @@ pub struct PolicyNode<'f> {
     pub rules: PolicyRules,
     /// What it targets, in the order of their locators.
     pub targets: Vec<AttachedTarget<'f>>,
-    /// Why it does not count, where it does not.
+    /// The reasons why its selectors may select more targets.
+    pub unknown: Vec<String>,
+    /// The reason why it does not count, or may not count.
     pub void: Option<(Reason, String)>,
 }
 
@@ -34,6 +36,21 @@ pub struct AttachedTarget<'f> {
 }
 
 impl PolicyNode<'_> {
+    /// Whether it counts; `None` if its targets are not known.
+    #[must_use]
+    pub fn counts(&self) -> Option<bool> {
+        match &self.void {
+            None => Some(true),
+            Some((reason, _)) => reason.is_fault().then_some(false),
+        }
+    }
+
+    /// The reason why it does not count. `None` also if its targets are not known.
+    #[must_use]
+    pub fn without_effect(&self) -> Option<&(Reason, String)> {
+        self.void.as_ref().filter(|(reason, _)| reason.is_fault())
+    }
+
     /// What tells policies on one target apart, the oldest first, then by name.
     pub(super) fn age(&self) -> impl Ord + use<> {
         (self.row.created, self.locator.object())
@@ -50,6 +67,7 @@ pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
             manner,
             rules: PolicyRules::read(manner, &row.spec),
             targets: Vec::new(),
+            unknown: Vec::new(),
             void: None,
         }
     });

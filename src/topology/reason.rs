@@ -41,6 +41,8 @@ pub enum Reason {
     RefNotPermitted,
     /// The target, or the section of it, is not there.
     TargetNotFound,
+    /// The labels of possible targets are not known. Not a fault.
+    UnknownTargets,
     /// The kind of the referenced object is specific to implementations. Not a fault.
     UnknownKind,
     /// The listener's protocol is neither a core protocol nor one of an implementation.
@@ -51,7 +53,7 @@ impl Reason {
     /// Whether somebody has to mend it.
     #[must_use]
     pub fn is_fault(self) -> bool {
-        !matches!(self, Self::OtherParent | Self::UnknownKind)
+        !matches!(self, Self::OtherParent | Self::UnknownKind | Self::UnknownTargets)
     }
 }
 
@@ -78,6 +80,7 @@ impl Reason {
             Self::RefNotPermitted => "RefNotPermitted",
             Self::TargetNotFound => "TargetNotFound",
             Self::UnknownKind => "UnknownKind",
+            Self::UnknownTargets => "UnknownTargets",
             Self::UnsupportedProtocol => "UnsupportedProtocol",
         }
     }

@@ -54,6 +54,7 @@ fn a_policy_is_text() {
     let named = BTreeSet::from([Named { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
     let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
     let report_on_hub = show::PolicyReport {
+        counts: Some(false),
         void: Some(("Conflicted", EVIL.to_owned())),
         fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named.clone() }],
         unknown: vec![EVIL.to_owned()],

@@ -34,6 +34,8 @@ struct Case {
     unresolved: Option<Vec<String>>,
     /// Policies that do not count, and why.
     void: Option<Vec<String>>,
+    /// The field `unknown` of `effective`.
+    unknown: Option<Vec<String>>,
     /// Targets that policies do not lie on, and why.
     missed: Option<Vec<String>>,
     /// Policies by the node that they are directly in force at.
@@ -203,6 +205,8 @@ fn check(case: &Case) -> Vec<String> {
         Some(format!("{}: {}", short(&policy["id"]), policy["reason"].as_str()?))
     });
     compare("void", void.into(), text(&case.void));
+    let report = EffectiveReport::new(&graph, &Scope::default(), None, Vec::new());
+    compare("unknown", report.unknown.into(), text(&case.unknown));
     let missed = json["policies"].as_array().unwrap().iter().flat_map(|policy| {
         each(&policy["targets"], |target| {
             Some(format!(

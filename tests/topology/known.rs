@@ -1,7 +1,9 @@
 //! What of a cluster is known, of which not everything may be listed.
 
+use policy_sync::api::names::ObjectKey;
 use policy_sync::topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
 use policy_sync::topology::objects::{GRANT, NAMESPACE};
+use policy_sync::topology::rows::Gateway;
 use policy_sync::topology::show::{Scope, TopologyReport};
 use policy_sync::topology::{Graph, Needs, Objects};
 use serde_json::{Value, json};
@@ -45,6 +47,77 @@ fn of_a_kind_of_which_only_some_are_known_the_others_are_leaves() {
     assert!(graph.policies()[0].void.is_some(), "all routes are known");
     let whole = cluster(&[HTTP_ROUTE, GATEWAY], &short);
     assert_eq!(unattached(&whole).0, ["ParentNotFound", "ParentNotFound"]);
+}
+
+#[test]
+fn selectors_among_objects_that_are_not_all_known_are_not_known() {
+    let short = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"HTTPRoute": "r", "labels": {"a": "b"}, "parents": ["web"]}),
+        json!({"RateLimitPolicy": "p", "targetSelectors": [{"kind": "HTTPRoute", "matchLabels": {"a": "b"}}], "limits": {"x": {}}}),
+    ];
+    let policy = |kinds: &[KindRef<'_>]| {
+        let objects = cluster(kinds, &short);
+        let facts = objects.facts();
+        let graph = Graph::build(&facts);
+        serde_json::to_value(TopologyReport::new(&graph, Scope::default(), Vec::new())).unwrap()["policies"]
+            [0]
+        .clone()
+    };
+    let known = policy(&[GATEWAY, HTTP_ROUTE]);
+    assert_eq!((&known["counts"], &known["unknown"]), (&json!(true), &Value::Null));
+    let partly = policy(&[GATEWAY]);
+    let message = "it selects HTTPRoutes by their labels, and not all of these are known";
+    // The known route is selected.
+    assert_eq!((&partly["counts"], &partly["unknown"]), (&json!(true), &json!([message])));
+}
+
+/// The controller of a hub keeps no labels.
+#[test]
+fn selectors_among_objects_without_known_labels_are_not_known() {
+    let mut objects = Objects::of_cluster([GATEWAY.to_kind()].into());
+    let gateway = r#"{"gatewayClassName": "istio", "listeners": []}"#;
+    objects.put_gateway(ObjectKey::new("shop", "web"), Gateway::of_spec(gateway).unwrap());
+    let policy =
+        json!({"RateLimitPolicy": "p", "targetSelectors": [{"kind": "Gateway"}], "limits": {"x": {}}});
+    objects.take(&hub_object(&object(&policy))).unwrap();
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
+    assert!(report.is_fine());
+    let json = serde_json::to_value(report).unwrap();
+    let policy = &json["policies"][0];
+    assert_eq!((&policy["counts"], &policy["reason"]), (&Value::Null, &json!("UnknownTargets")));
+    assert_eq!(policy["message"], "it selects Gateways by their labels, which are not read");
+}
+
+/// The cost of matching labels is bounded for each namespace.
+#[test]
+fn too_many_selectors_in_a_namespace_are_not_evaluated() {
+    let mut short = vec![json!({"Gateway": "web", "listeners": [{}]})];
+    short.extend((0..2_000).map(|number| json!({"HTTPRoute": format!("r{number}"), "parents": ["web"]})));
+    let selectors = |from: u32| -> Vec<Value> {
+        (from..from + 16)
+            .map(|number| json!({"kind": "HTTPRoute", "matchLabels": {"a": number.to_string()}}))
+            .collect()
+    };
+    short.extend((0..40).map(|number| {
+        json!({"RateLimitPolicy": format!("p{number:02}"), "targetSelectors": selectors(number * 16), "limits": {"x": {}}})
+    }));
+    // Another namespace has its own limit.
+    short.push(json!({"HTTPRoute": "other/r", "labels": {"a": "b"}, "parents": ["shop/web"]}));
+    short.push(json!({"RateLimitPolicy": "other/p", "targetSelectors": [{"kind": "HTTPRoute", "matchLabels": {"a": "b"}}], "limits": {"x": {}}}));
+    let objects = cluster(&[GATEWAY, HTTP_ROUTE], &short);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let reason = |name: &str| {
+        let policy = graph.policies().iter().find(|policy| policy.locator.object() == name).unwrap();
+        policy.void.as_ref().map(|(reason, message)| format!("{reason}: {message}"))
+    };
+    assert!(reason("shop/p00").unwrap().starts_with("TargetNotFound"));
+    let limited = "UnknownTargets: the selectors of its namespace are too many to be evaluated";
+    assert_eq!(reason("shop/p39").unwrap(), limited);
+    assert_eq!(reason("other/p"), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::selectors::Selectors;
 use crate::api::params::Level;
 use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, Graph, NodeId};
@@ -14,8 +15,13 @@ use crate::topology::rules::Manner;
 impl<'f> Builder<'f> {
     /// Puts `policies` on their targets.
     pub(in crate::topology) fn attach_policies(self, mut policies: Vec<PolicyNode<'f>>) -> Graph<'f> {
+        let mut selectors = Selectors::default();
+        let mut refusals: Vec<Option<(Reason, String)>> = Vec::with_capacity(policies.len());
         for policy in &mut policies {
-            policy.targets = self.targets(policy);
+            let selected = self.selected(policy, &mut selectors);
+            policy.targets = self.targets(policy, selected.targets);
+            policy.unknown = selected.unknown;
+            refusals.push(selected.refusal);
         }
         keep_the_oldest(&mut policies);
         let mut on: Vec<(NodeId, u32)> = Vec::new();
@@ -23,7 +29,7 @@ impl<'f> Builder<'f> {
             let nodes: Vec<NodeId> =
                 policy.targets.iter().filter_map(|target| target.node.as_ref().ok().copied()).collect();
             if nodes.is_empty() {
-                policy.void = Some(void(policy));
+                policy.void = Some(void(policy, refusals[number].take()));
             }
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             on.extend(nodes.into_iter().map(|node| (node, number)));
@@ -31,14 +37,14 @@ impl<'f> Builder<'f> {
         self.finish(policies, on)
     }
 
-    /// What `policy` targets, each once.
-    fn targets(&self, policy: &PolicyNode<'f>) -> Vec<AttachedTarget<'f>> {
+    /// The targets of `policy`: those of its references and those `selected` by its selectors, without duplicates.
+    fn targets(&self, policy: &PolicyNode<'f>, selected: Vec<AttachedTarget<'f>>) -> Vec<AttachedTarget<'f>> {
         let own = policy.locator.namespace;
         let targets = policy.row.targets.iter().map(|target| {
             let locator = target.locator(own);
             AttachedTarget { locator, node: self.target(policy, target, locator) }
         });
-        let mut targets: Vec<AttachedTarget<'f>> = targets.collect();
+        let mut targets: Vec<AttachedTarget<'f>> = targets.chain(selected).collect();
         targets.sort_by_cached_key(|target| target.locator.to_string());
         targets.dedup_by(|left, right| left.locator == right.locator);
         targets
@@ -51,17 +57,7 @@ impl<'f> Builder<'f> {
         locator: Locator<'f>,
     ) -> Result<NodeId, (Reason, String)> {
         let kind = locator.kind;
-        if policy.row.deleting {
-            return Err((Reason::Deleting, "it was asked to go".to_owned()));
-        }
-        if policy.row.refused {
-            return Err((Reason::NotAccepted, "its status says Accepted=False of it".to_owned()));
-        }
-        if !self.may_lie_on(policy.manner, locator) {
-            let section = if locator.section.is_some() { "a section of " } else { "" };
-            let message = format!("{}s do not lie on {section}a {}", policy.locator.kind.kind, kind.kind);
-            return Err((Reason::InvalidKind, message));
-        }
+        self.check_target(policy, locator)?;
         if !self.grants.permit(policy.locator, locator) {
             return Err(Grants::refusal(policy.locator, locator));
         }
@@ -75,6 +71,27 @@ impl<'f> Builder<'f> {
                 .section(node, section)
                 .ok_or_else(|| (Reason::TargetNotFound, format!("{object} has no section {section:?}"))),
         }
+    }
+
+    /// Whether `policy` counts on objects such as `target`.
+    pub(super) fn check_target(
+        &self,
+        policy: &PolicyNode<'f>,
+        target: Locator<'_>,
+    ) -> Result<(), (Reason, String)> {
+        if policy.row.deleting {
+            return Err((Reason::Deleting, "it was asked to go".to_owned()));
+        }
+        if policy.row.refused {
+            return Err((Reason::NotAccepted, "its status says Accepted=False of it".to_owned()));
+        }
+        if !self.may_lie_on(policy.manner, target) {
+            let section = if target.section.is_some() { "a section of " } else { "" };
+            let message =
+                format!("{}s do not lie on {section}a {}", policy.locator.kind.kind, target.kind.kind);
+            return Err((Reason::InvalidKind, message));
+        }
+        Ok(())
     }
 
     fn may_lie_on(&self, manner: Manner<'_>, target: Locator<'_>) -> bool {
@@ -121,9 +138,12 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     }
 }
 
-/// Why none of its targets will have `policy`.
-fn void(policy: &PolicyNode<'_>) -> (Reason, String) {
-    let refusals = policy.targets.iter().filter_map(|target| target.node.as_ref().err());
-    let first = refusals.into_iter().next().cloned();
+/// Why `policy` counts nowhere: its selectors may select something, or its first target or selector is refused.
+fn void(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
+    if !policy.unknown.is_empty() {
+        return (Reason::UnknownTargets, policy.unknown.join("; "));
+    }
+    let mut refusals = policy.targets.iter().filter_map(|target| target.node.as_ref().err());
+    let first = refusals.next().cloned().or(selectors);
     first.unwrap_or_else(|| (Reason::TargetNotFound, "it has no target".to_owned()))
 }

@@ -1,5 +1,7 @@
 //! Objects of the graph, with what is read of each.
 
+use std::collections::BTreeMap;
+
 use crate::topology::locator::{Locator, Section};
 use crate::topology::rows::{Class, Gateway, Listener, ListenerSet, Route, RouteKind, Service};
 
@@ -37,6 +39,16 @@ impl<'f> ObjectRow<'f> {
             Self::Gateway(gateway) => &gateway.listeners,
             Self::Set(set) => &set.listeners,
             _ => &[],
+        }
+    }
+
+    /// Its labels; `None` if they are not read.
+    pub(in crate::topology) fn labels(&self) -> Option<&'f BTreeMap<String, String>> {
+        match self {
+            Self::Gateway(gateway) => gateway.labels.as_deref(),
+            Self::Set(set) => set.labels.as_deref(),
+            Self::Route(_, route) => route.labels.as_deref(),
+            Self::Class(_) | Self::Backend(_) | Self::Leaf(_) => None,
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Created;
 use super::listener::{self, Allowed, AllowedSets, Listener};
 use super::parent::{self, ParentReference, SetKind};
 use super::wire::{self, AssignedPort, Limited, Name, Port, or_default};
+use super::{Created, Labels};
 use crate::api::annotations::{GATEWAY_CLUSTERS, MANAGED};
 use crate::api::gateway::LISTENERS_LIMIT;
 use crate::api::object::{HubObject, Metadata};
@@ -20,6 +20,8 @@ use crate::topology::locator::{GATEWAY_CLASS, Locator};
 pub struct Gateway {
     /// When it was made.
     pub created: Created,
+    /// Its labels.
+    pub labels: Labels,
     /// Its GatewayClass.
     pub class: Arc<str>,
     /// Its own listeners.
@@ -49,6 +51,7 @@ impl Gateway {
         let clusters = annotations.get(GATEWAY_CLUSTERS).and_then(|text| serde_json::from_str(text).ok());
         Ok(Self {
             created: Created::of(&object.metadata),
+            labels: super::labels(&object.metadata),
             copy: labels.get(MANAGED).is_some_and(|value| value == "true"),
             clusters: clusters.unwrap_or_default(),
             ..Self::of_spec(wire::text(object))?
@@ -65,6 +68,7 @@ impl Gateway {
         let sets = spec.allowed_listeners.and_then(|allowed| allowed.namespaces);
         Ok(Self {
             created: Created::default(),
+            labels: None,
             copy: false,
             clusters: Box::default(),
             class: spec.gateway_class_name.0,
@@ -79,6 +83,8 @@ impl Gateway {
 pub struct ListenerSet {
     /// When it was made.
     pub created: Created,
+    /// Its labels.
+    pub labels: Labels,
     /// The Gateway.
     pub parent: ParentReference,
     /// Its listeners.
@@ -102,6 +108,7 @@ impl ListenerSet {
         let spec: SetSpec<P> = wire::spec(wire::text(object))?;
         Ok(Self {
             created: Created::of(&object.metadata),
+            labels: super::labels(&object.metadata),
             parent: spec.parent_ref.into(),
             listeners: listener::listeners(spec.listeners)?,
         })

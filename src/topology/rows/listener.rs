@@ -212,15 +212,19 @@ impl Namespaces {
             (None, _) => default,
             (Some(Source::All), _) => Allowed::All,
             (Some(Source::Same), _) => Allowed::Same,
-            (Some(Source::Selector), Some(selector)) => Allowed::Selected(read(selector)?),
+            (Some(Source::Selector), Some(selector)) => Allowed::Selected(self::selector(selector)?),
             // Without a selector nothing is selected.
             (Some(Source::None | Source::Selector), _) => Allowed::None,
         })
     }
 }
 
-/// What `selector` selects.
-fn read(selector: LabelSelector) -> Result<Selector, String> {
+/// Checks `selector` as the API server does.
+///
+/// # Errors
+///
+/// The first key, operator or value that is invalid.
+pub(super) fn selector(selector: LabelSelector) -> Result<Selector, String> {
     let keys = selector.match_labels.iter().flatten().map(|(key, _)| key);
     let expressions = selector.match_expressions.iter().flatten();
     let values = selector.match_labels.iter().flatten().map(|(_, value)| value);

@@ -16,6 +16,9 @@ mod secret;
 mod service;
 mod wire;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::api::moment::Moment;
 use crate::api::object::Metadata;
 
@@ -26,12 +29,20 @@ pub use grant::Grant;
 pub use listener::{Allowed, CertificateReference, Listener, Protocol};
 pub use namespace::Namespace;
 pub use parent::{Parent, ParentReference, SetKind};
-pub use policy::{Policy, Target};
+pub use policy::{Policy, Target, TargetSelector};
 pub(super) use route::Shared;
 pub use route::{Route, Rule};
 pub use route_kind::RouteKind;
 pub use secret::Secret;
 pub use service::{Service, ServicePort};
+
+/// The labels of an object, for the target selectors of policies; `None` if they are not read.
+pub type Labels = Option<Arc<BTreeMap<String, String>>>;
+
+/// The labels of the object with this metadata.
+fn labels(metadata: &Metadata) -> Labels {
+    Some(Arc::new(metadata.labels.clone()))
+}
 
 /// When an object was made, in seconds since 1970. What is not made yet, as in a file, is younger than everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,16 +1,25 @@
 //! Policies: any object with target references.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::core::Selector;
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 
 use super::Created;
-use super::wire::{self, Group, KindName, Name};
+use super::listener::selector;
+use super::wire::{self, Group, KindName, Limited, Name, or_default};
 use crate::api::annotations::POLICY_SYNCED;
 use crate::api::condition::is_refused;
+use crate::api::gateway::GROUP;
 use crate::api::object::HubObject;
 use crate::topology::fault::Fault;
 use crate::topology::locator::{GATEWAY_CLASS, Kind, Locator, Section};
+
+/// The most target selectors of a policy.
+const SELECTORS_LIMIT: usize = 64;
 
 /// A policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,10 +32,23 @@ pub struct Policy {
     pub refused: bool,
     /// What it refers to.
     pub targets: Box<[Target]>,
+    /// Labels by which it selects further targets.
+    pub selectors: Box<[TargetSelector]>,
     /// Its spec, as JSON.
     pub spec: Arc<str>,
     /// Where it is a copy that a hub has sent: the hub's own, `<namespace>/<name>`, as its annotation says.
     pub origin: Option<Arc<str>>,
+}
+
+/// A [target selector](https://gateway.envoyproxy.io/docs/api/extension_types/#targetselector) of Envoy Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetSelector {
+    /// The kind of the targets, by default of the group of Gateway API.
+    pub kind: Kind,
+    /// Their labels.
+    pub labels: Selector,
+    /// Whether they may be in other namespaces.
+    pub other_namespaces: bool,
 }
 
 /// A target reference.
@@ -75,9 +97,14 @@ impl Policy {
     ///
     /// Where a target reference has another shape.
     pub fn of_spec(spec: Arc<str>) -> Result<Self, Fault> {
-        let Spec { target_ref, target_refs } = wire::spec(&spec)?;
+        let Spec { target_ref, target_refs, target_selectors } = wire::spec(&spec)?;
         let targets = target_ref.into_iter().chain(target_refs.unwrap_or_default());
-        Ok(Self { targets: targets.map(Target::from).collect(), spec, ..Self::default() })
+        Ok(Self {
+            targets: targets.map(Target::from).collect(),
+            selectors: target_selectors.0.into(),
+            spec,
+            ..Self::default()
+        })
     }
 }
 
@@ -86,6 +113,28 @@ impl Policy {
 struct Spec {
     target_ref: Option<Written>,
     target_refs: Option<Vec<Written>>,
+    #[serde(default, deserialize_with = "or_default")]
+    target_selectors: Limited<TargetSelector, SELECTORS_LIMIT>,
+}
+
+impl<'de> Deserialize<'de> for TargetSelector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let WrittenSelector { group, kind, match_labels, match_expressions, namespaces } =
+            WrittenSelector::deserialize(deserializer)?;
+        let kind = Kind { group: group.map_or_else(|| GROUP.into(), |group| group.0), kind: kind.0 };
+        let labels = selector(LabelSelector { match_labels, match_expressions }).map_err(D::Error::custom)?;
+        Ok(Self { kind, labels, other_namespaces: namespaces.is_some() })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenSelector {
+    group: Option<Group>,
+    kind: KindName,
+    match_labels: Option<BTreeMap<String, String>>,
+    match_expressions: Option<Vec<LabelSelectorRequirement>>,
+    namespaces: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Created;
 use super::backend::{self, BackendReference};
 use super::matches;
 use super::parent::{self, ParentReference};
 use super::route_kind::RouteKind;
 use super::wire::{self, Hostname, Limited, Name, or_default};
+use super::{Created, Labels};
 use crate::api::json::step::Step;
 use crate::api::object::HubObject;
 use crate::interned::Interned;
@@ -26,6 +26,8 @@ const LIMIT: usize = 16;
 pub struct Route {
     /// When it was made.
     pub created: Created,
+    /// Its labels.
+    pub labels: Labels,
     /// What it attaches to.
     pub parents: Arc<[ParentReference]>,
     /// The hosts that it is for, all where there are none.
@@ -91,6 +93,7 @@ impl Route {
         }
         Ok(Self {
             created: Created::of(&object.metadata),
+            labels: super::labels(&object.metadata),
             parents: spec.parent_refs.0.into_iter().map(ParentReference::from).collect(),
             hostnames: spec.hostnames.0.into_iter().map(|hostname| hostname.0).collect(),
             rules: rules.into(),

@@ -26,7 +26,7 @@ impl<'s> Block<'s> {
             (Some(defaults), _) => ("spec.defaults", defaults, false),
             (None, Some(overrides)) => ("spec.overrides", overrides, true),
             (None, None) => {
-                let others = &["defaults", "overrides", "targetRef", "targetRefs"];
+                let others = &["defaults", "overrides", "targetRef", "targetRefs", "targetSelectors"];
                 let strategy = Strategy::AtomicDefaults;
                 return Ok((Self { place: "spec", fields: spec, others, strategy }, Vec::new()));
             }

@@ -6,7 +6,8 @@ use super::PolicyRule;
 
 /// The one rule of such a policy: its spec, without what it says of targets.
 pub(super) fn rules(spec: &Map<String, Value>) -> Vec<PolicyRule> {
-    let fields = spec.iter().filter(|(key, _)| !matches!(key.as_str(), "targetRef" | "targetRefs"));
+    let is_target = |key: &str| matches!(key, "targetRef" | "targetRefs" | "targetSelectors");
+    let fields = spec.iter().filter(|(key, _)| !is_target(key));
     let whole: Map<String, Value> = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
     vec![PolicyRule::new("spec#".to_owned(), &Value::Object(whole))]
 }

@@ -229,7 +229,7 @@ impl Group<'_> {
             let mut there = self.worded((*there).clone());
             // One that is there, and that its target will not have, says why.
             let void = graph.policies().iter().find(|policy| policy.locator == locator);
-            if let Some((reason, text)) = void.and_then(|policy| policy.void.as_ref()) {
+            if let Some((reason, text)) = void.and_then(|policy| policy.without_effect()) {
                 there.reason.get_or_insert_with(|| (reason.word(), text.clone()));
             }
             (Named::object(locator), there)

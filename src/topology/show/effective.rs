@@ -104,6 +104,7 @@ impl EffectiveReport {
         let found = request.as_ref().map(|request| request.choices(graph));
         let unknown_choices = found.as_ref().map(|found| found.unknown.clone()).unwrap_or_default();
         unknown.extend(not_evaluated(graph, &unknown_choices));
+        unknown.extend(unknown_targets(graph));
         let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = found.map(|found| {
             let chosen = found.chosen.into_iter();
             chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
@@ -161,6 +162,21 @@ fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
     let mut lines: Vec<String> = choices.iter().take(UNKNOWN_LIMIT).map(line).collect();
     if let Some(more) = choices.len().checked_sub(UNKNOWN_LIMIT).filter(|more| *more > 0) {
         lines.push(format!("{more} more rules were not evaluated, and may answer this request"));
+    }
+    lines
+}
+
+/// Describes each policy whose selectors may select more targets.
+fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
+    let policies = graph.policies().iter();
+    let mut all = policies.flat_map(|policy| {
+        let named = Named::object(policy.locator).words;
+        policy.unknown.iter().map(move |message| format!("{named} may be in force: {message}"))
+    });
+    let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
+    let more = all.count();
+    if more > 0 {
+        lines.push(format!("{more} more policies may be in force: it is not known what they select"));
     }
     lines
 }

@@ -37,7 +37,7 @@ pub enum Column {
     Routes,
     /// Services, and whatever else rules lead to.
     Backends,
-    /// Policies without effect.
+    /// Policies without effect, and those whose targets are not known.
     Policies,
 }
 
@@ -326,8 +326,15 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         let mut tiles: Vec<Tile> = policies
             .map(|(policy, (reason, message))| {
                 let object = Named::object(policy.locator);
-                let row = Row::plain(object.words.clone(), true);
-                Tile { object: Some(object), rows: vec![row], faults: vec![format!("{reason}: {message}")] }
+                let why = format!("{reason}: {message}");
+                let mut rows = vec![Row::plain(object.words.clone(), reason.is_fault())];
+                let faults = if reason.is_fault() {
+                    vec![why]
+                } else {
+                    rows.push(Row::plain(why, false));
+                    Vec::new()
+                };
+                Tile { object: Some(object), rows, faults }
             })
             .collect();
         let rest = tiles.len().saturating_sub(BOXES);

@@ -18,6 +18,8 @@ use crate::topology::policies::PolicyNode;
 /// Where a policy is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyReport {
+    /// Whether it counts; `None` if its targets are not known.
+    pub counts: Option<bool>,
     /// Why it does not count, where it does not: a word and a sentence.
     pub void: Option<(&'static str, String)>,
     /// What comes of it along paths, paths of one fate together.
@@ -120,8 +122,9 @@ impl PolicyReport {
         let place = graph.policies().iter().position(|policy| policy.locator == locator)?;
         let policy = &graph.policies()[place];
         let mut report = Self {
-            unknown,
-            void: policy.void.clone().map(|(reason, text)| (reason.word(), text)),
+            counts: policy.counts(),
+            unknown: unknown.into_iter().chain(policy.unknown.iter().cloned()).collect(),
+            void: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
             ..Self::default()
         };
         if policy.manner.is_direct() {
@@ -207,7 +210,7 @@ impl Serialize for PolicyReport {
             json
         };
         let fates: Vec<Value> = self.fates.iter().map(on_paths).collect();
-        let mut json = json!({"counts": self.void.is_none(), "fates": fates, "unknown": self.unknown});
+        let mut json = json!({"counts": self.counts, "fates": fates, "unknown": self.unknown});
         if let Some((reason, message)) = &self.void {
             json["reason"] = (*reason).into();
             json["message"] = message.as_str().into();

@@ -61,7 +61,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.faults.is_empty()
-            && self.policies().all(|policy| policy.void.is_none())
+            && self.policies().all(|policy| policy.without_effect().is_none())
             && self.unattached().all(|item| !item.reason.is_fault())
             && self.unresolved().all(|item| !item.reason.is_fault())
     }
@@ -298,13 +298,16 @@ fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
     let mut json = json!({
         "id": policy.locator.to_string(),
         "kind": policy.locator.kind.to_string(),
-        "counts": policy.void.is_none(),
+        "counts": policy.counts(),
         "strategy": policy.rules.strategy.to_string(),
         "assumed": policy.manner == Manner::Fields,
         "targets": targets,
     });
     if let Some(origin) = &policy.row.origin {
         json["origin"] = json!(origin);
+    }
+    if !policy.unknown.is_empty() {
+        json["unknown"] = json!(policy.unknown);
     }
     if let Some((reason, message)) = &policy.void {
         json["reason"] = reason.to_string().into();

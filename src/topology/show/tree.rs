@@ -24,10 +24,14 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
         report.unresolved().map(|item| format!("  {}: {}: {}", named(item.from), item.reason, item.message));
     section(&mut lines, "Unresolved references:", unresolved.collect());
     let void = report.policies().filter_map(|policy| {
-        let (reason, message) = policy.void.as_ref()?;
+        let (reason, message) = policy.without_effect()?;
         Some(format!("  {}: {reason}: {message}", named(policy.locator)))
     });
     section(&mut lines, "Policies without effect:", void.collect());
+    let unknown = report.policies().flat_map(|policy| {
+        policy.unknown.iter().map(|message| format!("  {}: {message}", named(policy.locator)))
+    });
+    section(&mut lines, "Policies whose targets are not known:", unknown.collect());
     let faults = report.faults().iter().map(|fault| format!("  {fault}"));
     section(&mut lines, "Faults:", faults.collect());
     if lines.is_empty() {

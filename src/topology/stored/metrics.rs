@@ -128,7 +128,7 @@ impl Counts {
         }
         let nodes = graph.nodes().map(|node| graph.nature(node));
         // Leaves may be of any kind that somebody writes.
-        let void = graph.policies().iter().filter(|policy| policy.void.is_some());
+        let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {
             nodes: count(nodes.map(str::to_owned)),
             unattached: count(graph.unattached().iter().map(|item| item.reason.to_string())),

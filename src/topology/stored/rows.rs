@@ -1,4 +1,5 @@
-//! What is kept of each object: what the graph reads of it, or why that cannot be read.
+//! The rows of a hub's controller: the fields of each object that the graph reads, or the fault. Labels are left out to save memory, so
+//! the target selectors of policies are not evaluated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +23,13 @@ impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> 
 
 impl Pruned for Read<ListenerSet> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self(ListenerSet::read(SetKind::Standard, object).map(Arc::new).map_err(Box::new))
+        read_set(SetKind::Standard, object)
     }
+}
+
+fn read_set(kind: SetKind, object: &HubObject) -> Read<ListenerSet> {
+    let set = ListenerSet::read(kind, object).map(|set| Arc::new(ListenerSet { labels: None, ..set }));
+    Read(set.map_err(Box::new))
 }
 
 /// Reads XListenerSets.
@@ -33,7 +39,7 @@ impl Prunes for ExperimentalSets {
     type Row = Read<ListenerSet>;
 
     fn prune(object: &HubObject, _: &ControllerName) -> Read<ListenerSet> {
-        Read(ListenerSet::read(SetKind::Experimental, object).map(Arc::new).map_err(Box::new))
+        read_set(SetKind::Experimental, object)
     }
 }
 
@@ -99,7 +105,8 @@ impl<K: OfKind> RouteRow<K> {
 
 impl<K: OfKind> Pruned for RouteRow<K> {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
-        let read = Route::read(K::KIND, object).map(Arc::new).map_err(Box::new);
+        let read = Route::read(K::KIND, object).map(|route| Arc::new(Route { labels: None, ..route }));
+        let read = read.map_err(Box::new);
         Self { read, status: RouteStatus::of(object, controller), kind: PhantomData }
     }
 }

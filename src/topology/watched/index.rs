@@ -74,6 +74,9 @@ impl<'m> View<'m> {
             Row::ListenerSet(_, set) => gateways.extend(self.of_parent(&set.parent, own)),
             Row::Route(_, route) => gateways.extend(self.of_parents(route, own)),
             Row::Policy(policy) => {
+                if !policy.selectors.is_empty() {
+                    return None;
+                }
                 for target in &policy.targets {
                     let locator = target.locator(own);
                     let key = ObjectKey::new(locator.namespace, locator.name);

@@ -116,6 +116,7 @@ fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters()
     };
     let fate = |fate, paths, words: &[&str]| OnPaths { fate, paths, at: at(words) };
     let report = PolicyReport {
+        counts: Some(true),
         void: None,
         fates: vec![
             fate(Fate::InForce, 1, &["HTTPRoute shop/a rule-1"]),
@@ -153,6 +154,7 @@ fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters()
     ");
     assert_eq!(json["onHub"]["fates"][2]["fate"], "Lost");
     let void = PolicyReport {
+        counts: Some(false),
         void: Some(("TargetNotFound", "Gateway shop/none does not exist".into())),
         ..PolicyReport::default()
     };
