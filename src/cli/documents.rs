@@ -1,21 +1,33 @@
 //! Text to documents: YAML or JSON, as `kubectl` reads them, each with the line that it begins in.
 
+mod lenient;
+mod scalar;
+mod yaml;
+
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde_json::Value;
-use serde_saphyr::{Options, Spanned};
 
 use crate::api::json::normalize;
 
+/// How large a text may be.
+const MAX_BYTES: usize = 1 << 30;
+/// How many documents a text may have.
+const MAX_DOCUMENTS: usize = 1_000_000;
+/// How many YAML nodes a text may have.
+const MAX_NODES: usize = 50_000_000;
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// One document of a text.
 #[derive(Debug, PartialEq)]
-pub(in crate::cli) struct Document {
+pub struct Document {
     /// The line that it begins in, from 1.
-    pub(in crate::cli) line: u64,
+    pub line: u64,
     /// What it holds, its numbers in the server's form.
-    pub(in crate::cli) value: Value,
+    pub value: Value,
 }
 
 /// What `source` is called, and its text, where `-` is standard input.
@@ -23,7 +35,7 @@ pub(in crate::cli) struct Document {
 /// # Errors
 ///
 /// Where it cannot be read.
-pub(in crate::cli) fn read(source: &Path) -> anyhow::Result<(String, String)> {
+pub fn read(source: &Path) -> anyhow::Result<(String, String)> {
     if source.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
@@ -34,48 +46,157 @@ pub(in crate::cli) fn read(source: &Path) -> anyhow::Result<(String, String)> {
     Ok((name, text))
 }
 
+/// A document that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Which document of the text it is, from 1.
+    pub document: usize,
+    /// The line of the fault, from 1.
+    pub line: u64,
+    text: String,
+}
+
+impl Fault {
+    /// A fault in `line` of a text with one document.
+    fn new(line: u64, text: impl Into<String>) -> Self {
+        Self { document: 1, line, text: text.into() }
+    }
+
+    /// The error in the file `name`.
+    pub fn in_file(&self, name: &str) -> anyhow::Error {
+        anyhow!("{name}:{}: {self}", self.line)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "document {}: {}", self.document, self.text)
+    }
+}
+
 /// Reads all documents of `text`, without the empty ones.
 ///
 /// # Errors
 ///
-/// What is wrong, with its line.
-pub(in crate::cli) fn documents(text: &str) -> Result<Vec<Document>, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut documents = if text.trim_start().starts_with('{') {
-        // YAML in braces begins so too; what is neither is taken for JSON.
-        json(text).or_else(|fault| yaml(text).map_err(|_| fault))?
-    } else {
-        yaml(text)?
-    };
-    documents.retain(|document| !document.value.is_null());
-    documents.iter_mut().for_each(|document| normalize(&mut document.value));
-    Ok(documents)
+/// The first fault.
+pub fn documents(text: &str) -> Result<Vec<Document>, Fault> {
+    documents_each(text).into_iter().collect()
 }
 
-fn yaml(text: &str) -> Result<Vec<Document>, String> {
-    let documents: Vec<Spanned<Value>> =
-        serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| error.to_string())?;
-    let document =
-        |spanned: Spanned<Value>| Document { line: spanned.referenced.line(), value: spanned.value };
-    Ok(documents.into_iter().map(document).collect())
-}
-
-/// As `kubectl` reads: `0755` is octal, `yes` is true. The limits are those of a fleet, not of a configuration file.
-fn options() -> Options {
-    serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_events: 100_000_000,
-            max_nodes: 50_000_000,
-            max_documents: 1_000_000,
-            max_depth: 128,
-            max_total_scalar_bytes: 1 << 30,
-        },
+/// Reads each document of `text`, without the empty ones. A document with a fault does not affect the others.
+pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    if text.len() > MAX_BYTES {
+        return vec![Err(Fault::new(1, format!("the file has more than {MAX_BYTES} bytes")))];
     }
+    let parts = parts(text);
+    if parts.len() > MAX_DOCUMENTS {
+        return vec![Err(Fault::new(1, format!("the file has more than {MAX_DOCUMENTS} documents")))];
+    }
+    let (mut read, mut nodes) = (Vec::new(), MAX_NODES);
+    for Part { line, text } in parts {
+        let before = read.len();
+        for document in part(text, &mut nodes) {
+            read.push(match document {
+                Ok(mut document) => {
+                    document.line += line;
+                    normalize(&mut document.value);
+                    Ok(document)
+                }
+                Err(fault) => Err(Fault { document: 0, line: fault.line + line, ..fault }),
+            });
+        }
+        if before == read.len() {
+            read.push(Ok(Document { line, value: Value::Null }));
+        }
+    }
+    for (index, document) in read.iter_mut().enumerate() {
+        if let Err(fault) = document {
+            fault.document = index + 1;
+        }
+    }
+    read.retain(|document| !matches!(document, Ok(Document { value: Value::Null, .. })));
+    read
 }
 
-fn json(text: &str) -> Result<Vec<Document>, String> {
+/// A part of a text that YAML reads as one document.
+#[derive(Debug, PartialEq)]
+struct Part<'t> {
+    /// How many lines come before it.
+    line: u64,
+    text: &'t str,
+}
+
+/// Splits `text` before each mark `---` and after each mark `...` that begins a line. YAML allows such lines nowhere else, not
+/// even in quotes. Stops after more than [`MAX_DOCUMENTS`].
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let (mut begin, mut first_line, mut has_content) = (0, 0, false);
+    let mut at = 0;
+    for (line, content) in (0..).zip(text.split_inclusive('\n')) {
+        if parts.len() > MAX_DOCUMENTS {
+            return parts;
+        }
+        let is_mark = marks(content, "---");
+        if is_mark && has_content {
+            parts.push(Part { line: first_line, text: &text[begin..at] });
+            (begin, first_line) = (at, line);
+        }
+        // Directives and comments before the mark belong to the document that it begins.
+        has_content |= is_mark || !(content.trim().is_empty() || content.starts_with(['#', '%']));
+        at += content.len();
+        if marks(content, "...") {
+            parts.push(Part { line: first_line, text: &text[begin..at] });
+            (begin, first_line, has_content) = (at, line + 1, false);
+        }
+    }
+    if begin < text.len() {
+        parts.push(Part { line: first_line, text: &text[begin..] });
+    }
+    parts
+}
+
+/// Whether `line` begins with the mark of a document.
+fn marks(line: &str, mark: &str) -> bool {
+    line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+/// Reads a part, without the line of its mark. `nodes` may be left for the text.
+fn part(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
+    let (lines, content) = match text.split_once('\n') {
+        Some((mark, content)) if mark.trim_end() == "---" => (1, content),
+        _ => (0, text),
+    };
+    let mut read = json_or_yaml(content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content), nodes);
+    for document in &mut read {
+        match document {
+            Ok(document) => document.line += lines,
+            Err(fault) => fault.line += lines,
+        }
+    }
+    read
+}
+
+/// Reads JSON values if `text` begins as JSON does, otherwise a YAML document.
+fn json_or_yaml(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
+    let Some(fields) = text.trim_start().strip_prefix('{') else { return yaml(text, nodes) };
+    let json = json(text);
+    if json.iter().all(Result::is_ok) {
+        return json;
+    }
+    // YAML in braces begins so, too. The faults of JSON are those of an object that begins as JSON objects do.
+    let yaml = yaml(text, nodes);
+    let is_json = fields.trim_start().starts_with(['"', '}']);
+    if is_json && yaml.iter().any(Result::is_err) { json } else { yaml }
+}
+
+fn yaml(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
+    let read = yaml::read(text, nodes).map(|read| read.map(|(line, value)| Document { line, value }));
+    read.transpose().into_iter().collect()
+}
+
+/// Reads the JSON values of `text`, up to the first fault.
+fn json(text: &str) -> Vec<Result<Document, Fault>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut documents = Vec::new();
     let (mut line, mut counted) = (1, 0);
@@ -85,10 +206,18 @@ fn json(text: &str) -> Result<Vec<Document>, String> {
         line += text[counted..begin].bytes().filter(|byte| *byte == b'\n').count() as u64;
         counted = begin;
         match stream.next() {
-            Some(value) => {
-                documents.push(Document { line, value: value.map_err(|error| error.to_string())? });
+            Some(Ok(value)) => documents.push(Ok(Document { line, value })),
+            Some(Err(error)) => {
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let text = error.to_string();
+                let text = text.strip_suffix(&place).unwrap_or(&text);
+                documents.push(Err(Fault::new(
+                    error.line() as u64,
+                    format!("{text} at column {}", error.column()),
+                )));
+                return documents;
             }
-            None => return Ok(documents),
+            None => return documents,
         }
     }
 }

@@ -134,7 +134,7 @@ pub(in crate::cli) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manife
 }
 
 fn parse_each(file: &str, text: &str) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
-    let documents = documents(text).map_err(|fault| anyhow!("{file}: {fault}"))?;
+    let documents = documents(text).map_err(|fault| fault.in_file(file))?;
     let file: Arc<str> = file.into();
     let mut manifests = Vec::new();
     for document in documents {

@@ -5,7 +5,7 @@ mod called_as;
 mod columns;
 pub mod completion;
 pub mod controller;
-mod documents;
+pub mod documents;
 mod duration;
 pub mod effective;
 pub mod explain;

@@ -6,6 +6,7 @@ mod asking;
 mod audit;
 mod completion;
 mod diff;
+mod documents;
 mod examples;
 mod explain;
 mod help;

@@ -123,7 +123,7 @@ fn an_object_that_no_parameters_are_for_is_refused() {
     refused(&check(&policy.to_string()), says);
     refused(&check("[1]"), "stdin:1: expected an object of Kubernetes");
     refused(&check(""), "stdin: no object");
-    refused(&check("a: [\n"), "stdin: ");
+    refused(&check("a: [\n"), "stdin:1: document 1: ");
     let bad = json!({"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "a", "path": "x"}]}]});
     let ran = run_with(&["params", "check", "-", "--offline", "--object", "/nowhere"], &bad.to_string());
     assert!(
@@ -146,7 +146,7 @@ fn what_holds_no_parameters_is_refused() {
     refused(&run(&["params", "check", "nowhere", "--offline"]), "cannot read nowhere: No such file");
     let class = format!("{FOLDER}/gatewayclass.yaml");
     refused(&run(&["params", "check", &class, "--offline"]), "no parameters: expected their JSON");
-    refused(&check("kind: [\n", &[]), "stdin: ");
+    refused(&check("kind: [\n", &[]), "stdin:1: document 1: ");
     refused(
         &run_with(&["params", "check", "-", "--kubeconfig", "nowhere"], "{}"),
         "cannot read kubeconfig nowhere",

@@ -204,14 +204,28 @@ fn refused(ran: &Ran, says: &str) {
 #[test]
 fn what_cannot_be_read_is_named_with_its_place() {
     refused(&run(&["plan", "-f", "nowhere.yaml"]), "cannot read nowhere.yaml: No such file");
-    refused(&run_with(&["plan", "-f", "-"], "a: 1\n---\nb: [\n"), "stdin: unclosed bracket '[' at line 3");
+    refused(
+        &run_with(&["plan", "-f", "-"], "---\nb: [\n"),
+        "policy-sync: stdin:2: document 1: unclosed bracket '[' at column 4",
+    );
     refused(&run_with(&["plan", "-f", "-"], "---\na: 1\n"), "stdin:2: an object without apiVersion");
-    refused(&run_with(&["plan", "-f", "-"], "{\"kind\": \"a\",\n]"), "stdin: key must be a string at line 2");
+    refused(
+        &run_with(&["plan", "-f", "-"], "{\"kind\": \"a\",\n]"),
+        "stdin:2: document 1: key must be a string",
+    );
     let empty = tempfile::tempdir().unwrap();
     refused(&run(&["plan", "-f", empty.path().to_str().unwrap()]), "has no .yaml, .yml or .json file");
     let binary = empty.path().join("binary.yaml");
     fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
     refused(&run(&["plan", "-f", binary.to_str().unwrap()]), "stream did not contain valid UTF-8");
+}
+
+#[test]
+fn quoted_scalar_may_end_at_the_indentation_of_its_key() {
+    let config_map =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    a: '[\n      x\n    ]'\n";
+    let ran = run_with(&["plan", "-f", "shop", "-f", "-"], config_map);
+    assert_eq!((ran.code, &ran.stdout), (0, &run(&["plan", "-f", "shop"]).stdout), "{}", ran.stderr);
 }
 
 #[test]

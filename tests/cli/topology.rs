@@ -225,7 +225,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
         (
             "no YAML",
             vec!["{".to_owned()],
-            "policy-sync: stdin: EOF while parsing an object at line 1 column 1",
+            "policy-sync: stdin:1: document 1: unclosed bracket '{' at column 1",
         ),
     ]
 }

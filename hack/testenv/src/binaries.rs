@@ -112,6 +112,24 @@ pub async fn opa_cases() -> Result<PathBuf> {
     blocking(go::opa_cases).await
 }
 
+/// The same for `yaml-reader`, which reads YAML as kubectl does.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be built.
+pub async fn yaml_reader() -> Result<PathBuf> {
+    blocking(|| built(&made_directory()?, &go::YAML_READER)).await
+}
+
+/// The folder of the cases of yaml-test-suite.
+///
+/// # Errors
+///
+/// Returns an error if the module that has them cannot be downloaded.
+pub async fn yaml_cases() -> Result<PathBuf> {
+    blocking(go::yaml_cases).await
+}
+
 /// The same for axe-core's script, which finds faults of pages that keep people out.
 ///
 /// # Errors

@@ -49,6 +49,8 @@ async fn run(command: Command) -> Result<()> {
             binaries::chart_tools().await?;
             binaries::opa().await?;
             binaries::axe().await?;
+            binaries::yaml_reader().await?;
+            binaries::yaml_cases().await?;
             println!("{}", binaries.kube_apiserver.parent().unwrap_or(&binaries.kube_apiserver).display());
             Ok(())
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::sources::Source;
@@ -61,7 +61,7 @@ impl Field {
 /// Where it cannot be read, holds no object, or one of a kind that no parameters without a fault list.
 pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
     let (place, text) = documents::read(file)?;
-    let documents = documents(&text).map_err(|fault| anyhow!("{place}: {fault}"))?;
+    let documents = documents(&text).map_err(|fault| fault.in_file(&place))?;
     if documents.is_empty() {
         bail!("{place}: no object");
     }

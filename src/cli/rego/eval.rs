@@ -87,7 +87,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
 /// The one document of `file`.
 fn document(file: &Path) -> anyhow::Result<Value> {
     let (name, text) = documents::read(file)?;
-    let mut documents = documents::documents(&text).map_err(|fault| anyhow::anyhow!("{name}: {fault}"))?;
+    let mut documents = documents::documents(&text).map_err(|fault| fault.in_file(&name))?;
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) => Ok(document.value.into()),
         (None, _) => bail!("{name} is empty"),

@@ -14,15 +14,21 @@ pub(super) struct Group {
     module: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
+    /// The program, if it is in the group itself.
+    main: &'static str,
 }
 
 macro_rules! group {
     ($folder:literal, $module:literal) => {
+        group!($folder, $module, "")
+    };
+    ($folder:literal, $module:literal, $main:expr) => {
         Group {
             folder: $folder,
             module: $module,
             go_mod: include_str!(concat!("../../tools/", $folder, "/go.mod")),
             go_sum: include_str!(concat!("../../tools/", $folder, "/go.sum")),
+            main: $main,
         }
     };
 }
@@ -32,13 +38,14 @@ static ETCD_GROUP: Group = group!("etcd", "go.etcd.io/etcd/server/v3");
 static HELM_GROUP: Group = group!("helm", "helm.sh/helm/v4");
 static CRANE_GROUP: Group = group!("crane", "github.com/google/go-containerregistry");
 static OPA_GROUP: Group = group!("opa", "github.com/open-policy-agent/opa");
+static YAML_GROUP: Group = group!("yaml", "k8s.io/apimachinery", include_str!("../../tools/yaml/main.go"));
 static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-docs");
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
 impl Group {
     /// What the stamp holds.
     pub(super) fn pins(&self) -> String {
-        format!("{}\n{}", self.go_mod, self.go_sum)
+        format!("{}\n{}{}", self.go_mod, self.go_sum, self.main)
     }
 
     /// Module and version, as in `k8s.io/kubernetes v1.36.3`.
@@ -62,8 +69,8 @@ impl Group {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(self.folder)
     }
 
-    /// The source of the module in the module cache, downloaded if it is missing.
-    fn source(&self) -> Result<PathBuf> {
+    /// The source of `module` in the module cache, downloaded if it is missing.
+    fn source(&self, module: &str) -> Result<PathBuf> {
         let run = |arguments: &[&str]| -> Result<String> {
             let output =
                 self.command()?.args(arguments).stderr(Stdio::inherit()).output().context("running go")?;
@@ -72,8 +79,8 @@ impl Group {
             }
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
-        run(&["mod", "download", self.module])?;
-        Ok(run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", self.module])?.into())
+        run(&["mod", "download", module])?;
+        Ok(run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", module])?.into())
     }
 
     /// `go`, in this module. Fails, with what to do, where there is no Go that can build it.
@@ -136,6 +143,9 @@ pub(super) static HELM_DOCS: Program = Program {
     package: "github.com/norwoodj/helm-docs/cmd/helm-docs",
 };
 
+/// Reads YAML as kubectl does.
+pub(super) static YAML_READER: Program = Program { name: "yaml-reader", group: &YAML_GROUP, package: "." };
+
 impl Program {
     /// Builds it as the file `to`. A program that runs under that name goes on running.
     pub(super) fn build(&self, to: &Path) -> Result<()> {
@@ -173,12 +183,17 @@ impl Program {
 
 /// OPA's own test cases: a folder of YAML files in its module.
 pub(super) fn opa_cases() -> Result<PathBuf> {
-    Ok(OPA_GROUP.source()?.join("v1/test/cases/testdata"))
+    Ok(OPA_GROUP.source(OPA_GROUP.module)?.join("v1/test/cases/testdata"))
+}
+
+/// The cases of yaml-test-suite, as goccy/go-yaml has them in its module: a folder for each, with a file `in.yaml`.
+pub(super) fn yaml_cases() -> Result<PathBuf> {
+    Ok(YAML_GROUP.source("github.com/goccy/go-yaml")?.join("testdata/yaml-test-suite"))
 }
 
 /// Copies the CRDs of the Gateway API's standard channel out of its module.
 pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
-    let from = GATEWAY_API.source()?.join("config/crd/standard");
+    let from = GATEWAY_API.source(GATEWAY_API.module)?.join("config/crd/standard");
     fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
     for old in fs::read_dir(to).with_context(|| format!("reading {}", to.display()))? {
         fs::remove_file(old?.path()).context("removing what another version left")?;
