@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::controller::rego::RegoArguments;
 use super::controller::webhooks::pattern;
 use super::hub::HubArguments;
+use super::manifests::{self, Unreadable};
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::{Answer, columns, progress};
@@ -78,6 +79,7 @@ enum Format {
 /// Where the hub or a file cannot be read, or policies cannot be asked.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let exempt = arguments.exempt_namespaces.iter().filter(|name| !name.is_empty()).cloned();
+    let mut unreadable = Unreadable::default();
     let findings = if arguments.filenames.is_empty() {
         let Some(settings) = arguments.of_hub.rego.settings(None)? else {
             bail!("--policy-namespace says where policies of the hub are, or -f and -p which files");
@@ -88,8 +90,10 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     } else {
         let rego = &arguments.of_hub.rego;
         let policies = (&*arguments.policies, rego.packages()?, rego.replicate());
-        let found = files::find(&arguments.filenames, policies, &Exemptions::new(exempt)).await?;
-        let Some(findings) = found else { return Ok(Answer::No) };
+        let objects;
+        (objects, unreadable) = manifests::read_objects(&arguments.filenames)?;
+        let found = files::find(&objects, policies, &Exemptions::new(exempt)).await?;
+        let Some(findings) = found else { return unreadable.end(Answer::No) };
         findings
     };
     match arguments.output {
@@ -97,7 +101,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Table if findings.count() == 0 => say("no violations"),
         Format::Table => print(&columns::table(&HEADERS, NAMES, findings.kept().iter().map(row)))?,
     }
-    Ok(if findings.count() == 0 { Answer::Fine } else { Answer::No })
+    unreadable.end(if findings.count() == 0 { Answer::Fine } else { Answer::No })
 }
 
 fn row(violation: &Violation) -> Vec<String> {

@@ -124,7 +124,7 @@ impl Format {
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, a file or the cluster cannot be read, or two objects are one.
+/// Where an argument is wrong, a file, a document in it or the cluster cannot be read, or two objects are one.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let scope = Scope {
         route: named("--route", arguments.route.as_ref())?,
@@ -135,7 +135,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if arguments.clusters || arguments.cluster.is_some() {
         return clusters::run(hub, arguments, &scope, request).await;
     }
-    let world = arguments.world.read(hub).await?;
+    let (world, unreadable) = arguments.world.read(hub).await?;
     let facts = world.objects.facts();
     let graph = Graph::build(&facts);
     let unknown = world.unknown(&graph);
@@ -144,7 +144,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let faults = world.faults(&graph);
     say_each(&faults);
     arguments.output.print(&report, text::lines)?;
-    Ok(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
+    unreadable.end(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
 }
 
 /// The kind and the name that an argument has.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::documents::{self, documents};
+use super::Answer;
+use super::documents::{self, Document, documents_each};
+use super::output::say_each;
 use crate::api::object::HubObject;
 
 /// The names that files of a directory end in.
@@ -45,32 +48,96 @@ pub(in crate::cli) struct NoObject {
     pub(in crate::cli) fault: String,
 }
 
+/// What files hold.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Manifests {
+    /// The objects, and the documents that are none, in their order.
+    pub(in crate::cli) read: Vec<Result<Manifest, NoObject>>,
+    /// The documents that cannot be read.
+    pub(in crate::cli) unreadable: Unreadable,
+}
+
+/// Documents of files that a command leaves out.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Unreadable(Vec<NoObject>);
+
+impl Unreadable {
+    /// Adds documents that are no objects, for a command that cannot use them either.
+    pub(in crate::cli) fn add(&mut self, none: Vec<NoObject>) {
+        self.0.extend(none);
+        self.0.sort_by(|one, other| one.place.cmp(&other.place));
+    }
+
+    /// Ends a command that has printed `answer` for the other documents.
+    ///
+    /// # Errors
+    ///
+    /// If there is a document that cannot be read. All but the last are printed here.
+    pub(in crate::cli) fn end(mut self, answer: Answer) -> anyhow::Result<Answer> {
+        let Some(last) = self.0.pop() else { return Ok(answer) };
+        say_each(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
+        Err(last.into_error())
+    }
+}
+
 /// Reads the objects of all `sources`: files, directories (not those in them), and `-` for standard input.
 ///
 /// # Errors
 ///
 /// Where something cannot be read, or holds something that is no object of Kubernetes: the file, and the place in it.
 pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
-    read_each(sources)?.into_iter().map(|read| read.map_err(NoObject::into_error)).collect()
+    objects(gather(sources)?)
 }
 
-/// The same; what is no object is left to the caller.
+/// Reads each document of all `sources`. One that cannot be read does not affect the others.
 ///
 /// # Errors
 ///
-/// Where something cannot be read.
-pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
-    let mut manifests = Vec::new();
+/// If a file cannot be read, or there are only documents that cannot be read.
+pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
+    let mut manifests = gather(sources)?;
+    if manifests.read.is_empty() {
+        mem::take(&mut manifests.unreadable).end(Answer::Fine)?;
+    }
+    Ok(manifests)
+}
+
+fn gather(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
+    let mut manifests = Manifests::default();
     for source in sources {
         if source.as_os_str() != "-" && source.is_dir() {
             for file in files(source)? {
-                manifests.extend(read_file(&file)?);
+                manifests.add_file(&file)?;
             }
         } else {
-            manifests.extend(read_file(source)?);
+            manifests.add_file(source)?;
         }
     }
     Ok(manifests)
+}
+
+/// Reads the objects that there are in `sources`, and leaves out all other documents.
+///
+/// # Errors
+///
+/// If a file cannot be read, or there are only documents that are left out.
+pub(in crate::cli) fn read_objects(sources: &[PathBuf]) -> anyhow::Result<(Vec<Manifest>, Unreadable)> {
+    let Manifests { read, mut unreadable } = read_each(sources)?;
+    let (objects, none) = divided(read);
+    unreadable.add(none);
+    if objects.is_empty() {
+        mem::take(&mut unreadable).end(Answer::Fine)?;
+    }
+    Ok((objects, unreadable))
+}
+
+fn objects(manifests: Manifests) -> anyhow::Result<Vec<Manifest>> {
+    let (objects, mut none) = divided(manifests.read);
+    none.extend(manifests.unreadable.0);
+    match none.into_iter().min_by(|one, other| one.place.cmp(&other.place)) {
+        Some(first) => Err(first.into_error()),
+        None => Ok(objects),
+    }
 }
 
 /// The objects of what was read, and what is none.
@@ -119,29 +186,39 @@ pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
-    let (name, text) = documents::read(path)?;
-    parse_each(&name, &text)
-}
-
 /// Reads the objects of `text`, the content of `file`.
 ///
 /// # Errors
 ///
 /// As [`read`].
 pub(in crate::cli) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
-    parse_each(file, text)?.into_iter().map(|read| read.map_err(NoObject::into_error)).collect()
+    let mut manifests = Manifests::default();
+    manifests.add(file, text);
+    objects(manifests)
 }
 
-fn parse_each(file: &str, text: &str) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
-    let documents = documents(text).map_err(|fault| fault.in_file(file))?;
-    let file: Arc<str> = file.into();
-    let mut manifests = Vec::new();
-    for document in documents {
-        let place = Place { file: file.clone(), line: document.line };
-        collect(&place, "", document.value, &mut manifests);
+impl Manifests {
+    fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
+        let (name, text) = documents::read(path)?;
+        self.add(&name, &text);
+        Ok(())
     }
-    Ok(manifests)
+
+    fn add(&mut self, file: &str, text: &str) {
+        let file: Arc<str> = file.into();
+        for document in documents_each(text) {
+            match document {
+                Ok(Document { line, value }) => {
+                    collect(&Place { file: file.clone(), line }, "", value, &mut self.read);
+                }
+                Err(fault) => self.unreadable.0.push(NoObject {
+                    place: Place { file: file.clone(), line: fault.line },
+                    kind: String::new(),
+                    fault: fault.to_string(),
+                }),
+            }
+        }
+    }
 }
 
 /// Adds the object `value`, or where it is a list the objects in it. `within` is its path in the document.

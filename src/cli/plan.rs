@@ -86,7 +86,7 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, or a file or the hub cannot be read.
+/// Where an argument is wrong, or a file, a document in it or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     if arguments.diff { of_hub(hub, arguments).await } else { of_manifests(arguments) }
 }
@@ -94,7 +94,8 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
 fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let inventory = Inventory::new(manifests::read(&arguments.filenames)?, &arguments.namespace);
+    let (objects, unreadable) = manifests::read_objects(&arguments.filenames)?;
+    let inventory = Inventory::new(objects, &arguments.namespace);
     let (mut works, diagnostics) = works::plan(fill::fill(&inventory, &controller), &settings)?;
     works.iter_mut().for_each(secret::hide);
     let text = match arguments.output {
@@ -105,7 +106,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     say_each(&diagnostics);
     print(&text)?;
     let invalid = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    Ok(if invalid { Answer::No } else { Answer::Fine })
+    unreadable.end(if invalid { Answer::No } else { Answer::Fine })
 }
 
 /// A mirror of what `manifests` have, and what there is to say of them; what names no namespace is in `namespace`.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::hub::HubArguments;
+use super::manifests::{Manifests, Unreadable};
 use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::text::printable;
@@ -47,14 +48,15 @@ pub struct WorldArguments {
 }
 
 impl WorldArguments {
-    /// Reads what files have, or the cluster.
-    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<ClusterObjects> {
+    /// Reads the cluster, or files with the documents in them that cannot be read.
+    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<(ClusterObjects, Unreadable)> {
         self.check()?;
         let controller = self.settings.controller()?;
         let prefix = self.settings.settings()?.downstream_namespace_prefix;
         if !self.filenames.is_empty() {
             let namespace = self.namespace.as_deref().unwrap_or("default");
-            return objects_of(manifests::read_each(&self.filenames)?, namespace, controller, prefix);
+            let Manifests { read, unreadable } = manifests::read_each(&self.filenames)?;
+            return Ok((objects_of(read, namespace, controller, prefix)?, unreadable));
         }
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
@@ -63,7 +65,7 @@ impl WorldArguments {
         let query = ClusterQuery { controller: &controller, namespace, hint };
         let mut found = cluster_objects(&client, query).await?;
         found.objects.downstream_prefix = prefix;
-        Ok(found)
+        Ok((found, Unreadable::default()))
     }
 
     /// Whether names can be names.
@@ -104,9 +106,9 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where a file or the cluster cannot be read, or two objects are one.
+/// Where a file, a document in it or the cluster cannot be read, or two objects are one.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    let world = arguments.world.read(hub).await?;
+    let (world, unreadable) = arguments.world.read(hub).await?;
     let scope = arguments.world.scope();
     let facts = world.objects.facts();
     let graph = Graph::build(&facts);
@@ -122,7 +124,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if !matches!(arguments.output, Format::Tree) {
         say_each(report.faults());
     }
-    Ok(if report.is_fine() { Answer::Fine } else { Answer::No })
+    unreadable.end(if report.is_fine() { Answer::Fine } else { Answer::No })
 }
 
 /// Lines of text, fit for a terminal.

@@ -9,7 +9,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::HubArguments;
-use super::manifests;
+use super::manifests::{self, Manifests};
 use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -100,7 +100,8 @@ async fn of_files(
 ) -> anyhow::Result<Live> {
     let namespace = arguments.namespace.as_deref();
     let of_none = namespace.unwrap_or("default");
-    let read = manifests::read_each(&arguments.filenames)?;
+    let Manifests { read, unreadable } = manifests::read_each(&arguments.filenames)?;
+    unreadable.end(Answer::Fine)?;
     let (objects, _) = manifests::divided(read.clone());
     let prefix = settings.downstream_namespace_prefix.clone();
     let attached = topology::objects_of(read, of_none, controller.clone(), prefix)?;

@@ -86,6 +86,17 @@ fn what_breaks_nothing_is_said_to() {
 }
 
 #[test]
+fn unreadable_document_leaves_the_others() {
+    let expected = run(&FILES);
+    let ran = run_with(&[&FILES[..], &["-f", "-"]].concat(), "a: 1\n---\nkind: Pod\nmetadata: {\n");
+    assert_eq!((ran.code, ran.stdout), (2, expected.stdout), "{}", ran.stderr);
+    let said: Vec<&str> = ran.stderr.lines().collect();
+    let [.., none, bad] = &said[..] else { panic!("{}", ran.stderr) };
+    assert_eq!(*none, "policy-sync: stdin:1: an object without apiVersion");
+    assert!(bad.starts_with("policy-sync: stdin:4: document 2: unclosed bracket '{'"), "{}", ran.stderr);
+}
+
+#[test]
 fn another_package_can_say_what_may_be_written() {
     let folder = TempDir::new().unwrap();
     let policy = folder.path().join("gates.rego");

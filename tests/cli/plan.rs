@@ -221,6 +221,32 @@ fn what_cannot_be_read_is_named_with_its_place() {
 }
 
 #[test]
+fn unreadable_document_leaves_the_others() {
+    let expected = run(&["plan", "-f", "shop"]);
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.yaml");
+    let bad = bad.to_str().unwrap();
+    let good = fs::read_to_string("tests/cli/data/shop/policies.yaml").unwrap();
+    let text = format!("{good}---\nkind: [\n---\nkind: Gateway\n---\nkind: ConfigMap\nkind: Secret\n");
+    fs::write(bad, text).unwrap();
+    let files = ["shop/class.yaml", "shop/fleet.json", "shop/gateway.yml", bad];
+    let ran = run(&[&["plan"], &files.map(|file| ["-f", file]).concat()[..]].concat());
+    assert_eq!((ran.code, &ran.stdout), (2, &expected.stdout), "{}", ran.stderr);
+    let (line, document) = (good.lines().count(), good.split("\n---\n").count());
+    let said = [
+        format!(
+            "policy-sync: {bad}:{}: document {}: unclosed bracket '[' at column 7",
+            line + 2,
+            document + 1
+        ),
+        format!("policy-sync: {bad}:{}: an object without apiVersion", line + 4),
+        format!("policy-sync: {bad}:{}: document {}: duplicate key \"kind\"", line + 7, document + 3),
+    ];
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines.ends_with(&said.each_ref().map(String::as_str)), "{}", ran.stderr);
+}
+
+#[test]
 fn quoted_scalar_may_end_at_the_indentation_of_its_key() {
     let config_map =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    a: '[\n      x\n    ]'\n";

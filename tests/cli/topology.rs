@@ -316,6 +316,19 @@ fn one_bad_object_leaves_the_others() {
     assert!(others.iter().all(|text| !text.contains("shop/bad")), "the bad one is nowhere but in the faults");
 }
 
+#[test]
+fn unreadable_document_leaves_the_others() {
+    let good = [CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}")];
+    let bad = text(&[good[0].clone(), "a: 'x".to_owned(), good[1].clone()]);
+    for command in [&["topology"][..], &["effective"], &["effective", "--clusters"]] {
+        let arguments = [command, &["-f", "-", "-o", "json"]].concat();
+        let (ran, expected) = (run_with(&arguments, &bad), run_with(&arguments, &text(&good)));
+        assert_eq!((ran.code, ran.stdout), (2, expected.stdout), "{}", ran.stderr);
+        let said = ran.stderr.lines().last().unwrap_or_default();
+        assert!(said.starts_with("policy-sync: stdin:3: document 2: "), "{}", ran.stderr);
+    }
+}
+
 fn published() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/topology").display().to_string()
 }

@@ -15,7 +15,7 @@ use kube::discovery::ApiResource;
 use regorus::Value;
 
 use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::cli::manifests::{self, Manifest};
+use crate::cli::manifests::Manifest;
 use crate::cli::output::say;
 use crate::cli::rego::files;
 use crate::gatekeeper::audit::{Existing, Findings, LeftOut, audit};
@@ -28,19 +28,18 @@ use crate::rego::loading::{DEFAULT_ALIAS, document};
 use crate::rego::secrets::Contents;
 use crate::rego::snapshot::{Gates, Snapshot};
 
-/// What objects of `filenames` break of `policies`; nothing where something is wrong with these, which is said.
+/// What objects of `manifests` break of `policies`; nothing where something is wrong with these, which is said.
 ///
 /// # Errors
 ///
-/// Where a file cannot be read, or the check of policies cannot be made.
+/// Where a file of policies cannot be read, or the check of policies cannot be made.
 pub(super) async fn find(
-    filenames: &[PathBuf],
+    manifests: &[Manifest],
     (policies, packages, replicate): (&[PathBuf], Packages, &[String]),
     exemptions: &Exemptions,
 ) -> anyhow::Result<Option<Findings>> {
     let files = files::read(policies)?.asking(packages);
-    let objects: Vec<Object> =
-        manifests::read(filenames)?.iter().map(Object::of).collect::<Result<_, _>>()?;
+    let objects: Vec<Object> = manifests.iter().map(Object::of).collect::<Result<_, _>>()?;
     let Some((bundle, secrets)) = files.bundle().await? else { return Ok(None) };
     let secrets = match files::secrets_read(&bundle, secrets, replicate) {
         Ok(reads) => reads.map_or(Contents::Readable, |reads| reads.withheld()),

@@ -7,6 +7,7 @@ use super::text::rules;
 use crate::api::names::ClusterName;
 use crate::api::text::named;
 use crate::cli::hub::HubArguments;
+use crate::cli::manifests::Unreadable;
 use crate::cli::output::say_each;
 use crate::cli::{Answer, manifests, names, plan, progress};
 use crate::report::{Across, AcrossQuery, across, across_files};
@@ -25,14 +26,16 @@ pub(super) async fn run(
     names(&[("--cluster", arguments.cluster.as_ref())])?;
     let (settings, controller) = (world.settings.settings()?, world.settings.controller()?);
     let cluster = arguments.cluster.as_deref().map(ClusterName::from);
-    let mut is_fine = true;
+    let (mut is_fine, mut unreadable) = (true, Unreadable::default());
     let query = AcrossQuery { settings: &settings, cluster: cluster.as_ref(), scope };
     let Across { objects, fleet, faults, unknown } = if world.filenames.is_empty() {
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
         across(&client, &controller, query).await?
     } else {
-        let (manifests, no_objects) = manifests::divided(manifests::read_each(&world.filenames)?);
+        let read = manifests::read_each(&world.filenames)?;
+        unreadable = read.unreadable;
+        let (manifests, no_objects) = manifests::divided(read.read);
         say_each(&no_objects);
         let (mirror, mut diagnostics) =
             plan::mirror(manifests, world.namespace.as_deref().unwrap_or("default"), &controller);
@@ -48,7 +51,7 @@ pub(super) async fn run(
     report.faults.extend(faults);
     say_each(&report.faults);
     arguments.output.print(&report, text)?;
-    Ok(if is_fine && report.faults.is_empty() && !report.answers.is_empty() {
+    unreadable.end(if is_fine && report.faults.is_empty() && !report.answers.is_empty() {
         Answer::Fine
     } else {
         Answer::No
