@@ -47,10 +47,18 @@ pub(super) fn last_argument_moved(
             None => return Vec::new(),
         },
     };
-    vec![
+    let mut edits = vec![
         Edit { start: comma, end: comma + 1, text: end.to_owned() },
         Edit { start: call_end - 1, end: call_end, text: String::new() },
-    ]
+    ];
+    let after_last = closed(module, last.span().end);
+    let rest = module.text.get(after_last as usize..call_end as usize - 1).unwrap_or_default();
+    let without_comments = rest.lines().flat_map(|line| line.split('#').next()).collect::<String>();
+    if let Some(comma) = after(rest, ",").filter(|_| without_comments.trim() == ",") {
+        let start = after_last + comma;
+        edits.push(Edit { start, end: start + 1, text: String::new() });
+    }
+    edits
 }
 
 #[cfg(test)]
@@ -64,6 +72,8 @@ mod tests {
             ("strings.count(\"a,b\", \",\", n); n > 0", "strings.count(\"a,b\", \",\") = n; n > 0"),
             ("x := [y | any(input, y)]", "x := [y | any(input) = y]"),
             ("any(\n\tinput.a, # ,\n\ty\n)", "any(\n\tinput.a) = # ,\n\ty\n"),
+            ("any(\n\tinput.a,\n\t[y, z], # ,\n)", "any(\n\tinput.a) =\n\t[y, z] # ,\n"),
+            ("any(input.a, y,)", "any(input.a) = y"),
             ("any(set(), x)", "any(set()) = x"),
             ("any(input.a)", "any(input.a)"),
             ("count(input.a, n)", "count(input.a, n)"),
