@@ -14,6 +14,7 @@ use super::bundle::Bundle;
 use super::engine_error::Failure;
 use super::evaluation_error::EvaluationError;
 use super::extensions;
+use super::extensions::clock::Stopped;
 use super::fault::{Fault, placed};
 use super::memory::{self, OverLimit};
 use super::module::ModuleId;
@@ -165,6 +166,7 @@ impl Embedded {
     fn run(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
         let mut engine = self.engine.clone();
         engine.set_input(input.clone());
+        let _stopped = Stopped::now();
         let results = engine.eval_query(query.to_owned(), false)?;
         for result in &results.result {
             let expressions = result.expressions.iter().map(|expression| &expression.value);

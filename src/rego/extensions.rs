@@ -2,6 +2,7 @@
 //! limit.
 
 mod bounded;
+pub(super) mod clock;
 mod corrections;
 mod digests;
 mod durations;
@@ -89,7 +90,7 @@ const FUNCTIONS: [Function; 42] = [
 ];
 
 /// Replacements of the engine's builtins, called in the same way.
-const REPLACED: [Function; 28] = [
+const REPLACED: [Function; 29] = [
     ("base64.decode", 1, corrections::base64_decode),
     ("count", 1, corrections::count),
     ("glob.match", 3, globs::is_match),
@@ -114,6 +115,7 @@ const REPLACED: [Function; 28] = [
     ("semver.compare", 2, corrections::semver_compare),
     ("semver.is_valid", 1, corrections::semver_is_valid),
     ("strings.replace_n", 2, replacements::replace_n),
+    ("time.now_ns", 0, clock::now_ns),
     ("time.parse_duration_ns", 1, durations::parse),
     ("time.parse_rfc3339_ns", 1, corrections::parse_rfc3339_ns),
     ("to_number", 1, corrections::to_number),

@@ -14,15 +14,11 @@ use crate::rego::memory::size::ELEMENT;
 /// A builtin as the engine calls it: name, number of arguments and function.
 type Bounded = (&'static str, u8, Box<dyn regorus::Extension>);
 
-/// The engine caches the value of this builtin during an evaluation, by its name. It takes no argument and allocates nothing.
-const CACHED: &str = "time.now_ns";
-
 /// All builtins that a policy can call, with the limit.
 pub(super) fn all() -> impl Iterator<Item = Bounded> {
     let added = || FUNCTIONS.iter().chain(&REPLACED);
     let is_added = move |name: &str| added().any(|(added, ..)| *added == name);
-    let own =
-        BUILTINS.iter().filter(move |(name, _)| !is_added(name) && !is_forbidden(name) && **name != CACHED);
+    let own = BUILTINS.iter().filter(move |(name, _)| !is_added(name) && !is_forbidden(name));
     let own = own.map(|(name, (_, arity))| {
         let name = *name;
         bounded(name, usize::from(*arity), move |values| engine(name, &values))

@@ -153,6 +153,7 @@ const RULES: &[Rule] = &[
     ("time.date", "*", time),
     ("time.diff", "**", time),
     ("time.format", "*", time),
+    ("time.now_ns", "", nothing),
     ("time.parse_duration_ns", "s", texts),
     ("time.parse_ns", "ss", texts),
     ("time.parse_rfc3339_ns", "s", texts),
