@@ -29,6 +29,9 @@ pub(super) enum EvaluationError {
     /// The result of a builtin function would exceed its limit.
     #[error("{0}: the result is above its limit")]
     Limit(&'static str),
+    /// A key of a token is too large or not supported.
+    #[error("{0}: a key is too large or not supported")]
+    Key(&'static str),
     /// A regular expression exceeds a limit, the text is too long for it, or it is not supported.
     #[error("{0}: the pattern is too large or not supported, or the text is too long for it")]
     Pattern(&'static str),
@@ -110,6 +113,9 @@ impl EvaluationError {
             {
                 Self::Pattern(name)
             }
+            Some((name, rest)) if rest.starts_with("a key ") && !rest.starts_with("a key set ") => {
+                Self::Key(name)
+            }
             Some((name, _)) => Self::Limit(name),
             None => Self::Other,
         }
@@ -165,6 +171,11 @@ mod tests {
                 "some … in needs an array, a set or an object",
             ),
             ("units.parse: hunter2 is too long", "units.parse: the result is above its limit"),
+            (
+                "io.jwt.verify_rs256: a key of RSA has more than 8192 bits",
+                "io.jwt.verify_rs256: a key is too large or not supported",
+            ),
+            ("io.jwt.decode: a number is too large", "io.jwt.decode: the result is above its limit"),
             ("hunter2: unknown", "the evaluation failed"),
             ("internal error: unexpected ctx.value: hunter2", "the evaluation failed"),
             ("", "the evaluation failed"),

@@ -12,6 +12,7 @@ mod networks;
 pub(super) mod patterns;
 mod replacements;
 mod sprintf;
+mod tokens;
 mod uris;
 mod uuids;
 
@@ -44,7 +45,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 42] = [
+const FUNCTIONS: [Function; 57] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -63,6 +64,21 @@ const FUNCTIONS: [Function; 42] = [
     ("crypto.md5", 1, digests::md5),
     ("crypto.sha1", 1, digests::sha1),
     ("crypto.sha256", 1, digests::sha256),
+    ("io.jwt.decode", 1, tokens::decode),
+    ("io.jwt.decode_verify", 2, tokens::decode_verify),
+    ("io.jwt.verify_eddsa", 2, tokens::verify_eddsa),
+    ("io.jwt.verify_es256", 2, tokens::verify_es256),
+    ("io.jwt.verify_es384", 2, tokens::verify_es384),
+    ("io.jwt.verify_es512", 2, tokens::verify_es512),
+    ("io.jwt.verify_hs256", 2, tokens::verify_hs256),
+    ("io.jwt.verify_hs384", 2, tokens::verify_hs384),
+    ("io.jwt.verify_hs512", 2, tokens::verify_hs512),
+    ("io.jwt.verify_ps256", 2, tokens::verify_ps256),
+    ("io.jwt.verify_ps384", 2, tokens::verify_ps384),
+    ("io.jwt.verify_ps512", 2, tokens::verify_ps512),
+    ("io.jwt.verify_rs256", 2, tokens::verify_rs256),
+    ("io.jwt.verify_rs384", 2, tokens::verify_rs384),
+    ("io.jwt.verify_rs512", 2, tokens::verify_rs512),
     (template_strings::FUNCTION, 1, template_strings::template_string),
     ("net.cidr_contains_matches", 2, networks::contains_matches),
     ("net.cidr_intersects", 2, networks::intersects),
@@ -331,14 +347,17 @@ fn is_json(values: Vec<Value>) -> Result<Value> {
     Ok(text(&values[0]).is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()).into())
 }
 
-/// The engine has no numbers beyond those of 64 bits in JSON, no lone surrogates, and a limit for the depth.
 fn from_json(values: Vec<Value>) -> Result<Value> {
-    let value = engine("json.unmarshal", &values)?;
-    let is_lost = value == Value::Undefined && is_json(values)? == Value::Bool(true);
-    ensure!(
-        !is_lost,
-        "json.unmarshal: a number is too large, a surrogate is alone, or the value is too deep"
-    );
+    parsed_json("json.unmarshal", &values[0])
+}
+
+/// The value of JSON in `text`, undefined if it is invalid. The engine has no numbers beyond those of 64 bits in JSON, no lone surrogates,
+/// and a limit for the depth.
+fn parsed_json(builtin: &str, text: &Value) -> Result<Value> {
+    let texts = [text.clone()];
+    let value = engine("json.unmarshal", &texts)?;
+    let is_lost = value == Value::Undefined && is_json(texts.into())? == Value::Bool(true);
+    ensure!(!is_lost, "{builtin}: a number is too large, a surrogate is alone, or the value is too deep");
     Ok(value)
 }
 

@@ -647,6 +647,115 @@ p := {
     Ok(())
 }
 
+/// Keys and tokens of each algorithm, valid and invalid, made with Go's packages.
+const TOKENS: &str = include_str!("tokens.json");
+
+#[derive(Debug, Deserialize)]
+struct Tokens {
+    keys: Map<String, Value>,
+    tokens: BTreeMap<String, Value>,
+}
+
+/// A module that verifies `input.token` with each of `data.keys`, and with constraints.
+fn token_module() -> String {
+    let mut module = r#"package a
+
+nested contains ["decode", io.jwt.decode(input.token)]
+
+nested contains [name, result] if {
+	some name, key in data.keys
+	result := io.jwt.decode_verify(input.token, {"cert": key, "time": 1500000000000000000})
+}
+
+constrained contains [name, constraints, result] if {
+	some name, key in {"cert": data.keys["RSA public key"], "secret": "secret"}
+	some constraints in [
+		{}, {"iss": "i"}, {"iss": "j"}, {"iss": ""}, {"iss": 1}, {"aud": "a"}, {"aud": "b"}, {"aud": "c"}, {"aud": ["a"]},
+		{"aud": "a", "iss": "i"}, {"aud": "a", "alg": "RS256"}, {"aud": "a", "alg": "HS256"}, {"alg": "none"}, {"alg": 1},
+		{"time": 0}, {"time": 1000000000000}, {"time": 999999999999}, {"time": 1000500000000}, {"time": 1000000001000},
+		{"aud": "a", "time": 2000000000000000000}, {"aud": "a", "time": 1999999999999999000},
+		{"time": -1}, {"time": "1"}, {"other": "a"}, {"secret": "a", "cert": "b"}, {"secret": ""}, {"secret": 1},
+	]
+	result := io.jwt.decode_verify(input.token, object.union({name: key}, constraints))
+}
+
+constrained contains result if {
+	some constraints in [{}, {"aud": "a"}, {"cert": 1}, {"secret": "secret", "cert": data.keys["RSA JWK"]}, [], "secret"]
+	result := io.jwt.decode_verify(input.token, constraints)
+}
+"#
+    .to_owned();
+    for (rule, algorithms) in [
+        ("rs", &["rs256", "rs384", "rs512"][..]),
+        ("ps", &["ps256", "ps384", "ps512"]),
+        ("other", &["es256", "es384", "es512", "eddsa", "hs256", "hs384", "hs512"]),
+    ] {
+        for algorithm in algorithms {
+            module.push_str(&format!(
+                "\n{rule} contains [\"{algorithm}\", name, result] if {{\n\tsome name, key in data.keys\n\t\
+                 result := io.jwt.verify_{algorithm}(input.token, key)\n}}\n"
+            ));
+        }
+    }
+    module
+}
+
+/// `value` with all numbers as floating point.
+fn with_floats(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.iter().map(with_floats).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), with_floats(value))).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
+    let Tokens { keys, tokens } = serde_json::from_str(TOKENS)?;
+    let id = ModuleId::new("a.rego");
+    let texts = [Text { id, text: token_module().into() }];
+    let found = checked(&texts, EvaluatedBy::Embedded, &Default::default());
+    ensure!(found.faults.is_empty(), "{}", found.faults);
+    let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+    let engine = Embedded::new(&bundle, json!({"keys": keys}).into())?;
+    let server = Opa::start().await?;
+    let (status, said) = server.ask("PUT", "/v1/data", serde_json::to_vec(&json!({"keys": keys}))?).await?;
+    ensure!(status.is_success(), "{said}");
+    let module = bundle.for_opa().swap_remove(0).text;
+    let (status, said) = server.ask("PUT", "/v1/policies/a", module.as_bytes().to_vec()).await?;
+    ensure!(status.is_success(), "{said}");
+    let (mut wrong, mut valid) = (Vec::new(), 0);
+    for (name, token) in &tokens {
+        for rule in ["nested", "constrained", "rs", "ps", "other"] {
+            let (query, input) = (format!("data.a.{rule}"), json!({"token": token}));
+            let own = engine.evaluate(&query, &input.clone().into()).map(Evaluated::into_value);
+            let own = match own {
+                Ok(own) => serde_json::to_value(own)?,
+                Err(failure) => json!(failure.to_string()),
+            };
+            let question = json!({"query": format!("answer = {query}"), "input": input});
+            let (status, said) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+            ensure!(status.is_success(), "{name}: {said}");
+            let listed = |value: &Value| -> BTreeSet<String> {
+                value.as_array().into_iter().flatten().map(|item| with_floats(item).to_string()).collect()
+            };
+            let (own_results, opa) = (listed(&own), listed(&said["result"][0]["answer"]));
+            valid += opa.iter().filter(|result| result.contains("true")).count();
+            if own.is_string() {
+                wrong.push(format!("{name}: {rule}: {own}"));
+            }
+            wrong.extend(own_results.difference(&opa).map(|result| format!("{name}: embedded: {result}")));
+            wrong.extend(opa.difference(&own_results).map(|result| format!("{name}: OPA: {result}")));
+        }
+    }
+    ensure!(tokens.len() > 100 && valid > 500, "{} tokens, {valid} results", tokens.len());
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
 /// The objects that both engines make of the rule `p` of `module`.
 async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let case = Case {

@@ -15,8 +15,8 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean.
-const LARGE: [(&str, &str, char); 51] = [
+/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token.
+const LARGE: [(&str, &str, char); 58] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -59,6 +59,13 @@ const LARGE: [(&str, &str, char); 51] = [
     ("crypto.sha256", "s", 's'),
     ("crypto.hmac.sha512", "ss", 's'),
     ("internal.template_string", "a", 's'),
+    ("io.jwt.decode", "j", 'a'),
+    ("io.jwt.decode_verify", "jc", 'a'),
+    ("io.jwt.verify_eddsa", "jk", 'b'),
+    ("io.jwt.verify_es512", "jk", 'b'),
+    ("io.jwt.verify_hs256", "jk", 'b'),
+    ("io.jwt.verify_ps512", "jk", 'b'),
+    ("io.jwt.verify_rs256", "jk", 'b'),
     ("net.cidr_contains_matches", "aa", 't'),
     ("net.cidr_merge", "a", 't'),
     ("strings.split_n", "ssn", 'a'),
@@ -80,6 +87,15 @@ pub fn body(data: &[u8]) {
         "text": "a-label.of.sixty-three.characters/0123456789/0123456789/012345",
         "list": ["a", "b/c", ["a", "b"], {"op": "add", "path": "/a", "value": {"b": [1]}}],
         "object": {"a": {"b": ["a", "b"]}, "b": ["a", "c"], "c": ["b", "a"]},
+        "header": "{\"alg\":\"RS256\",\"cty\":\"JWT\",\"crit\":[\"alg\"]}",
+        "key": {"kty": "RSA", "n": "-".repeat(1_364), "e": "AQAB"},
+        "signature": "B".repeat(1_364),
+        "point": {
+            "kty": "EC",
+            "crv": "P-256",
+            "x": "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
+            "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
+        },
     });
     if let Ok(Some(value)) = engine.ask("data.fuzz", &input.into()) {
         // Serialize the result. Some integers have no number in JSON.
@@ -185,7 +201,8 @@ impl<'d> Module<'d> {
 
     /// A value of this type, from a rule or from the input.
     fn value(&mut self, kind: char) -> String {
-        let rules: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at] == kind).collect();
+        let of_rule = if kind == 'j' || kind == 'k' { 's' } else { kind };
+        let rules: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at] == of_rule).collect();
         let choice = self.choice(8);
         if choice < 6 && !rules.is_empty() {
             // Usually the last rule, which has the largest result.
@@ -214,6 +231,24 @@ impl<'d> Module<'d> {
                 "\"%d%%\"",
                 "input.text",
             ]),
+            'j' => {
+                let payload = self.value('s');
+                let encoded = |text: &str| format!("base64url.encode_no_pad({text})");
+                let (header, payload) = (encoded("input.header"), encoded(&payload));
+                let signature = of(&["input.signature", "\"\"", "input.text"]);
+                format!("concat(\".\", [{header}, {payload}, {signature}])")
+            }
+            'k' => of(&[
+                "json.marshal(input.key)",
+                "json.marshal({\"keys\": [input.key, input.point]})",
+                "json.marshal({\"keys\": [input.key | some x in numbers.range(1, 50)]})",
+                "json.marshal({\"keys\": [input.point | some x in numbers.range(1, 1001)]})",
+                "\"-----BEGIN PUBLIC KEY-----\\n\\n-----END PUBLIC KEY-----\"",
+            ]),
+            'c' => {
+                let keys = self.value('k');
+                format!("{{\"cert\": {keys}, \"time\": 1}}")
+            }
             'n' => of(&["0", "1", "-1", "16", "100000", "1e20", "count(input.text)", "65536"]),
             't' => of(&["{1, 2}", "{\"a\", \"b\"}", "{{1}, {2}}", "set()"]),
             'o' => of(&[

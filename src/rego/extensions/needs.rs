@@ -11,8 +11,9 @@ use regorus::Value;
 
 use documents::{copied_paths, json, patch, pretty_json, union, walk};
 use texts::{
-    FORMATTED, cased, concat, digest, encoded, encoded_object, glob, lossy, networks, parameters, pattern,
-    replaced, replaced_matches, replacements, split, sprintf, text, texts, time, uri, uuid,
+    FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, lossy, networks,
+    parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts, time, token,
+    token_and_keys, uri, uuid,
 };
 
 use crate::rego::memory::LIMIT;
@@ -86,6 +87,21 @@ const RULES: &[Rule] = &[
     ("indexof_n", "ss", nothing),
     ("internal.template_string", "*", copies),
     ("intersection", "t", collections_of_first),
+    ("io.jwt.decode", "*", token),
+    ("io.jwt.decode_verify", "**", constrained_token),
+    ("io.jwt.verify_eddsa", "**", token_and_keys),
+    ("io.jwt.verify_es256", "**", token_and_keys),
+    ("io.jwt.verify_es384", "**", token_and_keys),
+    ("io.jwt.verify_es512", "**", token_and_keys),
+    ("io.jwt.verify_hs256", "**", token),
+    ("io.jwt.verify_hs384", "**", token),
+    ("io.jwt.verify_hs512", "**", token),
+    ("io.jwt.verify_ps256", "**", token_and_keys),
+    ("io.jwt.verify_ps384", "**", token_and_keys),
+    ("io.jwt.verify_ps512", "**", token_and_keys),
+    ("io.jwt.verify_rs256", "**", token_and_keys),
+    ("io.jwt.verify_rs384", "**", token_and_keys),
+    ("io.jwt.verify_rs512", "**", token_and_keys),
     ("is_array", "*", nothing),
     ("is_boolean", "*", nothing),
     ("is_null", "*", nothing),

@@ -88,3 +88,56 @@ fn what_could_take_all_memory_ends_the_evaluation() {
     is("count(net.cidr_expand(\"10.0.0.0/24\"))", "256");
     is("bits.lsh(1, 70)", "1180591620717411303424");
 }
+
+#[test]
+fn keys_and_signatures_of_tokens_have_limits() {
+    const TOKEN: &str = "\"eyJhbGciOiJSUzI1NiJ9.e30.AA\"";
+    let rsa = |bytes: usize| {
+        let number = format!("concat(\"\", [\"-\" | some i in numbers.range(1, {})])", bytes / 3 * 4);
+        format!("{{\"kty\": \"RSA\", \"e\": \"AQAB\", \"n\": {number}}}")
+    };
+    let (large, small) = (format!("json.marshal({})", rsa(1_026)), format!("json.marshal({})", rsa(1_023)));
+    ends(
+        &format!("io.jwt.verify_rs256({TOKEN}, {large})"),
+        "io.jwt.verify_rs256: a key of RSA has more than 8192 bits",
+    );
+    ends(
+        &format!("io.jwt.decode_verify({TOKEN}, {{\"cert\": {large}}})"),
+        "io.jwt.decode_verify: a key of RSA has more than 8192 bits",
+    );
+    is(&format!("io.jwt.verify_rs256({TOKEN}, {small})"), "false");
+    // The key is not tried.
+    is(&format!("io.jwt.verify_es256({TOKEN}, {large})"), "false");
+    let p224 = "ME4wEAYHKoZIzj0CAQYFK4EEACEDOgAEAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+    let p224 = format!("-----BEGIN PUBLIC KEY-----\n{p224}\n-----END PUBLIC KEY-----");
+    ends(
+        &format!("io.jwt.verify_es256({TOKEN}, `{p224}`)"),
+        "io.jwt.verify_es256: a key on the curve P-224 is not supported",
+    );
+    is(&format!("io.jwt.verify_rs256({TOKEN}, `{p224}`)"), "false");
+    let set = |keys: usize| {
+        format!(
+            "json.marshal({{\"keys\": [key | some j in numbers.range(1, {keys}); key := {}]}})",
+            rsa(1_023)
+        )
+    };
+    is(&format!("io.jwt.verify_rs256({TOKEN}, {})", set(64)), "false");
+    ends(
+        &format!("io.jwt.verify_rs256({TOKEN}, {})", set(65)),
+        "io.jwt.verify_rs256: more than 64 signatures to verify",
+    );
+}
+
+#[test]
+fn tokens_are_verified_at_the_time_of_the_evaluation() {
+    let token = |token| format!("io.jwt.decode_verify(\"{token}\", {{\"secret\": \"secret\"}})");
+    is(
+        &token("eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjQwMDAwMDAwMDB9.Q4lnK8tdL89spj2GDQcFN_0wkfxefeshC0_CRwMkgmM"),
+        "[true, {\"alg\": \"HS256\"}, {\"exp\": 4000000000}]",
+    );
+    is(
+        &token("eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjEwMDB9.ROkUxbfucB7B40Bk3G7B_TTnEtP-yKiyfxzXp0X1RBs"),
+        "[false, {}, {}]",
+    );
+    is("time.now_ns() > 1700000000000000000", "true");
+}

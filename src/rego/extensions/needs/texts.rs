@@ -6,7 +6,7 @@ use super::{GROWTH, grown, length, listed};
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::extensions::replacements::SEARCHER;
 use crate::rego::memory::LIMIT;
-use crate::rego::memory::size::{elements, written};
+use crate::rego::memory::size::{ELEMENT, elements, written};
 
 /// The number of copies of an argument that exist while `sprintf` formats it: one text for each level, and the joined text.
 pub(super) const FORMATTED: usize = 8;
@@ -181,4 +181,29 @@ pub(super) fn replacements(values: &[Value]) -> Option<usize> {
     let patterns = replacements.iter().map(|(old, _)| length(Some(old)) + size_of::<Value>());
     let patterns = patterns.fold(0, usize::saturating_add).saturating_mul(SEARCHER);
     Some(patterns.saturating_add(length(values.last())))
+}
+
+/// The parts of a token, decoded and as JSON. A nested token is shorter.
+pub(super) fn token(values: &[Value]) -> Option<usize> {
+    /// The digits of the signature, and the JSON as text and value.
+    const TOKEN: usize = 8;
+    grown(length(values.first()).saturating_mul(TOKEN))
+}
+
+pub(super) fn token_and_keys(values: &[Value]) -> Option<usize> {
+    Some(token(values)?.saturating_add(keys(values.last())))
+}
+
+/// A token, and the keys among its constraints.
+pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
+    let constraint = |name| values.last().map(|constraints| &constraints[name]);
+    let secret = length(constraint("secret")).saturating_mul(2);
+    Some(token(values)?.saturating_add(keys(constraint("cert"))).saturating_add(secret))
+}
+
+/// Keys, and the document that contains them.
+fn keys(text: Option<&Value>) -> usize {
+    /// An element of a document in JSON has two bytes at least.
+    const PARSED: usize = ELEMENT / 2 * GROWTH;
+    length(text).saturating_mul(PARSED)
 }
