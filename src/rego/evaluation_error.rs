@@ -32,6 +32,9 @@ pub(super) enum EvaluationError {
     /// A key of a token is too large or not supported.
     #[error("{0}: a key is too large or not supported")]
     Key(&'static str),
+    /// A document has a construct of YAML that is not supported.
+    #[error("{0}: the document has YAML that is not supported")]
+    Yaml(&'static str),
     /// A regular expression exceeds a limit, the text is too long for it, or it is not supported.
     #[error("{0}: the pattern is too large or not supported, or the text is too long for it")]
     Pattern(&'static str),
@@ -116,6 +119,7 @@ impl EvaluationError {
             Some((name, rest)) if rest.starts_with("a key ") && !rest.starts_with("a key set ") => {
                 Self::Key(name)
             }
+            Some((name, rest)) if rest.starts_with("YAML with ") => Self::Yaml(name),
             Some((name, _)) => Self::Limit(name),
             None => Self::Other,
         }
@@ -174,6 +178,10 @@ mod tests {
             (
                 "io.jwt.verify_rs256: a key of RSA has more than 8192 bits",
                 "io.jwt.verify_rs256: a key is too large or not supported",
+            ),
+            (
+                "yaml.unmarshal: YAML with tags is not supported",
+                "yaml.unmarshal: the document has YAML that is not supported",
             ),
             ("io.jwt.decode: a number is too large", "io.jwt.decode: the result is above its limit"),
             ("hunter2: unknown", "the evaluation failed"),

@@ -15,6 +15,7 @@ mod sprintf;
 mod tokens;
 mod uris;
 mod uuids;
+mod yaml;
 
 pub(super) use sprintf::write as written;
 
@@ -45,7 +46,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 57] = [
+const FUNCTIONS: [Function; 60] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -103,6 +104,9 @@ const FUNCTIONS: [Function; 57] = [
     ("urlquery.encode", 1, uris::encode),
     ("urlquery.encode_object", 1, uris::encode_object),
     ("uuid.parse", 1, uuids::parse),
+    ("yaml.is_valid", 1, yaml::is_valid),
+    ("yaml.marshal", 1, yaml::marshal),
+    ("yaml.unmarshal", 1, yaml::unmarshal),
 ];
 
 /// Replacements of the engine's builtins, called in the same way.

@@ -756,6 +756,198 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
     Ok(())
 }
 
+/// Parts of documents in YAML.
+const FRAGMENTS: [&str; 72] = [
+    "a",
+    "b",
+    "key",
+    "- ",
+    "-",
+    ": ",
+    ":",
+    "\n",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "\n ",
+    "  ",
+    " ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    ",",
+    "\"",
+    "'",
+    "|\n",
+    "|-\n",
+    "|+\n",
+    ">\n",
+    ">-\n",
+    "\n---\n",
+    "---",
+    "...",
+    "# c",
+    " # c",
+    "#",
+    "1",
+    "0x1f",
+    "007",
+    "1.5",
+    "1e3",
+    "true",
+    "null",
+    "~",
+    "yes",
+    "&a ",
+    "*a",
+    "<<: ",
+    "? ",
+    "%",
+    "@",
+    "`",
+    "\t",
+    "é",
+    "\\",
+    "\\n",
+    "a: b",
+    "- a\n",
+    "a:\n",
+    "'a b'",
+    "\"a\\tb\"",
+    "text with words",
+    "2001-01-01",
+    "1_000",
+    ".5",
+    "-1",
+    ".inf",
+    "a: |\n  b\n  c\n",
+    "k: >\n  x\n  y\n\n  z\n",
+    "- - a\n",
+    "x: [1, 2]\n",
+    "y: {a: b}\n",
+    "z:\n- a\n- b\n",
+    "z:\n  - a\n  - b: c\n    d: e\n",
+    "\r\n",
+];
+/// Parts of texts that are written as YAML.
+const TEXTS_OF_YAML: [&str; 48] = [
+    "",
+    "a",
+    "b c",
+    "\n",
+    " ",
+    "  ",
+    ":",
+    ": ",
+    "#",
+    " #",
+    "-",
+    "- ",
+    "'",
+    "\"",
+    "\\",
+    "\t",
+    "é",
+    "0",
+    "1",
+    "1.5",
+    "1e3",
+    "true",
+    "null",
+    "~",
+    "yes",
+    "y",
+    "2001-01-01",
+    "1:20",
+    "[",
+    "]",
+    "{",
+    ",",
+    "&",
+    "*",
+    "!",
+    "|",
+    ">",
+    "%",
+    "@",
+    "`",
+    "?",
+    "<<",
+    "---",
+    "...",
+    "<&>",
+    "\u{a0}",
+    "😀",
+    "a\n b\n",
+];
+
+/// The results of `query` in OPA for each of the `inputs`, as a list.
+async fn of_opa(server: &Opa, query: &str, inputs: &[Value]) -> Result<Vec<Value>> {
+    let question = json!({"query": format!("answer = [{query} | x = input[_]]"), "input": inputs});
+    let (status, said) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+    ensure!(status.is_success(), "{said}");
+    Ok(said["result"][0]["answer"].as_array().cloned().unwrap_or_default())
+}
+
+/// The results of `query` in the embedded engine for each of the `inputs`; `None` if it does not support an input.
+fn of_embedded(query: &str, inputs: &[Value]) -> Result<Vec<Option<Value>>> {
+    let text = format!("package a\n\np := {query} if x := input\n");
+    let texts = [Text { id: ModuleId::new("a.rego"), text: text.into() }];
+    let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+    let engine = Embedded::new(&bundle, json!({}).into())?;
+    let result = |input: &Value| match engine.evaluate("data.a.p", &input.clone().into()) {
+        Ok(evaluated) => Ok(evaluated.into_value().map(serde_json::to_value).transpose()?),
+        Err(failure) if failure.to_string().contains("is not supported") => Ok(None),
+        Err(failure) => bail!("{input}: {failure}"),
+    };
+    inputs.iter().map(result).collect()
+}
+
+/// Fails if results of both engines differ, or if the embedded engine supports fewer than `least` of the `inputs`.
+async fn are_equal(server: &Opa, query: &str, inputs: &[Value], least: usize) -> Result<()> {
+    let (own, opa) = (of_embedded(query, inputs)?, of_opa(server, query, inputs).await?);
+    ensure!(own.len() == opa.len(), "{} results", opa.len());
+    let mut wrong = Vec::new();
+    for ((input, own), opa) in inputs.iter().zip(&own).zip(&opa) {
+        if own.as_ref().is_some_and(|own| with_floats(own) != with_floats(opa)) {
+            wrong.push(format!("{input}: embedded: {own:?}, OPA: {opa}"));
+        }
+    }
+    let supported = own.iter().flatten().count();
+    ensure!(supported >= least, "{supported} of {} are supported", inputs.len());
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn yaml_is_read_and_written_as_in_opa() -> Result<()> {
+    let mut dice = fastrand::Rng::with_seed(1);
+    let document = |dice: &mut fastrand::Rng| -> Value {
+        let parts = dice.usize(1..12);
+        (0..parts).map(|_| FRAGMENTS[dice.usize(..FRAGMENTS.len())]).collect::<String>().into()
+    };
+    let documents: Vec<Value> = (0..5_000).map(|_| document(&mut dice)).collect();
+    let server = Opa::start().await?;
+    are_equal(&server, "[yaml.is_valid(x), [v | v := yaml.unmarshal(x)]]", &documents, 2_500).await?;
+    let mut values = Vec::new();
+    for _ in 0..3_000 {
+        let mut text = || -> String {
+            let parts = dice.usize(0..4);
+            (0..parts).map(|_| TEXTS_OF_YAML[dice.usize(..TEXTS_OF_YAML.len())]).collect()
+        };
+        let (one, other, third) = (text(), text(), text());
+        values.push(match dice.u8(0..4) {
+            0 => json!(one),
+            1 => json!([one, [other, {third: [{}, []]}], 1, -2.5, 1e-7, true, null]),
+            2 => json!({one: other, "a": {third: 1}}),
+            _ => json!({one.repeat(40): [[other]], "a10": third, "a9": {}}),
+        });
+    }
+    are_equal(&server, "[v | v := yaml.marshal(x)]", &values, 2_900).await
+}
+
 /// The objects that both engines make of the rule `p` of `module`.
 async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let case = Case {

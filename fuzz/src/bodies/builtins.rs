@@ -15,8 +15,8 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token.
-const LARGE: [(&str, &str, char); 58] = [
+/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML.
+const LARGE: [(&str, &str, char); 61] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -75,6 +75,9 @@ const LARGE: [(&str, &str, char); 58] = [
     ("urlquery.encode", "s", 's'),
     ("urlquery.encode_object", "o", 's'),
     ("uuid.parse", "s", 'o'),
+    ("yaml.marshal", "o", 's'),
+    ("yaml.unmarshal", "s", 'o'),
+    ("yaml.unmarshal", "y", 'a'),
 ];
 
 pub fn body(data: &[u8]) {
@@ -245,6 +248,17 @@ impl<'d> Module<'d> {
                 "json.marshal({\"keys\": [input.point | some x in numbers.range(1, 1001)]})",
                 "\"-----BEGIN PUBLIC KEY-----\\n\\n-----END PUBLIC KEY-----\"",
             ]),
+            'y' => {
+                let text = self.value('s');
+                let document = of(&[
+                    "\"- \"",
+                    "\"a: &a [*a, \"",
+                    "\"a: &a [b]\\nb: &b [*a, *a, *a, *a]\\nc: &c [*b, *b, *b, *b]\\nd: [*c, *c, *c, *c]\\n# \"",
+                    "\"{a: \\\"\"",
+                    "\"- |\\n a\\n \"",
+                ]);
+                format!("concat(\"\", [{document}, {text}, {document}])")
+            }
             'c' => {
                 let keys = self.value('k');
                 format!("{{\"cert\": {keys}, \"time\": 1}}")

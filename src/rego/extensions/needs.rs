@@ -9,7 +9,7 @@ mod texts;
 
 use regorus::Value;
 
-use documents::{copied_paths, json, patch, pretty_json, union, walk};
+use documents::{copied_paths, json, patch, pretty_json, read_yaml, union, walk, written_yaml};
 use texts::{
     FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, lossy, networks,
     parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts, time, token,
@@ -195,6 +195,9 @@ const RULES: &[Rule] = &[
     ("urlquery.encode_object", "*", encoded_object),
     ("uuid.parse", "*", uuid),
     ("walk", "*", walk),
+    ("yaml.is_valid", "*", read_yaml),
+    ("yaml.marshal", "*", written_yaml),
+    ("yaml.unmarshal", "*", read_yaml),
 ];
 
 /// The maximum number of bytes that this builtin allocates; `None` above the limit.

@@ -9,16 +9,16 @@ fn eval(expression: &str) -> Result<Option<Value>> {
     Ok(results.result.into_iter().next().map(|result| result.bindings["x"].clone()))
 }
 
-fn is(expression: &str, expected: &str) {
+pub(super) fn is(expression: &str, expected: &str) {
     let expected = eval(expected).unwrap();
     assert_eq!(eval(expression).unwrap(), expected, "{expression}");
 }
 
-fn is_undefined(expression: &str) {
+pub(super) fn is_undefined(expression: &str) {
     assert_eq!(eval(expression).unwrap(), None, "{expression}");
 }
 
-fn ends(expression: &str, expected: &str) {
+pub(super) fn ends(expression: &str, expected: &str) {
     let error = eval(expression).unwrap_err().to_string();
     assert!(error.contains(expected), "{expression}: {error}");
 }
@@ -140,4 +140,5 @@ fn tokens_are_verified_at_the_time_of_the_evaluation() {
         "[false, {}, {}]",
     );
     is("time.now_ns() > 1700000000000000000", "true");
+    is("count([y | time.now_ns(y)])", "1");
 }

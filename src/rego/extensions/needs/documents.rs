@@ -34,6 +34,27 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// The nodes of a document in YAML, and their values. Values of aliases are checked when they are made.
+pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
+    /// A key and its value, with the places of scalars.
+    const NODES: usize = 10 * ELEMENT;
+    let Some(Value::String(text)) = values.first() else { return Some(0) };
+    let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
+    Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODES)))
+}
+
+/// JSON, the values in it, and lines with an indentation by their level.
+pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
+    /// Of JSON, values and quotes for each byte of a value in JSON.
+    const VALUES: usize = 50;
+    let value = values.first()?;
+    Some(
+        json(values)?
+            .saturating_mul(VALUES)
+            .saturating_add(json(values)?.saturating_mul(2 * depth(value) + 4)),
+    )
+}
+
 /// Each value together with its path.
 pub(super) fn walk(values: &[Value]) -> Option<usize> {
     let value = values.first()?;
