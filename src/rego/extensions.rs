@@ -7,6 +7,7 @@ mod corrections;
 mod digests;
 mod durations;
 mod globs;
+mod intersections;
 mod needs;
 mod networks;
 pub(super) mod patterns;
@@ -46,7 +47,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 60] = [
+const FUNCTIONS: [Function; 61] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -91,6 +92,7 @@ const FUNCTIONS: [Function; 60] = [
     (MEMBER_WITH_KEY, 3, rewrites::has_at),
     (WALK, 1, |values| engine("walk", &values)),
     ("re_match", 2, |values| patterns::is_match("re_match", &values)),
+    ("regex.globs_match", 2, intersections::globs_match),
     ("set_diff", 2, difference),
     ("sprintf", 2, sprintf::sprintf),
     ("strings.count", 2, count),

@@ -756,6 +756,20 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn patterns_have_the_same_texts_in_common_as_in_opa() -> Result<()> {
+    const TOKENS: [&str; 20] = [
+        "a", "b", "ab", ".", ".*", ".+", "a*", "a+", "b*", "b+", "[a-c]", "[a-c]*", "[^a]", "[]", "[b-d]+",
+        "\\*", "\\", "]", "[a\\-c]", "é*",
+    ];
+    let mut dice = fastrand::Rng::with_seed(1);
+    let mut pattern =
+        || -> String { (0..dice.usize(0..6)).map(|_| TOKENS[dice.usize(..TOKENS.len())]).collect() };
+    let pairs: Vec<Value> = (0..4_000).map(|_| json!([pattern(), pattern()])).collect();
+    let server = Opa::start().await?;
+    are_equal(&server, "[r | r := regex.globs_match(x[0], x[1])]", &pairs, 4_000).await
+}
+
 /// Parts of documents in YAML.
 const FRAGMENTS: [&str; 72] = [
     "a",

@@ -16,7 +16,7 @@ const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
 /// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML.
-const LARGE: [(&str, &str, char); 61] = [
+const LARGE: [(&str, &str, char); 62] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -47,6 +47,7 @@ const LARGE: [(&str, &str, char); 61] = [
     ("sort", "a", 'a'),
     ("numbers.range", "nn", 'a'),
     ("net.cidr_expand", "s", 'a'),
+    ("regex.globs_match", "ss", 'b'),
     ("regex.replace", "sss", 's'),
     ("regex.split", "ss", 'a'),
     ("regex.find_n", "ssn", 'a'),

@@ -11,9 +11,9 @@ use regorus::Value;
 
 use documents::{copied_paths, json, patch, pretty_json, read_yaml, union, walk, written_yaml};
 use texts::{
-    FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, lossy, networks,
-    parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts, time, token,
-    token_and_keys, uri, uuid,
+    FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, intersection, lossy,
+    networks, parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts,
+    time, token, token_and_keys, uri, uuid,
 };
 
 use crate::rego::memory::LIMIT;
@@ -142,6 +142,7 @@ const RULES: &[Rule] = &[
     ("re_match", "ss", pattern),
     ("regex.find_all_string_submatch_n", "ssn", pattern),
     ("regex.find_n", "ssn", pattern),
+    ("regex.globs_match", "**", intersection),
     ("regex.is_valid", "s", pattern),
     ("regex.match", "ss", pattern),
     ("regex.replace", "sss", replaced_matches),

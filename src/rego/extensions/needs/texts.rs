@@ -207,3 +207,10 @@ fn keys(text: Option<&Value>) -> usize {
     const PARSED: usize = ELEMENT / 2 * GROWTH;
     length(text).saturating_mul(PARSED)
 }
+
+/// The characters and the tokens of two patterns.
+pub(super) fn intersection(values: &[Value]) -> Option<usize> {
+    /// A character with a flag, and a token with a range.
+    const TOKEN: usize = 64;
+    grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(TOKEN))
+}
