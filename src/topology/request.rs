@@ -159,7 +159,7 @@ impl Request {
     #[must_use]
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
         // By the Gateway, the port, and whether it is UDP. Where ports are assigned, each listener has its own.
-        let mut chosen: BTreeMap<(NodeId, u16, bool, Option<NodeId>), (NodeId, &Listener)> = BTreeMap::new();
+        let mut chosen: BTreeMap<_, (NodeId, &Listener)> = BTreeMap::new();
         for (gateway, node, listener) in self.reached(graph) {
             let assigned = (listener.port == 0).then_some(node);
             let place = (gateway, listener.port, listener.protocol == Protocol::Udp, assigned);
