@@ -126,7 +126,9 @@ impl Module {
         }
         let read = template_strings::replaced(&text.text)
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
-        let mut edits = parentheses::edits(&text.text);
+        // Template strings may have quotes and parentheses of their own.
+        let has_templates = !read.is_unchanged();
+        let mut edits = if has_templates { Vec::new() } else { parentheses::edits(&text.text) };
         if text.text.starts_with(BYTE_ORDER_MARK) {
             edits.push(Edit { start: 0, end: offset(BYTE_ORDER_MARK.len_utf8()), text: String::new() });
         }
@@ -146,10 +148,9 @@ impl Module {
                 parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
             };
             let parsed = of(Syntax::V1).or_else(|newer| {
-                // Of equal faults, that of the newer syntax counts. The older one has rules without a value, called `if`.
-                let is_same =
-                    |older: &Fault| older == &newer.0 || (older.text == NO_VALUE && newer.0.text == NO_VALUE);
-                let is_older = |older: &Fault| !is_same(older) && older.place >= newer.0.place;
+                // Of equal faults, that of the newer syntax counts. A rule without a value is found once the whole text is parsed.
+                let is_whole = newer.0.text == NO_VALUE;
+                let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
                 of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
             });
             parsed.map_err(|(fault, syntax)| {

@@ -1,4 +1,4 @@
-//! Statements in parentheses, on a line of their own. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, a call has its parenthesis on
+//! Statements on a line that begins with a parenthesis. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, a call has its parenthesis on
 //! the same line. A semicolon separates the statements.
 
 use super::edit::{Edit, offset};
@@ -83,7 +83,8 @@ fn string_end(text: &str, mut at: usize) -> usize {
 fn is_operand(before: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = &before[before.trim_end_matches(is_part).len()..];
-    before.ends_with([']', ')', '}', '"', '`']) || (!word.is_empty() && !KEYWORDS.contains(&word))
+    let is_key = before[..before.len() - word.len()].ends_with('.');
+    before.ends_with([']', ')', '}', '"', '`']) || (!word.is_empty() && (is_key || !KEYWORDS.contains(&word)))
 }
 
 #[cfg(test)]
@@ -99,6 +100,7 @@ mod tests {
             ("p := [x | x := input.l[_]\n(x > 1)]", "p := [x | x := input.l[_]\n; (x > 1)]"),
             ("p { x := \"a\\\"(\"\n(x) }", "p { x := \"a\\\"(\"\n; (x) }"),
             ("p { x := `\n(`\n(x) }", "p { x := `\n(`\n; (x) }"),
+            ("p { input.in\n(x) }", "p { input.in\n; (x) }"),
         ] {
             assert_eq!(Edited::new(&text.into(), edits(text)).text().as_ref(), expected);
         }

@@ -1,10 +1,11 @@
 //! Calls of what is not there, or with a wrong number of arguments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regorus::unstable::{Expr, Literal};
 
 use super::Rules;
+use super::variables::declared;
 use crate::rego::builtins::{Builtin, builtin};
 use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Fault;
@@ -102,9 +103,46 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
+/// References to functions that are no calls. OPA rejects them; for the engine, they are undefined.
+fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for rule in &module.tree.policy {
+        let declared = declared(rule);
+        let mut replacements = HashSet::new();
+        tree::each_statement(rule, &mut |statement| {
+            // `with f as g` names functions.
+            replacements
+                .extend(statement.with_mods.iter().map(|with| std::ptr::from_ref::<Expr>(&with.r#as)));
+        });
+        tree::each_of_rule(rule, &mut |expr| {
+            let constants = tree::constants(expr);
+            let Some((root, steps)) = constants.split_first() else { return };
+            let is_head = std::ptr::eq(expr, tree::reference(rule));
+            if is_head || replacements.contains(&std::ptr::from_ref(expr)) || declared.contains(root.as_str())
+            {
+                return;
+            }
+            let path = match (root.as_str(), names.import(root)) {
+                ("input", _) => return,
+                ("data", _) => constants.clone(),
+                (_, Some(import)) => [import, steps].concat(),
+                (_, None) => [module.package.as_slice(), &constants].concat(),
+            };
+            // OPA evaluates a function without parameters as a rule.
+            let is_function =
+                |path: &[String]| rules.arities(path).is_some_and(|arities| !arities.contains(&0));
+            if (1..=path.len()).any(|length| is_function(&path[..length])) {
+                let text = format!("{} is a function: call it with its arguments", constants.join("."));
+                faults.push(module.fault(tree::start(expr), text));
+            }
+        });
+    }
+    faults
+}
+
 pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy) -> Vec<Fault> {
     let names = Names::of(module);
-    let (mut faults, mut statements) = (Vec::new(), HashMap::new());
+    let (mut faults, mut statements) = (uncalled(module, rules, &names), HashMap::new());
     for rule in &module.tree.policy {
         tree::each_statement(rule, &mut |statement| {
             let (expr, position) = match &statement.literal {

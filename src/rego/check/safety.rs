@@ -40,12 +40,12 @@ impl<'m> Safety<'m> {
             Rule::Default { .. } => &[],
         };
         if bodies.is_empty() {
-            let bound = self.with_lookup(heads::lookup(rule, None, &arguments), &arguments);
+            let bound = self.with_lookups(&heads::lookups(rule, None, &arguments), &arguments);
             self.head(rule, &bound);
         }
         for body in bodies {
             let bound = self.query(&body.query, &arguments);
-            let bound = self.with_lookup(heads::lookup(rule, Some(body), &bound), &bound);
+            let bound = self.with_lookups(&heads::lookups(rule, Some(body), &bound), &bound);
             if let Some(assign) = &body.assign {
                 self.uses(&assign.value, &bound, false);
             }
@@ -55,12 +55,10 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// The `bound` names, and those that a lookup in a head gives a value.
-    fn with_lookup(&self, lookup: Option<&'m Expr>, bound: &Bound<'m>) -> Bound<'m> {
+    /// The `bound` names, and those that lookups in a head give a value.
+    fn with_lookups(&self, lookups: &[&'m Expr], bound: &Bound<'m>) -> Bound<'m> {
         let mut bound = bound.clone();
-        if let Some(value) = lookup {
-            self.bindings.expression(value, &mut bound);
-        }
+        lookups.iter().for_each(|value| self.bindings.expression(value, &mut bound));
         bound
     }
 

@@ -15,8 +15,10 @@ pub(in crate::rego) fn further(rule: &Rule) -> &[RuleBody] {
         return &[];
     };
     let [_, further @ ..] = bodies.as_slice() else { return &[] };
-    let gives_true = tree::given(rule)
-        .is_none_or(|given| matches!(given, Expr::Bool { value, .. } if *value == true.into()));
+    // Without a value, and with the value true of a rule that is no function, each body gives true.
+    let gives_true = tree::given(rule).is_none_or(|given| {
+        tree::arity(rule).is_none() && matches!(given, Expr::Bool { value, .. } if *value == true.into())
+    });
     // An object has each of its keys.
     let is_object = tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, Step::Index(_)));
     // A rule has further bodies or alternatives with `else`, but not both.
@@ -67,6 +69,10 @@ mod tests {
                 "package a\nimport rego.v1\nsize(x, [y]) := {\n\t\"a\": y,\n} if { x > 10 } size(x, [y]) := {\"a\": y} if { x < 5\n} size(x, [y]) := {\"a\": y} if {\n\tx == 7 }",
             ),
             (
+                "package a\nf(x) = true { x > 1 } { x < 0 }",
+                "package a\nf(x) = true { x > 1 } f(x) = true { x < 0 }",
+            ),
+            (
                 "package a\nf(x) = y { y := x.a } { y = x.b }",
                 "package a\nf(x) = y { y := x.a } f(x) = y { y = x.b }",
             ),
@@ -79,7 +85,8 @@ mod tests {
     fn other_rules_keep_their_bodies() {
         for rule in [
             "p { input.a } { input.b }",
-            "f(x) = true { x > 1 } { x < 0 }",
+            "f(x) { x > 1 } { x < 0 }",
+            "p = true { input.a } { input.b }",
             "l[k] = v { v := input[k] } { v := input.a[k] }",
             "p = 1 { input.a } else = 2 { input.b }",
         ] {

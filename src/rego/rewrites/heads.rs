@@ -1,18 +1,16 @@
-//! A rule's value is evaluated in its body as well: `deny contains c.name if { some c in cs }` counts as if its body ended with
-//! `policysync_given_0 := c.name`.
+//! Values in heads are evaluated in the body: `deny contains c.name if { some c in cs }` becomes
+//! `deny contains policysync_given_0 if { some c in cs; policysync_given_0 := c.name }`.
 //!
 //! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop the values of the
-//! other solutions: one container without a name would hide all others.
-//!
-//! A head may look up its value, as in `names contains input.containers[_].name`. It becomes
-//! `names contains policysync_given_0 if { policysync_given_0 := input.containers[_].name }`.
+//! other solutions: one container without a name would hide all others. With `else`, it would evaluate the next body. It cannot evaluate
+//! lookups in heads, as in `names contains input.containers[_].name`.
 
 use std::collections::BTreeSet;
 
 use regorus::unstable::{Expr, Rule, RuleBody, RuleHead};
 
 use super::render::Renderer;
-use super::{Changes, Defined, may_be_undefined, replaced};
+use super::{Changes, Defined, closed, may_be_undefined, replaced};
 use crate::rego::edit::Edit;
 use crate::rego::module::Syntax;
 use crate::rego::tree::{self, Part, Step};
@@ -20,72 +18,79 @@ use crate::rego::tree::{self, Part, Step};
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
 
-/// Changes the values of `rule` for a solution of `body`: appends those that may be undefined to the body, and replaces a lookup by its
-/// variable. Returns the lookup.
+/// Moves the values of `rule` that may be undefined into `body`. Returns those that a variable replaces in the head.
 pub(super) fn rewrite<'t>(
     text: &mut Changes<'_>,
     rule: &'t Rule,
     body: &'t RuleBody,
     defined: &Defined<'t>,
-) -> Option<&'t Expr> {
-    let renderer = Renderer { defined };
-    let lookup = lookup(rule, Some(body), defined);
-    let (mut statements, mut values) = (String::new(), given(rule, body));
+) -> Vec<&'t Expr> {
+    let mut values = given(rule, Some(body));
     values.retain(|value| may_be_undefined(value, defined));
-    for (nth, value) in values.into_iter().enumerate() {
-        let name = format!("{GIVEN}_{nth}");
-        statements += &format!("; {name} := {}", renderer.expr(value));
-        if lookup.is_some_and(|lookup| std::ptr::eq(lookup, value)) {
-            text.edits.push(replaced(text.module, value, &name));
-        }
-    }
-    text.append(&body.query, &statements);
-    lookup
+    let statements = assigned(&values, defined);
+    text.append(
+        &body.query,
+        &statements.iter().map(|statement| format!("; {statement}")).collect::<String>(),
+    );
+    if has_own_head(rule, body) { in_head(text, values) } else { Vec::new() }
 }
 
-/// Gives `rule`, which has none, a body with its lookup. Returns the lookup.
+/// Gives `rule`, which has none, a body for its lookups. Returns the values that a variable replaces in the head.
 pub(super) fn rewrite_without_body<'t>(
     text: &mut Changes<'_>,
     rule: &'t Rule,
     arguments: &Defined<'t>,
-) -> Option<&'t Expr> {
-    let value = lookup(rule, None, arguments)?;
-    let Rule::Spec { head, .. } = rule else { return None };
+) -> Vec<&'t Expr> {
+    let Rule::Spec { head, .. } = rule else { return Vec::new() };
+    if lookups(rule, None, arguments).is_empty() {
+        return Vec::new();
+    }
+    let mut values = given(rule, None);
+    values.retain(|value| may_be_undefined(value, arguments));
     let (RuleHead::Compr { span, .. } | RuleHead::Set { span, .. } | RuleHead::Func { span, .. }) = head;
-    let name = format!("{GIVEN}_0");
     let keyword = if text.module.syntax == Syntax::V1 { "if " } else { "" };
-    let body = format!(" {keyword}{{ {name} := {} }}", Renderer { defined: arguments }.expr(value));
-    text.edits.push(replaced(text.module, value, &name));
-    text.edits.push(Edit::insert(span.end, body));
-    Some(value)
+    let body = format!(" {keyword}{{ {} }}", assigned(&values, arguments).join("; "));
+    let end = closed(text.module, span.end);
+    let values = in_head(text, values);
+    text.edits.push(Edit::insert(end, body));
+    values
 }
 
-/// The value of `rule` for a solution of `body` if it is a lookup, such as `volumes contains pod.spec.volumes[_]`: an index in it is a
-/// variable that has no value in the body. OPA evaluates such a value in the body. The embedded engine cannot evaluate it in the head.
-pub(in crate::rego) fn lookup<'t>(
+/// The statements that assign `values` to variables.
+fn assigned(values: &[&Expr], defined: &Defined<'_>) -> Vec<String> {
+    let renderer = Renderer { defined };
+    let assigned = |(nth, value): (usize, &&Expr)| format!("{GIVEN}_{nth} := {}", renderer.expr(value));
+    values.iter().enumerate().map(assigned).collect()
+}
+
+/// Puts the variables of `values` into their places in the head.
+fn in_head<'t>(text: &mut Changes<'_>, values: Vec<&'t Expr>) -> Vec<&'t Expr> {
+    for (nth, value) in values.iter().enumerate() {
+        text.edits.push(replaced(text.module, value, &format!("{GIVEN}_{nth}")));
+    }
+    values
+}
+
+/// Whether no other body of `rule` has the same head, and `body` has statements.
+fn has_own_head(rule: &Rule, body: &RuleBody) -> bool {
+    let Rule::Spec { bodies, .. } = rule else { return false };
+    let is_alone = body.is_else || bodies.iter().filter(|body| !body.is_else).count() == 1;
+    is_alone && !body.query.stmts.is_empty()
+}
+
+/// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an index is a variable
+/// that has no value in the body. OPA evaluates such a value in the body. The embedded engine cannot evaluate it in the head.
+pub(in crate::rego) fn lookups<'t>(
     rule: &'t Rule,
     body: Option<&'t RuleBody>,
     bound: &BTreeSet<&str>,
-) -> Option<&'t Expr> {
-    let Rule::Spec { bodies, .. } = rule else { return None };
-    let value = match body {
-        Some(RuleBody { query, assign, is_else: true, .. }) if !query.stmts.is_empty() => {
-            assign.as_ref().map(|assign| assign.value.as_ref())
-        }
-        Some(RuleBody { is_else: true, .. }) => None,
-        Some(_) if bodies.iter().filter(|body| !body.is_else).count() > 1 => None,
-        _ => tree::given(rule),
-    }?;
-    let has_ends = matches!(
-        value,
-        Expr::RefDot { .. }
-            | Expr::RefBrack { .. }
-            | Expr::Call { .. }
-            | Expr::Array { .. }
-            | Expr::Object { .. }
-            | Expr::Set { .. }
-    );
-    (has_ends && has_free_index(value, bound)).then_some(value)
+) -> Vec<&'t Expr> {
+    if body.is_some_and(|body| !has_own_head(rule, body)) {
+        return Vec::new();
+    }
+    let mut values = given(rule, body);
+    values.retain(|value| has_free_index(value, bound));
+    values
 }
 
 /// Whether an index in `expr` is a variable that is not `bound`.
@@ -98,7 +103,8 @@ fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
             }
         }
     }
-    let is_free = |name: &&str| !bound.contains(*name) && !matches!(*name, "data" | "input");
+    // Each `_` is a distinct variable.
+    let is_free = |name: &&str| *name == "_" || !(bound.contains(*name) || matches!(*name, "data" | "input"));
     indexes.iter().any(is_free) || any_part(expr, |part| has_free_index(part, bound))
 }
 
@@ -109,28 +115,24 @@ fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
     })
 }
 
-/// The values of `rule` for a solution of `body`: its value, and the keys in its head.
-fn given<'t>(rule: &'t Rule, body: &'t RuleBody) -> Vec<&'t Expr> {
-    if let Some(assign) = &body.assign {
-        return vec![&assign.value];
-    }
-    let Rule::Spec { head, .. } = rule else { return Vec::new() };
-    if body.is_else {
-        return Vec::new();
-    }
-    let value = match head {
-        RuleHead::Compr { assign, .. } | RuleHead::Func { assign, .. } => {
-            assign.as_ref().map(|assign| assign.value.as_ref())
+/// The values of `rule` for a solution of `body`, if it has one: its value, and the keys in its head.
+fn given<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
+    if let Some(RuleBody { assign, is_else, .. }) = body {
+        if let Some(assign) = assign {
+            return vec![&assign.value];
         }
-        RuleHead::Set { key, .. } => key.as_deref(),
-    };
+        if *is_else {
+            return Vec::new();
+        }
+    }
+    let Rule::Spec { .. } = rule else { return Vec::new() };
     // The keys of `labels[key.name] := value`.
     let (_, steps) = tree::steps(tree::reference(rule));
     let keys = steps.into_iter().filter_map(|step| match step {
         Step::Index(index @ (Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Call { .. })) => Some(index),
         _ => None,
     });
-    value.into_iter().chain(keys).collect()
+    tree::given(rule).into_iter().chain(keys).collect()
 }
 
 #[cfg(test)]
@@ -142,23 +144,23 @@ mod tests {
         for (text, expected) in [
             (
                 "package a\nimport rego.v1\ndeny contains c.name if {\n\tsome c in input.cs # each\n\tc.bad == \"x\" # yes\n}\n",
-                "package a\nimport rego.v1\ndeny contains c.name if {\n\tsome c in input.cs # each\n\tc.bad == \"x\"; policysync_given_0 := c.name # yes\n}\n",
+                "package a\nimport rego.v1\ndeny contains policysync_given_0 if {\n\tsome c in input.cs # each\n\tc.bad == \"x\"; policysync_given_0 := c.name # yes\n}\n",
             ),
             (
                 "package a\ndeny[{\n\t\"id\": f(x), # its \"id\n\t\"m\": `a\nb`,\n}] { x := input.a }",
-                "package a\ndeny[{\n\t\"id\": f(x), # its \"id\n\t\"m\": `a\nb`,\n}] { x := input.a; policysync_given_0 := {\"id\": f(x), \"m\": \"a\\nb\"} }",
+                "package a\ndeny[\n\n\n\npolicysync_given_0] { x := input.a; policysync_given_0 := {\"id\": f(x), \"m\": \"a\\nb\"} }",
             ),
             (
                 "package a\nimport rego.v1\nallow := c.ok if some c in input.cs\nelse := d.ok if \"a\" in input.d\n",
-                "package a\nimport rego.v1\nallow := c.ok if { some c in input.cs; policysync_given_0 := c.ok }\nelse := d.ok if { policysync_member(\"a\" , input.d); policysync_given_0 := d.ok }\n",
+                "package a\nimport rego.v1\nallow := policysync_given_0 if { some c in input.cs; policysync_given_0 := c.ok }\nelse := policysync_given_0 if { policysync_member(\"a\" , input.d); policysync_given_0 := d.ok }\n",
             ),
             (
                 "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if some c in input.cs",
-                "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if { some c in input.cs; policysync_given_0 := count([x | some x in c.l; x > 1; x < \"9\"]); policysync_given_1 := c.key }",
+                "package a\nimport rego.v1\nlabels[policysync_given_1] := \n\n\n\npolicysync_given_0 if { some c in input.cs; policysync_given_0 := count([x | some x in c.l; x > 1; x < \"9\"]); policysync_given_1 := c.key }",
             ),
             (
                 "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`\n}",
-                "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`; policysync_given_0 := x.y + 1\n}",
+                "package a\nimport rego.v1\nf(x) := policysync_given_0 if {\n\tx.z == `q`; policysync_given_0 := x.y + 1\n}",
             ),
         ] {
             assert_eq!(of_text(text), expected);
@@ -185,8 +187,12 @@ mod tests {
                 "package a\nf(x) = policysync_given_0 { x.on; policysync_given_0 := x[_] } else = policysync_given_0 { x.off; policysync_given_0 := x.list[_] }",
             ),
             (
+                "package a\nimport rego.v1\np[input.l[_].name] := x.y if x := input.a[_]\nq := (input.n[_] + 1) * 2",
+                "package a\nimport rego.v1\np[policysync_given_1] := policysync_given_0 if { x := input.a[_]; policysync_given_0 := x.y; policysync_given_1 := input.l[_].name }\nq := policysync_given_0 if { policysync_given_0 := (input.n[_] + 1) * 2 }",
+            ),
+            (
                 "package a\nimport rego.v1\np := \"a\" in input.list[_]\nf(x) := x[_]",
-                "package a\nimport rego.v1\np := policysync_member(\"a\" , input.list[_])\nf(x) := policysync_given_0 if { policysync_given_0 := x[_] }",
+                "package a\nimport rego.v1\np := policysync_given_0 if { policysync_given_0 := policysync_member(\"a\", input.list[_]) }\nf(x) := policysync_given_0 if { policysync_given_0 := x[_] }",
             ),
         ] {
             assert_eq!(of_text(text), expected);

@@ -51,7 +51,7 @@ mod tests {
             ("x := s[_]", "x := s[_]"),
         ]);
         let head = "package a\nimport rego.v1\np := count([x | x = s[x]]) if input.a\n";
-        let expected = "package a\nimport rego.v1\np := count([x | x == s[x]]) if { input.a; policysync_given_0 := count([x | x == s[x]]) }\n";
+        let expected = "package a\nimport rego.v1\np := policysync_given_0 if { input.a; policysync_given_0 := count([x | x == s[x]]) }\n";
         assert_eq!(of_text(head), expected);
     }
 }

@@ -34,23 +34,27 @@ pub(super) fn rewritten(module: &Module) -> Edited {
         let Rule::Spec { bodies, .. } = rule.as_ref() else { continue };
         let mut arguments = Defined::new();
         tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
-        text.expr(tree::reference(rule), &arguments, &Lifted::default());
         text.edits.extend(bodies::edits(module, rule, &arguments));
         let defined: Vec<Defined<'_>> =
             bodies.iter().map(|body| text.query(&body.query, &arguments)).collect();
-        let mut lookups = Vec::new();
+        let mut moved = Vec::new();
         if bodies.is_empty() {
-            lookups.extend(heads::rewrite_without_body(&mut text, rule, &arguments));
+            moved.extend(heads::rewrite_without_body(&mut text, rule, &arguments));
         }
         for (body, defined) in bodies.iter().zip(&defined) {
-            lookups.extend(heads::rewrite(&mut text, rule, body, defined));
+            moved.extend(heads::rewrite(&mut text, rule, body, defined));
         }
-        let values = bodies
+        let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
+            Part::Expr(key) => Some(key),
+            Part::Comprehension(..) => None,
+        });
+        let of_head = keys.chain(tree::given(rule)).map(|value| (value, &arguments));
+        let of_bodies = bodies
             .iter()
             .zip(&defined)
             .filter_map(|(body, defined)| Some((body.assign.as_ref()?.value.as_ref(), defined)));
-        for (value, defined) in tree::given(rule).map(|value| (value, &arguments)).into_iter().chain(values) {
-            if !lookups.iter().any(|lookup| std::ptr::eq(*lookup, value)) {
+        for (value, defined) in of_head.chain(of_bodies) {
+            if !moved.iter().any(|moved| std::ptr::eq(*moved, value)) {
                 text.expr(value, defined, &Lifted::default());
             }
         }
@@ -214,10 +218,19 @@ fn start(module: &Module, expr: &Expr) -> u32 {
     match expr {
         Expr::Object { fields, .. } if !fields.is_empty() => {
             let field = fields[0].0.start;
-            module.text[..field as usize].rfind('{').map_or(field, offset)
+            brace_before(&module.text[..field as usize]).map_or(field, offset)
         }
         _ => opened(module, expr.span().start),
     }
+}
+
+/// The offset of the brace at the end of `text`, after which only blanks and comments come.
+fn brace_before(text: &str) -> Option<usize> {
+    let is_blank =
+        |rest: &str| rest.lines().all(|line| matches!(line.trim_start().chars().next(), None | Some('#')));
+    // A brace may be in a comment after the one that counts.
+    let braces = text.rmatch_indices('{').map(|(at, _)| at);
+    braces.take_while(|at| is_blank(text[at + 1..].trim_end_matches(['"', '`']))).last()
 }
 
 /// `text` in place of `expr`. A line break may not follow a name, because the rest of a reference is on its line.

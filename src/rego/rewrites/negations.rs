@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_body_without_braces_gets_them() {
         let text = "package a\nimport rego.v1\np := input.y if not f(input.x)\nelse := 2 if not f(input.z)\n";
-        let expected = "package a\nimport rego.v1\np := input.y if { $0 := input.x; not f($0); policysync_given_0 := input.y }\n\
+        let expected = "package a\nimport rego.v1\np := policysync_given_0 if { $0 := input.x; not f($0); policysync_given_0 := input.y }\n\
                         else := 2 if { $1 := input.z; not f($1) }\n";
         assert_eq!(numbered(&of_text(text)), expected);
     }
