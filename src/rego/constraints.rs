@@ -11,6 +11,7 @@ mod matching;
 mod objects;
 mod suites;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub struct Converted {
 pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
     let libraries = template.libraries.iter().enumerate();
-    let libraries = libraries.map(|(index, text)| (format!("{}-lib-{index}", template.name), text));
+    let libraries = libraries.map(|(index, text)| (format!("{}_lib_{index}", template.name), text));
     for (name, text) in [(template.name.clone(), &template.module)].into_iter().chain(libraries) {
         let text = Text { id: ModuleId::new(&name), text: text.as_str().into() };
         match Module::parse(&text) {
@@ -64,21 +65,41 @@ pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
     if faults.is_empty() { Ok(modules) } else { Err(faults) }
 }
 
-/// References to the replicated objects of Gatekeeper.
+/// References to data that only Gatekeeper has.
 fn unavailable(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let text = "data.inventory is not converted: read data.kubernetes.PLURAL[namespace][name] instead";
-    tree::each(&module.tree, &mut |expr| {
-        if tree::constants(expr).starts_with(&["data".to_owned(), "inventory".to_owned()]) {
+    let mut check = |expr: &Expr| {
+        let (root, steps) = tree::steps(expr);
+        let is_data = super::module::name_of(root) == Some("data");
+        let text = match steps.first() {
+            Some(Step::Key("lib")) => return,
+            Some(Step::Key("inventory")) => {
+                "data.inventory is not converted: read data.kubernetes.PLURAL[namespace][name] instead"
+            }
+            _ => "only references to data.lib are converted: name rules of the same package without data",
+        };
+        if is_data {
             faults.push(module.fault(tree::start(expr), text));
         }
-    });
-    for import in &module.tree.imports {
-        if tree::constants(&import.refr).starts_with(&["data".to_owned(), "inventory".to_owned()]) {
-            faults.push(module.fault(tree::start(&import.refr), text));
-        }
-    }
+    };
+    each_reference(module, &mut check);
     faults
+}
+
+/// Visits the imports of `module` and each expression, functions and targets of `with` included.
+fn each_reference<'m>(module: &'m Module, visit: &mut dyn FnMut(&'m Expr)) {
+    module.tree.imports.iter().for_each(|import| visit(&import.refr));
+    tree::each(&module.tree, &mut |expr| {
+        visit(match expr {
+            Expr::Call { fcn, .. } => fcn,
+            _ => expr,
+        });
+    });
+    for rule in &module.tree.policy {
+        tree::each_statement(rule, &mut |statement| {
+            statement.with_mods.iter().for_each(|with| visit(&with.refr));
+        });
+    }
 }
 
 /// The text of `module` in a package of the template `name`. References to libraries follow.
@@ -90,17 +111,13 @@ fn moved(module: &Module, name: &str, is_own: bool) -> String {
     } else {
         Edit::insert(tree::start(package).start, format!("{ROOT}.{name}."))
     }];
-    let mut library = |expr: &Expr| {
+    let mut library = |expr| {
         let (root, steps) = tree::steps(expr);
         if super::module::name_of(root) == Some("data") && matches!(steps.first(), Some(Step::Key("lib"))) {
             edits.push(Edit::insert(root.span().end, format!(".{ROOT}.{name}")));
         }
     };
-    module.tree.imports.iter().for_each(|import| library(&import.refr));
-    tree::each(&module.tree, &mut |expr| match expr {
-        Expr::Call { fcn, .. } => library(fcn),
-        _ => library(expr),
-    });
+    each_reference(module, &mut library);
     edits.sort_by_key(|edit| edit.start);
     edits.dedup();
     let text: Arc<str> = module.text.clone();
@@ -121,11 +138,8 @@ pub fn constraint(of: &Template, constraint: &Constraint) -> Result<Converted, S
     let parameters = indented(&constraint.parameters, 2);
     let template = identifier(&of.name);
     for kind in &kinds {
-        let (name, pattern) = match kind {
-            Some(kind) => (quoted(kind), quoted(kind)),
-            None => ("kind".to_owned(), "kind".to_owned()),
-        };
-        let statements = matching::statements(&constraint.matches, kind.as_deref())?;
+        let name = kind.term();
+        let statements = matching::statements(&constraint.matches, kind)?;
         let statements: String = statements.iter().map(|statement| format!("\t{statement}\n")).collect();
         // Writing to a String cannot fail.
         let _ = write!(
@@ -136,7 +150,7 @@ deny contains {{
 	\"resource\": {{\"kind\": {name}, \"namespace\": namespace, \"name\": name}},
 	\"resolution\": {{\"message\": violation.msg}},
 }} if {{
-	matches[[{pattern}, namespace, name, object]]
+	matches[[{name}, namespace, name, object]]
 {statements}	violations := data.{ROOT}.{template}.{OWN}.violation with input as {{
 		\"review\": input.request,
 		\"parameters\": {parameters},
@@ -148,6 +162,17 @@ deny contains {{
         );
     }
     Ok(Converted { name: format!("{}-{}", of.name, constraint.name), text })
+}
+
+/// `name`, with a number if it is `used` already.
+#[must_use]
+pub fn unused(used: &mut BTreeSet<String>, name: &str, separator: char) -> String {
+    let numbered = (2..).map(|number| format!("{name}{separator}{number}"));
+    let mut names = [name.to_owned()].into_iter().chain(numbered);
+    // A finite set does not have all names.
+    let unused = names.find(|name| !used.contains(name)).unwrap_or_default();
+    used.insert(unused.clone());
+    unused
 }
 
 /// `name` as a part of the name of a package or a rule.

@@ -486,69 +486,14 @@ fn more_modules_than_a_bundle_may_have_are_refused_with_both_numbers() {
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
 }
 
-const TEMPLATE: &str = r#"apiVersion: templates.gatekeeper.sh/v1
-kind: ConstraintTemplate
-metadata:
-  name: requiredowner
-spec:
-  crd:
-    spec:
-      names:
-        kind: RequiredOwner
-  targets:
-    - target: admission.k8s.gatekeeper.sh
-      rego: |
-        package requiredowner
+const TEMPLATE: &str = include_str!("data/gatekeeper/template.yaml");
 
-        import data.lib.owners
+const CONSTRAINT: &str = include_str!("data/gatekeeper/constraint.yaml");
 
-        violation[{"msg": msg}] {
-          not owners.of(input.review.object)
-          msg := sprintf("%v: %v", [input.parameters.message, input.review.object.metadata.name])
-        }
-      libs:
-        - |
-          package lib.owners
+const SUITE: &str = include_str!("data/gatekeeper/suite.yaml");
 
-          of(object) = object.metadata.labels.owner
-"#;
-
-const CONSTRAINT: &str = r#"apiVersion: constraints.gatekeeper.sh/v1beta1
-kind: RequiredOwner
-metadata:
-  name: pods-have-owners
-spec:
-  enforcementAction: warn
-  match:
-    kinds:
-      - apiGroups: [""]
-        kinds: ["Pod"]
-    excludedNamespaces: ["kube-*"]
-  parameters:
-    message: no owner
-"#;
-
-const SUITE: &str = r#"apiVersion: test.gatekeeper.sh/v1alpha1
-kind: Suite
-metadata:
-  name: owners
-tests:
-  - name: owners
-    template: template.yaml
-    constraint: constraint.yaml
-    cases:
-      - name: owned
-        object: owned.yaml
-        assertions:
-          - violations: no
-      - name: not-owned
-        object: not-owned.yaml
-        assertions:
-          - violations: 1
-            message: "^no owner: web$"
-"#;
-
-const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  namespace: shop\n";
+const POD: &str = include_str!("data/gatekeeper/not-owned.yaml");
+const OWNED_POD: &str = include_str!("data/gatekeeper/owned.yaml");
 
 #[test]
 fn constraint_templates_become_modules_that_pass_their_suite() {
@@ -557,7 +502,7 @@ fn constraint_templates_become_modules_that_pass_their_suite() {
     write("template.yaml", TEMPLATE);
     write("constraint.yaml", CONSTRAINT);
     write("suite.yaml", SUITE);
-    write("owned.yaml", &format!("{POD}  labels:\n    owner: me\n"));
+    write("owned.yaml", OWNED_POD);
     write("not-owned.yaml", POD);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (suite, to) = (path("suite.yaml"), path("modules"));

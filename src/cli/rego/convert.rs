@@ -18,8 +18,10 @@ use crate::rego::constraints::{self, Case, Constraint, Converted, SuiteTest, Tem
 pub(super) const EXAMPLES: &str = "\
 Examples:
   # Templates, constraints and suites below a folder
-  policy-sync rego convert gatekeeper --to policies
-  policy-sync rego test policies";
+  policy-sync rego convert gatekeeper --to ~/policies
+
+  # The files that a suite names
+  policy-sync rego convert gatekeeper/suite.yaml --to ~/tested";
 
 /// Arguments of `policy-sync rego convert`.
 #[derive(Debug, Args)]
@@ -157,7 +159,7 @@ impl Objects {
                 }
             }
         }
-        let mut names: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for Found { file, place, constraint } in &mut self.constraints {
             let Constraint { kind, name, enforcement, .. } = &*constraint;
             if unconverted.contains(kind) {
@@ -176,15 +178,11 @@ impl Objects {
                     ))
                 )));
             }
-            let number = names.entry((kind.clone(), name.clone())).or_default();
-            *number += 1;
-            if *number > 1 {
-                let other = format!("{name}-{number}");
-                say(printable(&format!(
-                    "warning: {}",
-                    fault(&format!("its name is {other} here: another constraint has this name"))
-                )));
-                constraint.name = other;
+            let unused = constraints::unused(names.entry(kind.clone()).or_default(), name, '-');
+            if unused != *name {
+                let text = fault(&format!("its name is {unused} here: another constraint has this name"));
+                say(printable(&format!("warning: {text}")));
+                constraint.name = unused;
             }
             let tests = self.cases.get(file);
             let converted = constraints::constraint(template, constraint).and_then(|module| {

@@ -5,28 +5,63 @@ use serde_json::Value;
 
 use super::quoted;
 
-/// The plurals of the kinds in `matches`, as policies name them; `None` stands for any kind.
-pub(super) fn kinds(matches: &Value) -> Result<Vec<Option<String>>, String> {
+/// What policies call Namespaces.
+const NAMESPACES: &str = "namespaces";
+
+/// Kinds in `spec.match`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kinds {
+    /// One kind, as policies name it.
+    One(String),
+    /// All kinds but Namespaces, of these groups; of all groups if there are none.
+    Other(Vec<String>),
+}
+
+/// The kinds in `matches`.
+pub(super) fn kinds(matches: &Value) -> Result<Vec<Kinds>, String> {
+    let any = || vec![Kinds::One(NAMESPACES.to_owned()), Kinds::Other(Vec::new())];
     let Some(rules) = matches["kinds"].as_array().filter(|rules| !rules.is_empty()) else {
-        return Ok(vec![None]);
+        return Ok(any());
     };
-    let mut names = Vec::new();
+    let (mut found, mut groups_of_all) = (Vec::new(), Vec::new());
     for rule in rules {
         let groups = texts(&rule["apiGroups"], "spec.match.kinds[].apiGroups")?;
-        let groups = if groups.is_empty() { vec!["*"] } else { groups };
-        for kind in texts(&rule["kinds"], "spec.match.kinds[].kinds")? {
-            if kind == "*" {
-                return Ok(vec![None]);
+        let kinds = texts(&rule["kinds"], "spec.match.kinds[].kinds")?;
+        let is_any_group = groups.is_empty() || groups.contains(&"*");
+        if kinds.is_empty() || kinds.contains(&"*") {
+            if is_any_group {
+                return Ok(any());
             }
-            for group in &groups {
-                let name = Some(name(if *group == "*" { "" } else { group }, kind));
-                if !names.contains(&name) {
-                    names.push(name);
+            groups_of_all.extend(groups.into_iter().map(str::to_owned));
+            continue;
+        }
+        for kind in kinds {
+            let groups = if is_any_group { &[""][..] } else { &groups };
+            for name in groups.iter().map(|group| Kinds::One(name(group, kind))) {
+                if !found.contains(&name) {
+                    found.push(name);
                 }
             }
         }
     }
-    Ok(names)
+    if !groups_of_all.is_empty() {
+        let namespaces = Kinds::One(NAMESPACES.to_owned());
+        if groups_of_all.iter().any(String::is_empty) && !found.contains(&namespaces) {
+            found.push(namespaces);
+        }
+        found.push(Kinds::Other(groups_of_all));
+    }
+    Ok(found)
+}
+
+impl Kinds {
+    /// The term for the kind in a rule.
+    pub(super) fn term(&self) -> String {
+        match self {
+            Self::One(name) => quoted(name),
+            Self::Other(_) => "kind".to_owned(),
+        }
+    }
 }
 
 /// What policies call `kind` of `group`: `pods`, `deployments.apps`.
@@ -36,12 +71,20 @@ pub(super) fn name(group: &str, kind: &str) -> String {
 }
 
 /// The statements for `matches` on an object of `kind`, after that one that binds `namespace`, `name` and `object`.
-pub(super) fn statements(matches: &Value, kind: Option<&str>) -> Result<Vec<String>, String> {
+pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, String> {
     let mut statements = Vec::new();
-    let Some(fields) = matches.as_object() else { return Ok(statements) };
+    if let Kinds::Other(groups) = kind {
+        statements.push(format!("kind != {}", quoted(NAMESPACES)));
+        if !groups.is_empty() {
+            let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+            statements.push(one_of("input.request.kind.group", &groups));
+        }
+    }
     // A Namespace is in itself.
-    let namespace = if kind == Some("namespaces") { "name" } else { "namespace" };
-    for (field, value) in fields {
+    let is_namespace = *kind == Kinds::One(NAMESPACES.to_owned());
+    let namespace = if is_namespace { "name" } else { "namespace" };
+    let fields = matches.as_object().into_iter().flatten();
+    for (field, value) in fields.filter(|(_, value)| !value.is_null()) {
         let path = format!("spec.match.{field}");
         match field.as_str() {
             "kinds" => {}
@@ -55,7 +98,9 @@ pub(super) fn statements(matches: &Value, kind: Option<&str>) -> Result<Vec<Stri
             "excludedNamespaces" => {
                 let found = texts(value, &path)?;
                 if !found.is_empty() {
-                    statements.push(format!("not {}", one_of(namespace, &found)));
+                    // Objects outside of namespaces are not excluded.
+                    let excluded = one_of(namespace, &found);
+                    statements.push(format!("count([1 | {namespace} != \"\"; {excluded}]) == 0"));
                 }
             }
             "scope" => match value.as_str() {
@@ -65,10 +110,13 @@ pub(super) fn statements(matches: &Value, kind: Option<&str>) -> Result<Vec<Stri
             },
             "name" => {
                 let name = value.as_str().ok_or_else(|| format!("{path}: expected a text"))?;
-                statements.push(one_of("name", &[name]));
+                if !name.is_empty() {
+                    statements.push(one_of("name", &[name]));
+                }
             }
             "labelSelector" => selector(value, &path, &mut statements)?,
             "source" if value != "Generated" => {}
+            "namespaceSelector" if value.as_object().is_some_and(serde_json::Map::is_empty) => {}
             _ => return Err(format!("{path} is not converted: write the condition into the module")),
         }
     }

@@ -113,9 +113,14 @@ impl Template {
             let text = library.as_str().map(str::to_owned);
             text.ok_or_else(|| format!("spec.targets[0].libs[{index}]: expected a text"))
         });
+        let (name, kind) =
+            (required(object, "/metadata/name")?, required(object, "/spec/crd/spec/names/kind")?);
+        if name != kind.to_lowercase() || !kind.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(format!("metadata.name: expected the kind {kind} in lower case, found {name}"));
+        }
         Ok(Self {
-            name: required(object, "/metadata/name")?.to_owned(),
-            kind: required(object, "/spec/crd/spec/names/kind")?.to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
             module: module.to_owned(),
             libraries: libraries.collect::<Result<_, _>>()?,
         })
@@ -139,9 +144,16 @@ impl Constraint {
                 "spec.enforcementAction: expected deny, warn or dryrun, found {enforcement}"
             ));
         }
+        let name = required(object, "/metadata/name")?;
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        if !name.chars().all(is_name) || name.starts_with('.') {
+            return Err(format!(
+                "metadata.name: expected lower case letters, digits, - and ., found {name:?}"
+            ));
+        }
         Ok(Self {
             kind: required(object, "/kind")?.to_owned(),
-            name: required(object, "/metadata/name")?.to_owned(),
+            name: name.to_owned(),
             parameters: match &object["spec"]["parameters"] {
                 Value::Null => Value::Object(serde_json::Map::new()),
                 parameters => parameters.clone(),

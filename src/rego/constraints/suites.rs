@@ -1,12 +1,13 @@
 //! Cases of a suite as tests.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::matching::Kinds;
 use super::objects::{Assertion, Case, Constraint, Template, Violations};
-use super::{Converted, identifier, indented, matching, quoted};
+use super::{Converted, identifier, indented, matching, quoted, unused};
 
 /// The tests of `cases` for the module of `constraint`, whose template is `of`.
 ///
@@ -16,12 +17,10 @@ use super::{Converted, identifier, indented, matching, quoted};
 pub fn tests(of: &Template, constraint: &Constraint, cases: &[Case]) -> Result<Converted, String> {
     let kinds = matching::kinds(&constraint.matches)?;
     let mut text = "package admission_test\n\nimport rego.v1\n\nimport data.admission\n".to_owned();
-    let mut used: BTreeMap<String, usize> = BTreeMap::new();
+    let mut used = BTreeSet::new();
     for Case { name, object, assertions } in cases {
         let rule = identifier(&format!("test {} {} {name}", of.name, constraint.name));
-        let number = used.entry(rule.clone()).or_default();
-        *number += 1;
-        let rule = if *number > 1 { format!("{rule}_{number}") } else { rule };
+        let rule = unused(&mut used, &rule, '_');
         let input = indented(&input(object, &kinds), 1);
         let statements: String =
             assertions.iter().map(|assertion| format!("\t{}\n", counted(assertion))).collect();
@@ -54,7 +53,7 @@ fn counted(assertion: &Assertion) -> String {
 }
 
 /// The input of a review of `object`, or of the request that it is.
-fn input(object: &Value, kinds: &[Option<String>]) -> Value {
+fn input(object: &Value, kinds: &[Kinds]) -> Value {
     let mut request = match &object["request"] {
         Value::Object(_) if object["kind"] == "AdmissionReview" => object["request"].clone(),
         _ => json!({"operation": "CREATE", "object": object, "userInfo": {}}),
@@ -77,6 +76,6 @@ fn input(object: &Value, kinds: &[Option<String>]) -> Value {
     }
     let names = [matching::name(group, &kind), matching::name("", &kind)];
     let [exact, _] = &names;
-    let known = names.iter().find(|name| kinds.iter().flatten().any(|kind| kind == *name));
+    let known = names.iter().find(|name| kinds.contains(&Kinds::One((*name).clone())));
     json!({"request": request, "reviewed": [known.unwrap_or(exact), namespace, name, object]})
 }

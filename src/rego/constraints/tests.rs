@@ -134,7 +134,23 @@ fn converted_constraints_pass_the_cases_of_their_suite() {
                 case("excluded", object(POD, "c", "x"), none),
             ],
         ),
-        (json!({}), vec![case("any kind", object(("v1", "Service"), "a", "x"), Violations::Some)]),
+        (
+            json!({"excludedNamespaces": ["*-c", "web"], "namespaceSelector": {}, "name": ""}),
+            vec![
+                case("any kind", object(("v1", "Service"), "a", "x"), Violations::Some),
+                case("outside of namespaces", object(("v1", "Node"), "", "x"), Violations::Some),
+                case("excluded", object(("v1", "Service"), "web", "x"), none),
+                case("excluded Namespace", object(("v1", "Namespace"), "", "x"), none),
+            ],
+        ),
+        (
+            json!({"kinds": [{"apiGroups": ["apps"], "kinds": ["*"]}, {"apiGroups": ["batch"]}]}),
+            vec![
+                case("apps", object(("apps/v1", "Deployment"), "a", "x"), Violations::Some),
+                case("batch", object(("batch/v1", "Job"), "a", "x"), Violations::Some),
+                case("core", object(POD, "a", "x"), none),
+            ],
+        ),
         (
             json!({"kinds": [{"apiGroups": [""], "kinds": ["Namespace"]}], "namespaces": ["web"]}),
             vec![case("namespace", object(("v1", "Namespace"), "", "x"), Violations::Some)],
@@ -187,11 +203,19 @@ fn what_cannot_be_converted_is_named() {
             "owners:2:27: data.inventory is not converted: read data.kubernetes.PLURAL[namespace][name] instead"
         ]
     );
+    let own = Template { module: "package a\np { data.a.q }".to_owned(), ..owners() };
+    let faults: Vec<String> = super::template(&own).unwrap_err().iter().map(ToString::to_string).collect();
+    let expected =
+        "owners:2:5: only references to data.lib are converted: name rules of the same package without data";
+    assert_eq!(faults, [expected]);
+    let with = Template { module: "package a\np { data.lib.x with data.lib.x as 1 }".to_owned(), ..owners() };
+    let expected = "package gatekeeper.owners.template\np { data.gatekeeper.owners.lib.x with data.gatekeeper.owners.lib.x as 1 }";
+    assert_eq!(super::template(&with).unwrap()[0].text, expected);
     let faults = super::template(&Template { module: "package a\np := ".to_owned(), ..owners() });
     assert!(faults.is_err());
     for (matches, expected) in [
         (
-            json!({"namespaceSelector": {}}),
+            json!({"namespaceSelector": {"matchLabels": {}}}),
             "spec.match.namespaceSelector is not converted: write the condition into the module",
         ),
         (
