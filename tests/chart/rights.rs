@@ -207,11 +207,35 @@ fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
     Ok(())
 }
 
-/// Kinds of routes that not every hub has, and a route whose topology takes all that there is to read: a Service of another namespace,
+/// The definition of a kind of another project, whose objects may have any fields.
+fn definition(group: &str, kind: &str, plural: &str) -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural },
+            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+        },
+    })
+}
+
+/// Kinds of routes and backends that not every hub has, and a route whose topology takes all that there is to read: a Service of another namespace,
 /// and a listener that chooses namespaces by their labels.
 pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::more_routes(hub.binaries())?).await?;
+    let of_others = [
+        ("gateway.networking.x-k8s.io", "XListenerSet", "xlistenersets"),
+        ("multicluster.x-k8s.io", "ServiceImport", "serviceimports"),
+        ("gateway.envoyproxy.io", "Backend", "backends"),
+    ]
+    .map(|(group, kind, plural)| definition(group, kind, plural));
+    let of_others = of_others.into_iter().map(crds::Crd::new).collect::<Result<Vec<_>>>()?;
+    crds::install(&client, &of_others).await?;
     let metadata = json!({ "name": "inner", "namespace": "routes" });
     let api = "gateway.networking.k8s.io/v1";
     let selector = json!({ "matchLabels": { "team": "shop" } });
@@ -220,8 +244,11 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let gateway = json!({ "apiVersion": api, "kind": "Gateway", "metadata": metadata,
         "spec": { "gatewayClassName": "of-nobody", "listeners": [listener] } });
     let backend = json!({ "name": "api", "namespace": "shop", "port": 80 });
+    let import =
+        json!({ "group": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": "api", "port": 80 });
+    let external = json!({ "group": "gateway.envoyproxy.io", "kind": "Backend", "name": "api" });
     let route = json!({ "apiVersion": api, "kind": "HTTPRoute", "metadata": metadata,
-        "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend] }] } });
+        "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend, import, external] }] } });
     apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await?;
     // Of each kind one that refers to the controller's own Gateway: its status says that it does not attach.
     for kind in ["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
