@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::check::counted;
+use super::files::{self, below};
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
 use crate::cli::{Answer, documents, manifests};
@@ -56,7 +57,11 @@ struct Found {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let mut files = Vec::new();
     for path in &arguments.paths {
-        if path.is_dir() { below(path, &mut files)? } else { files.push(path.clone()) }
+        if path.is_dir() {
+            below(path, manifests::is_named_like_one, &mut files)?
+        } else {
+            files.push(path.clone())
+        }
     }
     files.sort();
     let mut objects = Objects::default();
@@ -138,7 +143,7 @@ impl Objects {
         let file = folder.join(&test.constraint);
         self.read(&file)?;
         let cases = test.cases.iter().map(|(name, object, assertions)| {
-            let object = one(&folder.join(object))?;
+            let object = files::document(&folder.join(object))?;
             Ok(Case { name: name.clone(), object, assertions: assertions.clone() })
         });
         let cases = cases.collect::<anyhow::Result<Vec<_>>>()?;
@@ -199,26 +204,4 @@ impl Objects {
         self.faults.extend(faults);
         modules
     }
-}
-
-/// The one object in `file`.
-fn one(file: &Path) -> anyhow::Result<Value> {
-    let (name, text) = documents::read(file)?;
-    let mut documents = documents::documents(&text).map_err(|fault| anyhow!("{name}: {fault}"))?;
-    ensure!(documents.len() == 1, "{name}: expected one object, found {}", documents.len());
-    Ok(documents.remove(0).value)
-}
-
-/// Adds the manifests below `folder`.
-fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    for entry in folder.read_dir().with_context(cannot)? {
-        let entry = entry.with_context(cannot)?;
-        if entry.file_type().with_context(cannot)?.is_dir() {
-            below(&entry.path(), files)?;
-        } else if manifests::is_named_like_one(&entry.path()) {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
 }

@@ -1,16 +1,16 @@
 //! `policy-sync rego eval`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use clap::Args;
 use regorus::Value;
 
 use super::files;
+use crate::cli::Answer;
 use crate::cli::output::{self, print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use crate::cli::{Answer, documents};
 use crate::rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\
@@ -48,7 +48,9 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         from_stdin.filter(|file| file.as_os_str() == "-").count() < 2,
         "standard input can only be one of these"
     );
-    let document = |file: &Option<PathBuf>| file.as_deref().map(document).transpose();
+    let document = |file: &Option<PathBuf>| -> anyhow::Result<Option<Value>> {
+        Ok(file.as_deref().map(files::document).transpose()?.map(Value::from))
+    };
     let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
     let files = files::read(&arguments.files)?.asking(arguments.queries.packages()?);
     let Some((bundle, _)) = files.bundle().await? else { return Ok(Answer::No) };
@@ -82,17 +84,4 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         print(&output::json(value)?)?;
     }
     Ok(Answer::Fine)
-}
-
-/// The one document of `file`.
-fn document(file: &Path) -> anyhow::Result<Value> {
-    let (name, text) = documents::read(file)?;
-    let mut documents = documents::documents(&text).map_err(|fault| fault.in_file(&name))?;
-    match (documents.pop(), documents.is_empty()) {
-        (Some(document), true) => Ok(document.value.into()),
-        (None, _) => bail!("{name} is empty"),
-        (Some(_), false) => {
-            Err(anyhow::anyhow!("{name} has more than one document")).context("one is expected")
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::api::rego_policy::Enforcement;
@@ -49,7 +49,7 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     let mut files = Files { data: json!({}), ..Files::default() };
     for path in paths {
         if path.is_dir() {
-            below(path, &mut modules)?;
+            below(path, is_module, &mut modules)?;
         } else if manifests::is_named_like_one(path) {
             files.carried(path)?;
         } else {
@@ -64,7 +64,7 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     }
     if files.texts.is_empty() && files.faults.is_empty() {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        anyhow::bail!("there is no module in {}: files of modules end in .rego", paths.join(", "));
+        bail!("there is no module in {}: files of modules end in .rego", paths.join(", "));
     }
     Ok(files)
 }
@@ -177,18 +177,46 @@ pub(in crate::cli) fn secrets_read(
     if faults.is_empty() { Ok(Some(reads)) } else { Err(faults) }
 }
 
-fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// Adds the files below `folder` that are wanted.
+///
+/// # Errors
+///
+/// A folder cannot be read.
+pub(super) fn below(
+    folder: &Path,
+    is_wanted: fn(&Path) -> bool,
+    files: &mut Vec<PathBuf>,
+) -> anyhow::Result<()> {
     let cannot = || format!("cannot read {}", folder.display());
     for entry in folder.read_dir().with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
         // A link is not followed: it may lead back.
         if entry.file_type().with_context(cannot)?.is_dir() {
-            below(&entry.path(), files)?;
-        } else if entry.path().extension().is_some_and(|ending| ending == ENDING) {
+            below(&entry.path(), is_wanted, files)?;
+        } else if is_wanted(&entry.path()) {
             files.push(entry.path());
         }
     }
     Ok(())
+}
+
+/// The one document of `file`.
+///
+/// # Errors
+///
+/// The file cannot be read, or has another number of documents.
+pub(super) fn document(file: &Path) -> anyhow::Result<Value> {
+    let (name, text) = documents::read(file)?;
+    let mut documents = documents::documents(&text).map_err(|fault| fault.in_file(&name))?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document.value),
+        (None, _) => bail!("{name} is empty"),
+        (Some(_), false) => Err(anyhow!("{name} has more than one document")).context("one is expected"),
+    }
+}
+
+fn is_module(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == ENDING)
 }
 
 /// A line for each of `faults`.
