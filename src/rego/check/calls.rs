@@ -9,8 +9,8 @@ use super::variables::declared;
 use crate::rego::builtins::{Builtin, builtin};
 use crate::rego::evaluated_by::EvaluatedBy;
 use crate::rego::fault::Fault;
-use crate::rego::module::Module;
-use crate::rego::names::Names;
+use crate::rego::module::{Module, name_of};
+use crate::rego::names::{Names, Path};
 use crate::rego::tree;
 
 /// A function that a call means.
@@ -37,26 +37,13 @@ enum What {
     Builtin(Builtin),
 }
 
-/// What the call of `function` in `module` means.
-pub(super) fn called<'t>(
-    module: &Module,
-    names: &Names<'_>,
-    rules: &Rules<'_>,
-    function: &'t Expr,
-) -> Called<'t> {
+/// What the call of `function` means in the module with these `names`.
+pub(super) fn called<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Expr) -> Called<'t> {
     let name = function.span().text();
-    let constants = tree::constants(function);
-    let (root, steps) = constants.split_first().map_or(("", &[][..]), |(root, steps)| (root.as_str(), steps));
-    let at = |root: &[String]| root.iter().chain(steps).cloned().collect::<Vec<_>>();
-    let own = || at(&[module.package.as_slice(), &[root.to_owned()]].concat());
-    let written = match (root, names.import(root)) {
-        ("data", _) => rules.arities(&constants),
-        (_, Some(import)) => rules.arities(&at(import)),
-        (_, None) => rules.arities(&own()),
-    };
+    let written = names.path_of_rule(function).and_then(|path| rules.arities(&path.constants));
     let what = match written {
         Some(arities) => Some(What::Written(arities.iter().copied().collect())),
-        None => builtin(&constants.join(".")).map(What::Builtin),
+        None => builtin(&tree::constants(function).join(".")).map(What::Builtin),
     };
     Called { name, what }
 }
@@ -115,24 +102,18 @@ fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault>
                 .extend(statement.with_mods.iter().map(|with| std::ptr::from_ref::<Expr>(&with.r#as)));
         });
         tree::each_of_rule(rule, &mut |expr| {
-            let constants = tree::constants(expr);
-            let Some((root, steps)) = constants.split_first() else { return };
+            let Some(root) = name_of(tree::steps(expr).0) else { return };
             let is_head = std::ptr::eq(expr, tree::reference(rule));
-            if is_head || replacements.contains(&std::ptr::from_ref(expr)) || declared.contains(root.as_str())
-            {
+            if is_head || replacements.contains(&std::ptr::from_ref(expr)) || declared.contains(root) {
                 return;
             }
-            let path = match (root.as_str(), names.import(root)) {
-                ("input", _) => return,
-                ("data", _) => constants.clone(),
-                (_, Some(import)) => [import, steps].concat(),
-                (_, None) => [module.package.as_slice(), &constants].concat(),
-            };
+            let Some(Path { constants: path, .. }) = names.path_of_rule(expr) else { return };
             // OPA evaluates a function without parameters as a rule.
             let is_function =
                 |path: &[String]| rules.arities(path).is_some_and(|arities| !arities.contains(&0));
             if (1..=path.len()).any(|length| is_function(&path[..length])) {
-                let text = format!("{} is a function: call it with its arguments", constants.join("."));
+                let text =
+                    format!("{} is a function: call it with its arguments", tree::constants(expr).join("."));
                 faults.push(module.fault(tree::start(expr), text));
             }
         });
@@ -156,7 +137,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: EvaluatedBy)
     tree::each(&module.tree, &mut |expr| {
         let position = statements.get(&std::ptr::from_ref(expr)).copied().unwrap_or(Position::Value);
         if let Expr::Call { fcn, params, .. } = expr
-            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len(), position, evaluator)
+            && let Some(fault) = called(&names, rules, fcn).fault(params.len(), position, evaluator)
         {
             faults.push(module.fault(tree::start(fcn), fault));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use regorus::unstable::{Expr, Literal, Query, Rule, Span};
+use regorus::unstable::{Expr, Literal, Query, Rule, RuleBody, Span};
 
 use super::Rules;
 use super::variables::Bindings;
@@ -40,12 +40,13 @@ impl<'m> Safety<'m> {
             Rule::Default { .. } => &[],
         };
         if bodies.is_empty() {
-            let bound = self.with_lookups(&heads::lookups(rule, None, &arguments), &arguments);
+            let mut bound = arguments.clone();
+            self.bind_lookups(rule, None, &mut bound);
             self.head(rule, &bound);
         }
         for body in bodies {
-            let bound = self.query(&body.query, &arguments);
-            let bound = self.with_lookups(&heads::lookups(rule, Some(body), &bound), &bound);
+            let mut bound = self.query(&body.query, &arguments);
+            self.bind_lookups(rule, Some(body), &mut bound);
             if let Some(assign) = &body.assign {
                 self.uses(&assign.value, &bound, false);
             }
@@ -55,11 +56,10 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// The `bound` names, and those that lookups in a head give a value.
-    fn with_lookups(&self, lookups: &[&'m Expr], bound: &Bound<'m>) -> Bound<'m> {
-        let mut bound = bound.clone();
-        lookups.iter().for_each(|value| self.bindings.expression(value, &mut bound));
-        bound
+    /// Adds the names that lookups in the head of `rule` give a value.
+    fn bind_lookups(&self, rule: &'m Rule, body: Option<&'m RuleBody>, bound: &mut Bound<'m>) {
+        let lookups = heads::lookups(rule, body, bound);
+        lookups.into_iter().for_each(|value| self.bindings.expression(value, bound));
     }
 
     fn head(&mut self, rule: &'m Rule, bound: &Bound<'m>) {

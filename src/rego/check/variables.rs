@@ -57,7 +57,7 @@ impl Bindings<'_> {
             }
             Expr::AssignExpr { lhs, rhs, .. } => patterns.extend([lhs.as_ref(), rhs.as_ref()]),
             Expr::Call { fcn, params, .. } => {
-                let has_output = called(self.module, &self.names, self.rules, fcn).has_output(params.len());
+                let has_output = called(&self.names, self.rules, fcn).has_output(params.len());
                 patterns.extend(params.last().filter(|_| has_output).map(AsRef::as_ref));
             }
             _ => {}
@@ -88,7 +88,7 @@ impl Bindings<'_> {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|side| pattern(side, names)),
             Expr::Call { fcn, params, .. } => {
-                if called(self.module, &self.names, self.rules, fcn).has_output(params.len())
+                if called(&self.names, self.rules, fcn).has_output(params.len())
                     && let Some(output) = params.last()
                 {
                     pattern(output, names);
