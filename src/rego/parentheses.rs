@@ -1,5 +1,5 @@
-//! Statements on a line that begins with a parenthesis. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, a call has its parenthesis on
-//! the same line. A semicolon separates the statements.
+//! Statements on a line that begins with a parenthesis. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, the parenthesis of a
+//! call is on the same line. A semicolon separates the statements.
 
 use super::edit::{Edit, offset};
 
@@ -22,12 +22,11 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
         at += next.len_utf8();
         match next {
             '\n' => is_new_line = true,
-            '#' => at += text[at..].find('\n').unwrap_or(text.len() - at),
+            '#' => at = token_end(text, start),
             _ if next.is_whitespace() => {}
             _ => {
+                at = token_end(text, start);
                 match next {
-                    '`' => at += text[at..].find('`').map_or(text.len() - at, |end| end + 1),
-                    '"' => at = string_end(text, at),
                     '(' if is_new_line
                         && is_operand(&text[..end])
                         && matches!(brackets.last(), Some('{' | '[')) =>
@@ -46,15 +45,12 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
     edits
 }
 
-/// The end of what is in the parentheses that open at `open`.
+/// The end of the parentheses that open at `open`.
 pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, open);
     while let Some(next) = text[at..].chars().next() {
-        at += next.len_utf8();
+        at = token_end(text, at);
         match next {
-            '#' => at += text[at..].find('\n')?,
-            '`' => at += text[at..].find('`')? + 1,
-            '"' => at = string_end(text, at),
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.checked_sub(1)?,
             _ => {}
@@ -66,17 +62,31 @@ pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// The end of a string whose quote ends at `at`.
-fn string_end(text: &str, mut at: usize) -> usize {
-    while let Some(next) = text[at..].chars().next() {
-        at += next.len_utf8();
+/// The end of the comment, string or other character at `start`.
+fn token_end(text: &str, start: usize) -> usize {
+    let rest = &text[start..];
+    let Some(first) = rest.chars().next() else { return start };
+    let after = start + first.len_utf8();
+    let found = match first {
+        '#' => rest.find('\n').map(|end| start + end),
+        '`' => text[after..].find('`').map(|end| after + end + 1),
+        '"' => return string_end(text, after),
+        _ => return after,
+    };
+    found.unwrap_or(text.len())
+}
+
+/// The end of a string whose quote ends at `at`. A line break ends it, too.
+pub(super) fn string_end(text: &str, at: usize) -> usize {
+    let mut chars = text[at..].char_indices();
+    while let Some((offset, next)) = chars.next() {
         match next {
-            '\\' => at += text[at..].chars().next().map_or(0, char::len_utf8),
-            '"' | '\n' => break,
+            '\\' => drop(chars.next()),
+            '"' | '\n' => return at + offset + 1,
             _ => {}
         }
     }
-    at
+    text.len()
 }
 
 /// Whether `before` ends with an operand, which the engine would call.

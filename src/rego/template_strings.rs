@@ -13,6 +13,7 @@ use regorus::Value;
 
 use super::edit::{Edit, Edited, offset};
 use super::extensions::written;
+use super::parentheses::string_end;
 
 /// The builtin function.
 pub(super) const FUNCTION: &str = "internal.template_string";
@@ -68,7 +69,7 @@ impl Scanner<'_> {
                     self.skip_to('`');
                     self.next();
                 }
-                '"' => self.string(),
+                '"' => self.at = string_end(self.text, self.at),
                 '$' if self.rest().starts_with(['"', '`']) => self.template()?,
                 '{' => depth += 1,
                 '}' if depth == 0 && template.is_some() => return Ok(()),
@@ -113,17 +114,6 @@ impl Scanner<'_> {
             }
         }
         Err(TemplateError { at: start, text: "the template string does not end" })
-    }
-
-    /// Reads the rest of a string.
-    fn string(&mut self) {
-        while let Some(next) = self.next() {
-            match next {
-                '\\' => drop(self.next()),
-                '"' | '\n' => return,
-                _ => {}
-            }
-        }
     }
 
     fn skip_to(&mut self, end: char) {
