@@ -8,7 +8,8 @@ use regorus::Value;
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 
-fn hex(bytes: &[u8]) -> Value {
+/// The hexadecimal digits of `bytes`.
+pub(super) fn hex(bytes: &[u8]) -> Value {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 

@@ -15,6 +15,7 @@ use regorus::Value;
 use self::keys::Key;
 use self::signatures::{Algorithm, Hash, Lengths};
 use super::corrections::lossy;
+use super::digests::hex;
 use super::{clock, parsed_json, text};
 
 const DECODE: &str = "io.jwt.decode";
@@ -114,13 +115,21 @@ pub(super) fn decode(values: Vec<Value>) -> Result<Value> {
         }
         let Some(payload) = object(DECODE, parts.payload)? else { return Ok(Value::Undefined) };
         let Some(signature) = base64url(parts.signature) else { return Ok(Value::Undefined) };
-        let signature: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
-        return Ok(vec![header, payload, signature.into()].into());
+        return Ok(vec![header, payload, hex(&signature)].into());
+    }
+}
+
+/// The function `builtin`, which verifies a token of the algorithm of this name with a secret or with one of the keys in a text.
+pub(super) fn verify(builtin: &str, algorithm: &str, values: &[Value]) -> Result<Value> {
+    match Algorithm::of_name(algorithm) {
+        Some(Algorithm::Hmac(hash)) => verify_code(hash, values),
+        Some(algorithm) => verify_signature(builtin, algorithm, values),
+        None => Ok(Value::Undefined),
     }
 }
 
 /// Verifies the signature of a token with one of the keys in a text.
-fn verify(builtin: &str, algorithm: Algorithm, values: &[Value]) -> Result<Value> {
+fn verify_signature(builtin: &str, algorithm: Algorithm, values: &[Value]) -> Result<Value> {
     let (Some(token), Some(keys)) = (text(&values[0]), text(&values[1])) else { return Ok(Value::Undefined) };
     let Some(token) = Token::split(token) else { return Ok(Value::Undefined) };
     let Some(keys) = keys::parse(builtin, keys)? else { return Ok(Value::Undefined) };
@@ -167,58 +176,6 @@ fn verify_code(hash: Hash, values: &[Value]) -> Result<Value> {
     let Some(token) = Token::split(token) else { return Ok(Value::Undefined) };
     let Some(code) = base64url(token.signature) else { return Ok(Value::Undefined) };
     Ok(hash.is_code(secret.as_bytes(), token.message, &code).into())
-}
-
-pub(super) fn verify_rs256(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_rs256", Algorithm::Pkcs1(Hash::Sha256), &values)
-}
-
-pub(super) fn verify_rs384(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_rs384", Algorithm::Pkcs1(Hash::Sha384), &values)
-}
-
-pub(super) fn verify_rs512(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_rs512", Algorithm::Pkcs1(Hash::Sha512), &values)
-}
-
-pub(super) fn verify_ps256(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_ps256", Algorithm::Pss(Hash::Sha256), &values)
-}
-
-pub(super) fn verify_ps384(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_ps384", Algorithm::Pss(Hash::Sha384), &values)
-}
-
-pub(super) fn verify_ps512(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_ps512", Algorithm::Pss(Hash::Sha512), &values)
-}
-
-pub(super) fn verify_es256(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_es256", Algorithm::Ecdsa(Hash::Sha256), &values)
-}
-
-pub(super) fn verify_es384(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_es384", Algorithm::Ecdsa(Hash::Sha384), &values)
-}
-
-pub(super) fn verify_es512(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_es512", Algorithm::Ecdsa(Hash::Sha512), &values)
-}
-
-pub(super) fn verify_eddsa(values: Vec<Value>) -> Result<Value> {
-    verify("io.jwt.verify_eddsa", Algorithm::EdDsa, &values)
-}
-
-pub(super) fn verify_hs256(values: Vec<Value>) -> Result<Value> {
-    verify_code(Hash::Sha256, &values)
-}
-
-pub(super) fn verify_hs384(values: Vec<Value>) -> Result<Value> {
-    verify_code(Hash::Sha384, &values)
-}
-
-pub(super) fn verify_hs512(values: Vec<Value>) -> Result<Value> {
-    verify_code(Hash::Sha512, &values)
 }
 
 /// The requirements for a token. Texts are empty without a requirement.
