@@ -100,8 +100,8 @@ pub struct Arguments {
     webhooks: WebhookArguments,
     #[command(flatten)]
     exempt: ExemptArguments,
-    /// Keep what is attached to what in the ConfigMap `topology` of the controller's namespace, and in metrics. It takes the rights to
-    /// list and watch routes, ListenerSets, Services and other backends, Namespaces and ReferenceGrants; of what may not be listed nothing is said.
+    /// Publish the topology in the ConfigMap `topology` of the controller's namespace, and in metrics. This requires the rights to list
+    /// and watch routes, ListenerSets, Services and other backends, Namespaces and ReferenceGrants. Kinds that cannot be listed are left out.
     #[arg(
         long,
         default_value_t = true,

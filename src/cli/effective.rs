@@ -51,7 +51,7 @@ pub struct Arguments {
 #[command(next_help_heading = "Request")]
 struct RequestArguments {
     /// Its host, as in `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a Gateway for the host has a
-    /// listener with this port. Without a host, only listeners and routes without hostnames answer.
+    /// listener with this port. Without a host, only listeners and routes without hostnames match.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Its path, with or without a query. A call of gRPC has `/SERVICE/METHOD`.
@@ -66,7 +66,7 @@ struct RequestArguments {
     /// A parameter of its query. Repeatable.
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
-    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports answer, except
+    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match, except
     /// TCP and UDP.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,

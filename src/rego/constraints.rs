@@ -41,11 +41,11 @@ pub struct Converted {
     pub text: String,
 }
 
-/// The modules of `template`, in packages of its own.
+/// The modules of `template`, in packages below its name.
 ///
 /// # Errors
 ///
-/// A module does not parse, or reads what a hub does not have.
+/// A module does not parse, or refers to data of Gatekeeper.
 pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
     let libraries = template.libraries.iter().enumerate();

@@ -118,7 +118,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// Where it is no object, has a value at the path of a rule, or something else is at a place already.
+    /// It is no object, has a value at the path of a rule, or conflicts with other data.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
         if let Some(fault) = self.bundle.fault_of_data(&more) {
             return Err(fault);

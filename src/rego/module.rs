@@ -126,7 +126,7 @@ impl Module {
         }
         let read = template_strings::replaced(&text.text)
             .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
-        // Template strings may have quotes and parentheses of their own.
+        // Template strings may contain quotes and parentheses.
         let has_templates = !read.is_unchanged();
         let mut edits = if has_templates { Vec::new() } else { parentheses::edits(&text.text) };
         if text.text.starts_with(BYTE_ORDER_MARK) {

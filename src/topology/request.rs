@@ -39,7 +39,7 @@ pub struct Request {
     pub method: Option<String>,
     /// The path, as it is sent.
     pub path: String,
-    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports answer, except
+    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match, except
     /// TCP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::quoted;
 
-/// What policies call Namespaces.
+/// The name of Namespaces in policies.
 const NAMESPACES: &str = "namespaces";
 
 /// Kinds in `spec.match`.
@@ -64,7 +64,7 @@ impl Kinds {
     }
 }
 
-/// What policies call `kind` of `group`: `pods`, `deployments.apps`.
+/// The name of `kind` of `group` in policies: `pods`, `deployments.apps`.
 pub(super) fn name(group: &str, kind: &str) -> String {
     let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "", kind)).plural;
     if group.is_empty() { plural } else { format!("{plural}.{group}") }
