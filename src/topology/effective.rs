@@ -14,7 +14,7 @@ use super::policies::PolicyNode;
 use super::rows::RouteKind;
 use super::rules::PolicyRule;
 use crate::api::json::Hash;
-use fold::fold;
+use fold::{fold, is_assumed};
 
 /// A stack that was folded, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +33,8 @@ pub struct Effective<'f> {
     /// The policies that rules in force are of, in the same order.
     pub sources: Box<[u32]>,
     stack: Box<[u32]>,
+    /// Whether the merge is assumed.
+    pub assumed: bool,
     /// On how many paths it is in force.
     pub paths: u64,
 }
@@ -135,6 +137,7 @@ impl<'g, 'f> Folds<'g, 'f> {
             lost: lost.into_iter().collect(),
             sources: sources.into_iter().collect(),
             stack: stack.clone(),
+            assumed: is_assumed(self.graph, &stack),
             paths: 0,
         });
         self.known.insert(stack, id);

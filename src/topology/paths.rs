@@ -58,7 +58,7 @@ impl<'f> Graph<'f> {
         let depth = stack.len();
         let goes_on = |number: &u32| !self.policy(*number).manner.is_direct();
         stack.extend(self.policy_numbers(node).filter(goes_on));
-        stack[depth..].sort_by_cached_key(|number| self.policy(*number).age());
+        stack[depth..].sort_by_cached_key(|number| self.policy(*number).precedence());
     }
 
     /// Whether requests come to `node`: it is no backend.

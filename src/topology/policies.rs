@@ -1,11 +1,13 @@
 //! Policies of the graph: what they target, whether they count, and what they say.
 
+use std::cmp::Reverse;
+
 use super::facts::Facts;
 use super::locator::Locator;
 use super::node_id::NodeId;
 use super::reason::Reason;
 use super::rows::Policy;
-use super::rules::{Manner, PolicyRules};
+use super::rules::{Manner, PolicyRules, Strategy};
 
 /// A policy.
 #[derive(Debug)]
@@ -36,6 +38,16 @@ pub struct AttachedTarget<'f> {
 }
 
 impl PolicyNode<'_> {
+    /// The order of policies of one kind on one target, the least specific first: the older first, of inherited policies of GEP-2649
+    /// the newer, as in gwctl.
+    pub(super) fn precedence(&self) -> impl Ord + use<> {
+        if self.rules.strategy == Strategy::Inherited {
+            (true, None, Some(Reverse(self.age())))
+        } else {
+            (false, Some(self.age()), None)
+        }
+    }
+
     /// Whether it counts; `None` if its targets are not known.
     #[must_use]
     pub fn counts(&self) -> Option<bool> {

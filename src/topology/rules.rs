@@ -3,7 +3,9 @@
 mod auth;
 mod block;
 mod configured;
+mod envoy;
 mod fields;
+mod inherited;
 mod limits;
 mod strategy;
 mod whole;
@@ -22,6 +24,8 @@ pub use strategy::Strategy;
 
 /// The group of Kuadrant's policies.
 const KUADRANT: &str = "kuadrant.io";
+/// The group of Envoy Gateway's policies.
+const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io";
 
 /// How policies of a kind are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub enum Manner<'t> {
     TokenLimits,
     /// At listeners, whole: the listener's own in place of its Gateway's.
     Whole,
+    /// As Envoy Gateway: only the most specific policy, merged with its parent if it has a `mergeType`.
+    Envoy,
     /// Not at all: a policy is in force at its target alone.
     Direct,
     /// Field by field, as GEP-713 has it where it says nothing else. That the kind means it so is assumed.
@@ -51,6 +57,9 @@ impl Manner<'_> {
             (KUADRANT, "RateLimitPolicy") => Self::Limits,
             (KUADRANT, "TokenRateLimitPolicy") => Self::TokenLimits,
             (KUADRANT, "DNSPolicy" | "TLSPolicy") => Self::Whole,
+            (ENVOY_GATEWAY, "BackendTrafficPolicy" | "EnvoyExtensionPolicy" | "SecurityPolicy") => {
+                Self::Envoy
+            }
             _ => Self::Fields,
         }
     }
@@ -61,7 +70,7 @@ impl Manner<'_> {
         match self {
             Self::Auth | Self::Limits => matches!(kind, RouteKind::Http | RouteKind::Grpc),
             Self::TokenLimits => kind == RouteKind::Http,
-            Self::Whole | Self::Direct | Self::Fields | Self::Configured(_) => true,
+            Self::Whole | Self::Envoy | Self::Direct | Self::Fields | Self::Configured(_) => true,
         }
     }
 
@@ -71,14 +80,16 @@ impl Manner<'_> {
         match self {
             Self::Whole => Level::Listener,
             Self::Configured(configured) => configured.level,
-            Self::Auth | Self::Limits | Self::TokenLimits | Self::Direct | Self::Fields => Level::Rule,
+            Self::Auth | Self::Limits | Self::TokenLimits | Self::Envoy | Self::Direct | Self::Fields => {
+                Level::Rule
+            }
         }
     }
 
     /// Whether only one of them counts on one target.
     #[must_use]
     pub fn is_alone(self) -> bool {
-        matches!(self, Self::Whole | Self::Direct)
+        matches!(self, Self::Whole | Self::Envoy | Self::Direct)
     }
 
     /// Whether such a policy is in force at its target alone.
@@ -87,11 +98,17 @@ impl Manner<'_> {
         self == Self::Direct
     }
 
+    /// Whether this way of merging is assumed, because the kind is unknown.
+    #[must_use]
+    pub fn is_assumed(self) -> bool {
+        self == Self::Fields
+    }
+
     /// Whether a rule is a place in a spec: it displaces rules at places in it, and those of places that it is in.
     #[must_use]
     pub fn has_places(self) -> bool {
         match self {
-            Self::Fields => true,
+            Self::Envoy | Self::Fields => true,
             Self::Configured(configured) => configured.rules.is_empty(),
             Self::Auth | Self::Limits | Self::TokenLimits | Self::Whole | Self::Direct => false,
         }
@@ -120,11 +137,13 @@ pub struct PolicyRule {
     pub hash: Hash,
     /// Whether a policy that has it has rules: what only goes with rules is none.
     pub is_rule: bool,
+    /// Whether it is of `spec.override` of GEP-2649.
+    pub is_override: bool,
 }
 
 impl PolicyRule {
     fn new(key: String, value: &Value) -> Self {
-        Self { key, value: value.clone(), hash: Hash::of_value(value), is_rule: true }
+        Self { key, value: value.clone(), hash: Hash::of_value(value), is_rule: true, is_override: false }
     }
 
     /// What only goes with rules.
@@ -138,8 +157,11 @@ impl PolicyRules {
     #[must_use]
     pub fn read(manner: Manner<'_>, text: &str) -> Self {
         let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        if manner.is_alone() {
-            return Self { rules: whole::rules(&spec), ..Self::default() };
+        match manner {
+            Manner::Whole | Manner::Direct => return Self { rules: whole::rules(&spec), ..Self::default() },
+            Manner::Envoy => return envoy::read(&spec),
+            _ if manner.has_places() && inherited::has_shape(&spec) => return inherited::read(&spec),
+            _ => {}
         }
         let (block, mut faults) = match Block::read(&spec) {
             Ok(found) => found,
@@ -151,7 +173,7 @@ impl PolicyRules {
             Manner::Auth => auth::rules(&block),
             Manner::Limits | Manner::TokenLimits => limits::rules(&block),
             Manner::Configured(configured) if !configured.rules.is_empty() => configured.rules(&block),
-            Manner::Fields | Manner::Configured(_) | Manner::Whole | Manner::Direct => {
+            Manner::Fields | Manner::Configured(_) | Manner::Whole | Manner::Envoy | Manner::Direct => {
                 Ok(fields::rules(&block))
             }
         };

@@ -273,7 +273,8 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
 /// The rules of one kind that are in force, and what lost to them.
 fn rules(of: &InForce) -> Markup {
     html! {
-        h3 { (plain(&of.kind)) }
+        h3 { (plain(&of.kind)) @if of.assumed { " (assumed)" } }
+        @if of.assumed { p.note { "The merge of this kind is assumed." } }
         @if of.rules.is_empty() { p { "No rules." } }
         @else {
             div.scroll role="region" tabindex="0" aria-label=(plain(&of.kind)) {

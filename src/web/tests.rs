@@ -55,6 +55,7 @@ fn a_policy_is_text() {
     let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
     let report_on_hub = show::PolicyReport {
         counts: Some(false),
+        assumed: true,
         void: Some(("Conflicted", EVIL.to_owned())),
         fates: vec![OnPaths { fate: Fate::InPart(instead), paths: 2, at: named.clone() }],
         unknown: vec![EVIL.to_owned()],
@@ -140,6 +141,50 @@ fn objects(text: &str) -> Objects {
         let _ = objects.take(&object);
     }
     objects
+}
+
+#[test]
+fn conditions_of_listeners_and_assumed_merges_are_shown() {
+    let mut objects = Objects::default();
+    let all = [
+        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"gatewayClassName": "istio", "listeners": [{"name": "lower", "port": 80, "protocol": "http"},
+                {"name": "odd", "port": 81, "protocol": "HTTP", "allowedRoutes": {"kinds": [{"kind": "FooRoute"}]}}]}}),
+        json!({"apiVersion": "example.com/v1", "kind": "OtherPolicy", "metadata": {"name": "other", "namespace": "shop"},
+            "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}, "a": 1}}),
+    ];
+    for object in all {
+        let object: HubObject = serde_json::from_value(object).unwrap();
+        objects.take(&object).unwrap();
+    }
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let report = TopologyReport::new(&graph, crate::topology::show::Scope::default(), Vec::new());
+    let shown = GatewayPage {
+        hub: "files".to_owned(),
+        notices: Notices::default(),
+        key: ObjectKey::new("shop", "web"),
+        routes: String::new(),
+        picture: Picture::new(&report),
+        is_fine: report.is_fine(),
+    };
+    let page = is_text(gateway(&shown));
+    assert!(page.contains("lower: http 80 *: UnsupportedProtocol: protocol"), "{page}");
+    assert!(
+        page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no kind of routes FooRoute"),
+        "{page}"
+    );
+    let report = EffectiveReport::new(&graph, &Default::default(), None, Vec::new());
+    let shown = EffectivePage {
+        hub: "files".to_owned(),
+        notices: Notices::default(),
+        query: EffectiveQuery::read("gateway=web"),
+        clusters: Vec::new(),
+        gateways: Vec::new(),
+        answer: Some(Ok(InForceAt::Hub(report))),
+    };
+    let page = is_text(effective(&shown));
+    assert!(page.contains("OtherPolicy.example.com (assumed)"), "{page}");
 }
 
 #[test]

@@ -414,6 +414,45 @@ fn fine_is_0_and_what_does_not_attach_is_1() {
     assert_eq!(code(&["effective", "-f", "-", "-n", "other"], &fine), 1);
 }
 
+#[test]
+fn listeners_unknown_targets_and_assumed_merges_are_in_the_text() {
+    let listeners = "{name: lower, port: 80, protocol: http}, \
+        {name: odd, port: 81, protocol: HTTP, allowedRoutes: {kinds: [{kind: FooRoute}, {kind: HTTPRoute}]}}";
+    let other = format!(
+        "{{apiVersion: example.com/v1, kind: OtherPolicy, metadata: {{name: other, namespace: shop}}, spec: {{{TARGET}, a: 1}}}}"
+    );
+    let selecting =
+        policy("p", "{targetSelectors: [{group: '', kind: Service, matchLabels: {a: b}}], limits: {x: {}}}");
+    let objects = text(&[CLASS.to_owned(), gateway(listeners), other, selecting]);
+    let expected = "\
+GatewayClass istio
+└─ Gateway shop/web [OtherPolicy shop/other]
+   └─ listener odd: HTTP 81 *
+
+Not attached:
+  Gateway shop/web lower to Gateway shop/web: UnsupportedProtocol: protocol \"http\" is none of HTTP, HTTPS, TLS, TCP and UDP, which are case-sensitive
+
+Unresolved references:
+  Gateway shop/web odd: InvalidRouteKinds: Gateway API has no kind of routes FooRoute
+
+Policies whose targets are not known:
+  RateLimitPolicy shop/p: it selects Services by their labels, which are not read
+
+Kinds whose merge is assumed:
+  OtherPolicy.example.com
+";
+    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
+    assert_eq!((code, &*stdout), (1, expected));
+    let Ran { stdout, stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
+    assert!(stdout.contains("  OtherPolicy.example.com (assumed)\n"), "{stdout}");
+    let unknown =
+        "RateLimitPolicy shop/p may be in force: it selects Services by their labels, which are not read\n";
+    assert_eq!(stderr, unknown);
+    let json = run_with(&["effective", "-f", "-", "-o", "json"], &objects).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["answers"][0]["effective"]["OtherPolicy.example.com"]["assumed"], true);
+}
+
 /// What is not given is said, once, and is nobody's fault.
 #[test]
 fn what_is_not_known_is_said() {

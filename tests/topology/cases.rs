@@ -48,6 +48,8 @@ struct Case {
     backends: Option<Vec<String>>,
     /// How each policy is merged.
     strategies: Option<Vec<String>>,
+    /// The kinds of effective policies whose merge is assumed.
+    assumed: Option<Vec<String>>,
     /// Requests: host and path to the rule that answers at each listener.
     requests: Option<Value>,
 }
@@ -239,6 +241,11 @@ fn check(case: &Case) -> Vec<String> {
         Some(format!("{}: {}{assumed}", short(&policy["id"]), policy["strategy"].as_str().unwrap()))
     });
     compare("strategies", strategies.into(), text(&case.strategies));
+    let assumed = json["effective"].as_object().unwrap().values().filter(|found| found["assumed"] == true);
+    let mut assumed: Vec<&str> = assumed.map(|found| found["kind"].as_str().unwrap()).collect();
+    assumed.sort_unstable();
+    assumed.dedup();
+    compare("assumed", assumed.into(), text(&case.assumed));
     if let Some(asked) = &case.requests {
         compare("requests", answers(&graph, asked), Some(asked.clone()));
     }

@@ -142,8 +142,7 @@ fn block(kind: &'static str) -> impl Strategy<Value = Value> {
 }
 
 fn policy() -> impl Strategy<Value = (&'static str, Value)> {
-    let kind =
-        select(vec!["AuthPolicy", "RateLimitPolicy", "DNSPolicy", "SecurityPolicy.gateway.envoyproxy.io"]);
+    let kind = select(vec!["AuthPolicy", "RateLimitPolicy", "DNSPolicy", "OtherPolicy.example.com"]);
     let target = select(vec![
         "GatewayClass/istio",
         "Gateway/g0",

@@ -46,7 +46,8 @@ fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
 
 /// The rules of one kind that are in force, and what lost to them.
 pub(super) fn rules(of: &InForce) -> Vec<String> {
-    let mut lines = vec![format!("  {}", of.kind)];
+    let assumed = if of.assumed { " (assumed)" } else { "" };
+    let mut lines = vec![format!("  {}{assumed}", of.kind)];
     if of.rules.is_empty() {
         lines.push("    no rules".to_owned());
     }

@@ -2,7 +2,8 @@
 
 use super::Entry;
 use crate::topology::graph::Graph;
-use crate::topology::rules::{Strategy, has_place_of};
+use crate::topology::rows::RouteKind;
+use crate::topology::rules::{PolicyRule, Strategy, has_place_of};
 
 /// The rules that the policies `stack` come to, the least specific first, in the order of their keys.
 pub(super) fn fold<'g>(graph: &'g Graph<'_>, stack: &[u32]) -> Vec<Entry<'g>> {
@@ -12,12 +13,20 @@ pub(super) fn fold<'g>(graph: &'g Graph<'_>, stack: &[u32]) -> Vec<Entry<'g>> {
     };
     let Some((last, others)) = stack.split_last() else { return Vec::new() };
     let mut folded = entries(*last);
+    if let Some(parent) = parent(graph, stack) {
+        return merge(folded, entries(parent), true);
+    }
     for policy in others.iter().rev() {
         let node = graph.policy(*policy);
         let places = node.manner.has_places();
         folded = match node.rules.strategy {
             // Of policies that are not merged the more specific holds.
-            Strategy::None => folded,
+            Strategy::None | Strategy::JsonMerge | Strategy::StrategicMerge => folded,
+            Strategy::Inherited => {
+                let (overrides, defaults) =
+                    entries(*policy).into_iter().partition(|entry: &Entry<'_>| entry.rule.is_override);
+                merge(merge(overrides, folded, places), defaults, places)
+            }
             Strategy::AtomicDefaults if folded.iter().any(|entry| entry.rule.is_rule) => folded,
             Strategy::AtomicDefaults | Strategy::AtomicOverrides => entries(*policy),
             Strategy::MergedDefaults => merge(folded, entries(*policy), places),
@@ -25,6 +34,38 @@ pub(super) fn fold<'g>(graph: &'g Graph<'_>, stack: &[u32]) -> Vec<Entry<'g>> {
         };
     }
     folded
+}
+
+/// The policy of Envoy Gateway that the most specific one of `stack` is merged with: the closest one on a Gateway, a ListenerSet or a
+/// listener.
+fn parent(graph: &Graph<'_>, stack: &[u32]) -> Option<u32> {
+    let (last, others) = stack.split_last()?;
+    if !matches!(graph.policy(*last).rules.strategy, Strategy::JsonMerge | Strategy::StrategicMerge) {
+        return None;
+    }
+    let is_parent = |policy: &&u32| {
+        let targets = graph.policy(**policy).targets.iter();
+        let mut kinds = targets.filter(|target| target.node.is_ok()).map(|target| target.locator.kind);
+        kinds.any(|kind| RouteKind::named(kind).is_none())
+    };
+    others.iter().rev().find(is_parent).copied()
+}
+
+/// Whether the merge of `stack` is assumed: its kind is unknown, or a strategic merge may combine lists of the policy and its parent.
+pub(super) fn is_assumed(graph: &Graph<'_>, stack: &[u32]) -> bool {
+    let Some(last) = stack.last().map(|number| graph.policy(*number)) else { return false };
+    if last.manner.is_assumed() {
+        return true;
+    }
+    let Some(parent) = parent(graph, stack).filter(|_| last.rules.strategy == Strategy::StrategicMerge)
+    else {
+        return false;
+    };
+    let lists = |rules: &[PolicyRule]| -> Vec<String> {
+        rules.iter().filter(|rule| rule.value.is_array()).map(|rule| rule.key.clone()).collect()
+    };
+    let of_parent = lists(&graph.policy(parent).rules.rules);
+    lists(&last.rules.rules).iter().any(|key| of_parent.binary_search(key).is_ok())
 }
 
 /// All rules of `winner`, and those of `loser` that they leave room for. Both are in the order of their keys, and so is what comes

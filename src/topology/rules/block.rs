@@ -57,6 +57,17 @@ impl<'s> Block<'s> {
         Ok((Self { place, fields, others: &["strategy"], strategy }, faults))
     }
 
+    /// All of `spec` of a policy of Envoy Gateway.
+    pub(super) fn of_envoy(spec: &'s Map<String, Value>, strategy: Strategy) -> Self {
+        let others = &["mergeType", "targetRef", "targetRefs", "targetSelectors"];
+        Self { place: "spec", fields: spec, others, strategy }
+    }
+
+    /// The part of a spec at `place`, all of whose fields are rules.
+    pub(super) fn of_part(place: &'static str, fields: &'s Map<String, Value>, strategy: Strategy) -> Self {
+        Self { place, fields, others: &[], strategy }
+    }
+
     /// Its fields.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'s String, &'s Value)> {
         self.fields.iter().filter(|(key, _)| !self.others.contains(&key.as_str()))

@@ -16,6 +16,13 @@ pub enum Strategy {
     MergedDefaults,
     /// Each of its rules holds, whatever is more specific.
     MergedOverrides,
+    /// GEP-2649: its overrides hold against every more specific policy. Its defaults hold if no more specific policy has a rule with the
+    /// same key.
+    Inherited,
+    /// It is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396): Envoy Gateway's `mergeType`.
+    JsonMerge,
+    /// The same with a strategic merge, which may combine lists.
+    StrategicMerge,
 }
 
 impl fmt::Display for Strategy {
@@ -26,6 +33,9 @@ impl fmt::Display for Strategy {
             Self::AtomicOverrides => "atomic overrides",
             Self::MergedDefaults => "merged defaults",
             Self::MergedOverrides => "merged overrides",
+            Self::Inherited => "inherited",
+            Self::JsonMerge => "JSON merge",
+            Self::StrategicMerge => "strategic merge",
         })
     }
 }

@@ -75,6 +75,8 @@ pub struct InForce {
     pub kind: String,
     /// Equal where equal rules come from the same policies.
     pub id: String,
+    /// Whether the merge is assumed.
+    pub assumed: bool,
     /// The rules, in the order of their keys.
     pub rules: Vec<RuleInForce>,
     /// The policies that they are of.
@@ -208,6 +210,7 @@ impl InForce {
         Self {
             kind: effective.kind.to_string(),
             id: effective.id.to_string(),
+            assumed: effective.assumed,
             rules: rules.collect(),
             sources: policies(&effective.sources),
             lost: policies(&effective.lost),
@@ -224,7 +227,11 @@ impl InForce {
             (key.clone(), json)
         };
         let rules: Map<String, Value> = self.rules.iter().map(rule).collect();
-        json!({"id": self.id, "rules": rules, "sources": ids(&self.sources)})
+        let mut json = json!({"id": self.id, "rules": rules, "sources": ids(&self.sources)});
+        if self.assumed {
+            json["assumed"] = true.into();
+        }
+        json
     }
 }
 

@@ -20,6 +20,8 @@ use crate::topology::policies::PolicyNode;
 pub struct PolicyReport {
     /// Whether it counts; `None` if its targets are not known.
     pub counts: Option<bool>,
+    /// Whether the merge of its kind is assumed.
+    pub assumed: bool,
     /// Why it does not count, where it does not: a word and a sentence.
     pub void: Option<(&'static str, String)>,
     /// What comes of it along paths, paths of one fate together.
@@ -123,6 +125,7 @@ impl PolicyReport {
         let policy = &graph.policies()[place];
         let mut report = Self {
             counts: policy.counts(),
+            assumed: policy.manner.is_assumed(),
             unknown: unknown.into_iter().chain(policy.unknown.iter().cloned()).collect(),
             void: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
             ..Self::default()
@@ -162,6 +165,9 @@ impl PolicyReport {
             .extend(self.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
         if lines.is_empty() && self.unknown.is_empty() {
             lines.push("No listener and no route is on a path through what it targets".to_owned());
+        }
+        if self.assumed && !self.fates.is_empty() {
+            lines.push("The merge of its kind is assumed".to_owned());
         }
         lines.extend(self.unknown.iter().map(|unknown| format!("Not known: {unknown}")));
         lines
@@ -211,6 +217,9 @@ impl Serialize for PolicyReport {
         };
         let fates: Vec<Value> = self.fates.iter().map(on_paths).collect();
         let mut json = json!({"counts": self.counts, "fates": fates, "unknown": self.unknown});
+        if self.assumed {
+            json["assumed"] = true.into();
+        }
         if let Some((reason, message)) = &self.void {
             json["reason"] = (*reason).into();
             json["message"] = message.as_str().into();

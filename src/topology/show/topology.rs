@@ -232,11 +232,15 @@ fn effective(folds: &Folds<'_, '_>, id: EffectiveId) -> Value {
             (entry.rule.key.clone(), json!({"source": source, "value": entry.rule.value}))
         })
         .collect();
-    json!({
+    let mut json = json!({
         "kind": effective.kind.to_string(),
         "rules": rules,
         "sources": locators(folds, &effective.sources),
-    })
+    });
+    if effective.assumed {
+        json["assumed"] = true.into();
+    }
+    json
 }
 
 fn json_of_node(graph: &Graph<'_>, node: NodeId, conditions: &ListenerConditions<'_, '_>) -> Value {
@@ -300,7 +304,7 @@ fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
         "kind": policy.locator.kind.to_string(),
         "counts": policy.counts(),
         "strategy": policy.rules.strategy.to_string(),
-        "assumed": policy.manner == Manner::Fields,
+        "assumed": policy.manner.is_assumed(),
         "targets": targets,
     });
     if let Some(origin) = &policy.row.origin {

@@ -1,5 +1,7 @@
 //! A graph as a tree, for a terminal.
 
+use std::collections::BTreeSet;
+
 use super::{Named, TopologyReport};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
@@ -32,6 +34,12 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
         policy.unknown.iter().map(|message| format!("  {}: {message}", named(policy.locator)))
     });
     section(&mut lines, "Policies whose targets are not known:", unknown.collect());
+    let assumed: BTreeSet<String> = report
+        .policies()
+        .filter(|policy| policy.manner.is_assumed())
+        .map(|policy| format!("  {}", policy.locator.kind))
+        .collect();
+    section(&mut lines, "Kinds whose merge is assumed:", assumed.into_iter().collect());
     let faults = report.faults().iter().map(|fault| format!("  {fault}"));
     section(&mut lines, "Faults:", faults.collect());
     if lines.is_empty() {

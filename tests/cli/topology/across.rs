@@ -26,7 +26,7 @@ On eu-1:
     RateLimitPolicy.kuadrant.io
       limits#all of RateLimitPolicy shop/limits
         {\"rates\":[{\"limit\":10,\"window\":\"10s\"}]}
-    TimeoutPolicy.policies.example.com
+    TimeoutPolicy.policies.example.com (assumed)
       /request of TimeoutPolicy shop/timeouts
         \"5s\"
     RateLimitPolicy shop/limits: planned

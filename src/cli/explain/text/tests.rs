@@ -117,6 +117,7 @@ fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters()
     let fate = |fate, paths, words: &[&str]| OnPaths { fate, paths, at: at(words) };
     let report = PolicyReport {
         counts: Some(true),
+        assumed: false,
         void: None,
         fates: vec![
             fate(Fate::InForce, 1, &["HTTPRoute shop/a rule-1"]),
