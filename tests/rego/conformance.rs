@@ -259,8 +259,8 @@ async fn cases_of_opa_have_the_same_result_or_are_rejected_for_a_listed_reason()
             }
         }
     }
-    ensure!(equal >= EQUAL, "{equal} cases are equal, expected {EQUAL}");
     ensure!(different.is_empty(), "{} cases differ:\n{}", different.len(), different.join("\n"));
+    ensure!(equal >= EQUAL, "{equal} cases are equal, expected {EQUAL}");
     is_current(&page(equal, &rejected, &categories)?)
 }
 

@@ -1,19 +1,25 @@
 //! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
-use regorus::unstable::{AssignOp, Expr, Literal, Rule, Span};
+use std::collections::BTreeSet;
+
+use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Rule, Span};
 
 use super::Rules;
+use super::calls::called;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::fault::Fault;
 use crate::rego::module::{Module, Negation, name_of};
 use crate::rego::names::Names;
-use crate::rego::rewrites::{RESERVED, is_generator, walked};
+use crate::rego::rewrites::{RESERVED, is_generator, is_membership, objects, walked};
 use crate::rego::template_strings::PART;
 use crate::rego::tree::{self, Part};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), imports(module));
     for rule in &module.tree.policy {
+        if !objects::can_compare(rule) {
+            faults.extend(tree::arguments(rule).iter().filter_map(|parameter| object(module, parameter)));
+        }
         faults.extend(walks(module, rule));
         tree::each_of_rule(rule, &mut |expr| {
             faults.extend(shadowed(module, rules, &names, expr));
@@ -26,7 +32,10 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             }
         });
         tree::each_statement(rule, &mut |statement| {
-            if let Literal::Every { key, value, .. } = &statement.literal {
+            faults.extend(object_of_result(module, rules, &names, statement));
+            if let Literal::Every { key, value, query, .. } = &statement.literal {
+                let names = key.iter().chain([value]).map(|name| name.text()).collect();
+                rebound(module, query, names, &mut faults);
                 faults.extend(key.iter().chain([value]).filter_map(|name| reserved(module, name)));
             }
             if let Literal::NotExpr { expr, .. } = &statement.literal {
@@ -112,6 +121,76 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
         let text =
             format!("{operator} calls the rule or import {function} of this package in OPA: rename that");
         module.fault(place, text)
+    })
+}
+
+/// A pattern with an object for the result of the call `statement`.
+fn object_of_result(
+    module: &Module,
+    rules: &Rules<'_>,
+    names: &Names<'_>,
+    statement: &LiteralStmt,
+) -> Option<Fault> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::Call { fcn, params, .. } = expr.as_ref() else { return None };
+    let has_output = called(names, rules, fcn).has_output(params.len());
+    params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
+}
+
+/// Finds unifications in `query` of the variables `names` of an `every` around it. The engine gives such a variable another value.
+fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &mut Vec<Fault>) {
+    let mut declared = BTreeSet::new();
+    for statement in &query.stmts {
+        if !matches!(statement.literal, Literal::Every { .. }) {
+            tree::declared(statement, &mut declared);
+        }
+    }
+    names.retain(|name| !declared.contains(name));
+    for statement in &query.stmts {
+        if let Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } = &statement.literal {
+            let mut patterns = BTreeSet::new();
+            match expr.as_ref() {
+                Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } if !is_membership(expr) => {
+                    [lhs, rhs].into_iter().for_each(|side| tree::pattern(side, &mut patterns));
+                }
+                Expr::Call { params, .. } if walked(expr).is_some() => {
+                    params.get(1).into_iter().for_each(|pattern| tree::pattern(pattern, &mut patterns));
+                }
+                _ => {}
+            }
+            if let Some(name) = patterns.intersection(&names).next() {
+                let text = format!("variable {name} of every in a unification: write := or ==");
+                faults.push(module.fault(tree::start(expr), text));
+            }
+        }
+        tree::expressions(statement).into_iter().for_each(|expr| rebound_in(module, expr, &names, faults));
+        // The statements of another `every` are visited on their own, with its variables.
+        if let Some(query) = tree::query_of(statement) {
+            let mut inner = BTreeSet::new();
+            tree::declared(statement, &mut inner);
+            rebound(module, query, &names - &inner, faults);
+        }
+    }
+}
+
+/// Finds the same in the comprehensions of `expr`.
+fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut Vec<Fault>) {
+    for part in tree::parts(expr) {
+        match part {
+            Part::Expr(part) => rebound_in(module, part, names, faults),
+            Part::Comprehension(query, terms) => {
+                terms.into_iter().for_each(|term| rebound_in(module, term, names, faults));
+                rebound(module, query, names.clone(), faults);
+            }
+        }
+    }
+}
+
+/// An object in a `pattern`. The engine ignores the other keys of the value.
+fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
+    objects::has_object(pattern).then(|| {
+        let text = "an object as a pattern: take a variable, and write {…} = variable in the body";
+        module.fault(tree::start(pattern), text)
     })
 }
 

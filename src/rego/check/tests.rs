@@ -128,7 +128,7 @@ fn a_variable_has_a_value_from_somewhere_else_than_not() {
         ("deny contains x if { walk(input, [x, _]) }", ""),
         ("deny contains 1 if { every k, v in input.z { k != v } }", ""),
         ("deny contains x if { x := {y: z | some y, z in input.z} }", ""),
-        ("f(x, [y, {\"z\": z}]) := x + y + z", ""),
+        ("f(x, [y, [z]]) := x + y + z", ""),
         ("deny contains x if { other; x := other }\nother := 1", ""),
         ("deny contains x if { x := imported.y }", ""),
         ("p[x] := y if { some x, y in input.z }", ""),

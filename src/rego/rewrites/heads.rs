@@ -58,7 +58,7 @@ pub(super) fn rewrite_without_body<'t>(
 
 /// The statements that assign `values` to variables.
 fn assigned(values: &[&Expr], defined: &Defined<'_>) -> Vec<String> {
-    let renderer = Renderer { defined };
+    let renderer = Renderer::new(defined);
     let assigned = |(nth, value): (usize, &&Expr)| format!("{GIVEN}_{nth} := {}", renderer.expr(value));
     values.iter().enumerate().map(assigned).collect()
 }

@@ -9,7 +9,7 @@ use crate::rego::module::{Module, name_of};
 use crate::rego::tree::{self, Step};
 
 /// Whether one side of the unification `expr` is a variable and the other a reference with that variable as an index.
-pub(super) fn is_membership(expr: &Expr) -> bool {
+pub(in crate::rego) fn is_membership(expr: &Expr) -> bool {
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return false };
     let is_index = |variable: &Expr, reference: &Expr| {
         name_of(variable).filter(|name| *name != "_").is_some_and(|name| {

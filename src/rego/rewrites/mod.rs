@@ -2,11 +2,15 @@
 //!
 //! Each submodule has one kind of change, with its cases.
 
+mod aliases;
 mod bodies;
+mod declarations;
 pub(super) mod heads;
+mod imports;
 mod members;
 mod memberships;
 mod negations;
+pub(super) mod objects;
 mod outputs;
 mod render;
 mod walks;
@@ -20,6 +24,7 @@ use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
 use super::tree::{self, Part};
 pub(super) use bodies::further;
+pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
 pub(super) use walks::{WALK, is_generator, walked};
@@ -30,11 +35,13 @@ pub(super) const RESERVED: &str = "policysync_";
 /// The text of `module` for the embedded engine.
 pub(super) fn rewritten(module: &Module) -> Edited {
     let mut text = Changes { module, edits: Vec::new(), braces: BTreeSet::new() };
+    imports::rewrite(&mut text);
     for rule in &module.tree.policy {
         let Rule::Spec { bodies, .. } = rule.as_ref() else { continue };
         let mut arguments = Defined::new();
         tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
         text.edits.extend(bodies::edits(module, rule, &arguments));
+        objects::rewrite_parameters(&mut text, rule);
         let defined: Vec<Defined<'_>> =
             bodies.iter().map(|body| text.query(&body.query, &arguments)).collect();
         let mut moved = Vec::new();
@@ -120,11 +127,18 @@ impl<'m> Changes<'m> {
     /// Changes `query`. Returns the names that have a value wherever it holds.
     fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
         let defined = defined(query, outer);
+        declarations::rewrite(self, query);
+        aliases::rewrite(self, query);
         for statement in &query.stmts {
             self.edits.extend(members::edit(self.module, statement));
             self.edits.extend(walks::edits_of_statement(self.module, statement));
             self.edits.extend(outputs::edits(self.module, statement));
             self.edits.extend(wildcards::edits(self.module, statement));
+            if objects::sides(statement).is_some() {
+                objects::rewrite(self, statement, &defined);
+                self.brace(query);
+            }
+            objects::rewrite_declaring(self, statement, &defined);
             let lifted = match self.module.negation {
                 Negation::OfExpressions => negations::lifted(statement, &defined),
                 Negation::OfBodies => Lifted::default(),

@@ -1,17 +1,22 @@
 //! The text of a part of the tree on one line, with the changes that its own text gets.
 
-use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref};
+use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref, WithModifier};
 
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::walks::{self, WALK, is_generator};
-use super::{Defined, members, outputs, wildcards};
+use super::{Defined, aliases, declarations, members, objects, outputs, wildcards};
+use crate::rego::module::name_of;
 use crate::rego::tree;
 
 /// Writes expressions as text.
 pub(super) struct Renderer<'d> {
     /// The names that have a value.
     pub(super) defined: &'d Defined<'d>,
+    /// Whether each `_` gets a name.
+    pub(super) names_wildcards: bool,
+    /// The sources of [assignments](aliases) that get one direction.
+    sources: Vec<&'d Expr>,
 }
 
 /// How tightly an operator binds, from comparisons to terms.
@@ -24,7 +29,11 @@ const SUM: Level = 4;
 const PRODUCT: Level = 5;
 const TERM: Level = 6;
 
-impl Renderer<'_> {
+impl<'d> Renderer<'d> {
+    pub(super) fn new(defined: &'d Defined<'d>) -> Self {
+        Self { defined, names_wildcards: false, sources: Vec::new() }
+    }
+
     pub(super) fn expr(&self, expr: &Expr) -> String {
         self.at(COMPARISON, expr, &Lifted::default())
     }
@@ -36,27 +45,63 @@ impl Renderer<'_> {
             outer.insert(name);
         }
         let defined = super::defined(query, &outer);
-        let inner = Renderer { defined: &defined };
-        query.stmts.iter().map(|statement| inner.statement(statement)).collect::<Vec<_>>().join("; ")
+        let inner = Renderer { sources: aliases::sources(query), ..Renderer::new(&defined) };
+        let is_declaration = |statement: &&LiteralStmt| declarations::of(statement).is_some();
+        let (declared, others): (Vec<&LiteralStmt>, Vec<&LiteralStmt>) =
+            query.stmts.iter().partition(is_declaration);
+        let of_patterns = others.iter().filter_map(|statement| objects::declaration(statement));
+        let declared = declared.into_iter().filter_map(declarations::of);
+        let others = others.iter().map(|statement| inner.statement(statement));
+        declared.chain(of_patterns).chain(others).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The comparison of `lhs` and `rhs`, the sides of `statement`, with its modifiers. Each `_` has a name.
+    pub(super) fn comparison(&self, statement: &LiteralStmt, lhs: &Expr, rhs: &Expr) -> String {
+        let lifted = negations::lifted(statement, self.defined);
+        let with = self.modifiers(statement, &lifted);
+        let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
+        let side = |expr| named.at(COMPARISON + 1, expr, &lifted);
+        format!("{} == {}{with}", side(lhs), side(rhs))
+    }
+
+    /// The statements that compare `pattern` with its [value](objects::value).
+    pub(super) fn matched(&self, pattern: &Expr) -> String {
+        let named = Self { names_wildcards: true, ..Self::new(self.defined) };
+        let (pattern, value) = (named.expr(pattern), objects::value(pattern));
+        format!("{pattern} = [{value}][0]; {pattern} == {value}")
+    }
+
+    fn modifiers(&self, statement: &LiteralStmt, lifted: &Lifted<'_>) -> String {
+        let modifier = |with: &WithModifier| {
+            format!(" with {} as {}", self.expr(&with.refr), self.at(COMPARISON, &with.r#as, lifted))
+        };
+        statement.with_mods.iter().map(modifier).collect()
     }
 
     fn statement(&self, statement: &LiteralStmt) -> String {
         let lifted = negations::lifted(statement, self.defined);
-        let with: String = statement
-            .with_mods
-            .iter()
-            .map(|with| {
-                format!(" with {} as {}", self.expr(&with.refr), self.at(COMPARISON, &with.r#as, &lifted))
-            })
-            .collect();
+        let with = self.modifiers(statement, &lifted);
+        if let Some((lhs, rhs)) = objects::sides(statement) {
+            let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
+            let Literal::Expr { expr, .. } = &statement.literal else { return String::new() };
+            let comparison = self.comparison(statement, lhs, rhs);
+            return lifted.assignments(self, statement)
+                + &named.literal(expr, &lifted)
+                + &with
+                + "; "
+                + &comparison;
+        }
         let literal = match &statement.literal {
-            Literal::SomeVars { vars, .. } => {
-                let vars: Vec<&str> = vars.iter().map(|var| var.text()).collect();
-                format!("some {}", vars.join(", "))
-            }
+            Literal::SomeVars { .. } => declarations::of(statement).unwrap_or_default(),
             Literal::SomeIn { key, value, collection, .. } => {
-                let key = key.as_ref().map(|key| self.expr(key) + ", ").unwrap_or_default();
-                format!("some {key}{} in {}", self.expr(value), self.expr(collection))
+                let item =
+                    |expr| if objects::has_object(expr) { objects::value(expr) } else { self.expr(expr) };
+                let key = key.as_ref().map(|key| item(key) + ", ").unwrap_or_default();
+                let some = format!("some {key}{} in {}", item(value), self.expr(collection));
+                return lifted.assignments(self, statement)
+                    + &some
+                    + &with
+                    + &objects::comparisons(self, statement);
             }
             Literal::Every { key, value, domain, query, .. } => {
                 let names = key.iter().chain([value]).map(|span| span.text());
@@ -88,10 +133,17 @@ impl Renderer<'_> {
                 if let Some((name, value)) = wildcards::assigned(expr) {
                     return format!("{name} := {}", self.at(COMPARISON, value, lifted));
                 }
-                format!("{} {op} {}", self.at(TERM, lhs, lifted), self.at(COMPARISON, rhs, lifted))
+                format!("{} {op} {}", self.side(TERM, lhs, lifted), self.side(COMPARISON, rhs, lifted))
             }
             _ => self.at(COMPARISON, expr, lifted),
         }
+    }
+
+    /// A side of an assignment.
+    fn side(&self, level: Level, side: &Expr, lifted: &Lifted<'_>) -> String {
+        let text = self.at(level, side, lifted);
+        let is_source = self.sources.iter().any(|source| std::ptr::eq(*source, side));
+        if is_source { format!("[{text}][0]") } else { text }
     }
 
     /// The text of `expr` at a place that requires `level`. Lifted parts are replaced by their variables.
@@ -106,6 +158,7 @@ impl Renderer<'_> {
         let term = |expr: &Expr| self.at(TERM, expr, lifted);
         match expr {
             Expr::String { value, .. } | Expr::RawString { value, .. } => value.to_string(),
+            Expr::Var { .. } if self.names_wildcards && name_of(expr) == Some("_") => wildcards::named(expr),
             Expr::Number { span, .. }
             | Expr::Bool { span, .. }
             | Expr::Null { span, .. }
@@ -195,7 +248,7 @@ mod tests {
         let text = format!("package a\nimport rego.v1\np := {expr}\n");
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();
         let rule = &module.tree.policy[0];
-        Renderer { defined: &Defined::new() }.expr(tree::given(rule).unwrap())
+        Renderer::new(&Defined::new()).expr(tree::given(rule).unwrap())
     }
 
     #[test]
@@ -223,7 +276,7 @@ mod tests {
             ("{(a | b) | a := {1}; b := {2}}", "{(a | b) | a := {1}; b := {2}}"),
             (
                 "{k: v | some k, v in x; some i; y[i] with input.a as {\"b\": 1} with data.c as [2]}",
-                "{k: v | some k, v in x; some i; y[i] with input.a as {\"b\": 1} with data.c as [2]}",
+                "{k: v | some i; some k, v in x; y[i] with input.a as {\"b\": 1} with data.c as [2]}",
             ),
             ("[(1, x in y), x in y]", "[policysync_member_3(1, x, y), policysync_member(x, y)]"),
             ("[v | [_, v] := walk(x)]", "[v | [_, v] := policysync_walk(x)[_]]"),

@@ -9,9 +9,14 @@ use crate::rego::module::{Module, name_of};
 /// The prefix of the names.
 const ANY: &str = "policysync_any";
 
-/// The name for `expr`, a side of `=`, if it is `_`. Its place makes the name unique in a module.
+/// A name for the `_` at the place of `expr`, which makes the name unique in a module.
+pub(super) fn named(expr: &Expr) -> String {
+    format!("{ANY}_{}", expr.span().start)
+}
+
+/// The name for `expr`, a side of `=`, if it is `_`.
 fn name(expr: &Expr) -> Option<String> {
-    (name_of(expr) == Some("_")).then(|| format!("{ANY}_{}", expr.span().start))
+    (name_of(expr) == Some("_")).then(|| named(expr))
 }
 
 /// The name for the `_` in the unification `expr`, and the other side.

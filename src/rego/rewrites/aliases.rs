@@ -1,0 +1,105 @@
+//! `x := y` beside another statement that could bind `x`, such as `xs[x]`. The embedded engine reads the assignment of a variable in both
+//! directions, and so evaluates the other statement first. The text `x := [y][0]` has one direction.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query};
+
+use super::{Changes, closed, start};
+use crate::rego::edit::Edit;
+use crate::rego::tree::{self, Part, Step};
+
+/// The sources of the assignments in `query` that get one direction.
+pub(super) fn sources(query: &Query) -> Vec<&Expr> {
+    let mut declared = BTreeSet::new();
+    for statement in &query.stmts {
+        if !matches!(statement.literal, Literal::Every { .. }) {
+            tree::declared(statement, &mut declared);
+        }
+    }
+    let source = |statement| {
+        let (targets, source) = assignment(statement, &declared)?;
+        let others = query.stmts.iter().filter(|other| !std::ptr::eq(*other, statement));
+        let mut bound = BTreeSet::new();
+        others.flat_map(tree::expressions).for_each(|expr| bindable(expr, &mut bound));
+        (!targets.is_disjoint(&bound)).then_some(source)
+    };
+    query.stmts.iter().filter_map(source).collect()
+}
+
+/// The variables that `statement` gives a value, and their source, if the source has variables at the places of a pattern.
+fn assignment<'t>(
+    statement: &'t LiteralStmt,
+    declared: &BTreeSet<&str>,
+) -> Option<(BTreeSet<&'t str>, &'t Expr)> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::AssignExpr { op, lhs, rhs, .. } = expr.as_ref() else { return None };
+    let (left, right) = (names(lhs), names(rhs));
+    let is_given = |names: &BTreeSet<&str>| names.iter().all(|name| declared.contains(name));
+    let (targets, source_names, source) = match op {
+        AssignOp::ColEq => (left, right, rhs),
+        AssignOp::Eq if is_given(&right) && !is_given(&left) => (left, right, rhs),
+        AssignOp::Eq if is_given(&left) && !is_given(&right) => (right, left, lhs),
+        AssignOp::Eq => return None,
+    };
+    (!source_names.is_empty() && !source_names.contains("_")).then_some((targets, source))
+}
+
+fn names(pattern: &Expr) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    tree::pattern(pattern, &mut names);
+    names
+}
+
+/// Adds the variables to which `expr` could give a value: those in indexes, in unifications and in the last arguments of calls.
+fn bindable<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+    match expr {
+        Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } => {
+            [lhs, rhs].into_iter().for_each(|side| tree::pattern(side, names));
+        }
+        Expr::Call { params, .. } => {
+            params.iter().last().into_iter().for_each(|last| tree::pattern(last, names))
+        }
+        Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+            for step in tree::steps(expr).1 {
+                if let Step::Index(index) = step {
+                    tree::pattern(index, names);
+                }
+            }
+        }
+        _ => {}
+    }
+    for part in tree::parts(expr) {
+        if let Part::Expr(part) = part {
+            bindable(part, names);
+        }
+    }
+}
+
+/// Changes the assignments of `query`.
+pub(super) fn rewrite(text: &mut Changes<'_>, query: &Query) {
+    for source in sources(query) {
+        text.edits.push(Edit::insert(start(text.module, source), "[".to_owned()));
+        text.edits.push(Edit::insert(closed(text.module, source.span().end), "][0]".to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assert_bodies;
+
+    #[test]
+    fn assignments_of_variables_get_one_direction() {
+        assert_bodies(&[
+            ("y := 1; x := y; not input.a[x]", "y := 1; x := [y][0]; not input.a[x]"),
+            ("some y in input.a; x = y; input.b[x]", "some y in input.a; x = [y][0]; input.b[x]"),
+            ("some y in input.a; y = x; input.b[x]", "some y in input.a; [y][0] = x; input.b[x]"),
+            ("y := 1; [x, z] := [y, `a`]; input.b[z]", "y := 1; [x, z] := [[y, `a`]][0]; input.b[z]"),
+            ("y := 1; x := y; x = 1", "y := 1; x := [y][0]; x = 1"),
+            ("z := [1 | y := 2; x := y; input.a[x]]", "z := [1 | y := 2; x := [y][0]; input.a[x]]"),
+            ("y := 1; x := y; x == 1", "y := 1; x := y; x == 1"),
+            ("y := 1; x := y + 1; input.a[x]", "y := 1; x := y + 1; input.a[x]"),
+            ("x = y; input.a[x]; input.b[y]", "x = y; input.a[x]; input.b[y]"),
+        ]);
+    }
+}
