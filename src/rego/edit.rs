@@ -86,13 +86,6 @@ impl Edited {
         self.edits.is_empty()
     }
 
-    /// The text with `more` before its byte `at`, where a character begins.
-    #[must_use]
-    pub fn inserting(original: &Arc<str>, at: usize, more: &str) -> Self {
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        Self::new(original, vec![Edit::insert(at, more.to_owned())])
-    }
-
     /// What the engine reads.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
@@ -114,6 +107,26 @@ impl Edited {
         let line = self.original_lines.partition_point(|start| *start <= original);
         let first = self.original_lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
         Place { line: offset(line.max(1)), column: original.saturating_sub(first) + 1 }
+    }
+}
+
+impl Edited {
+    /// The offset in the original of byte `at` of the text; `None` if an edit inserted that byte.
+    pub(super) fn source_offset(&self, at: u32) -> Option<u32> {
+        let next = self.starts.partition_point(|start| *start <= at);
+        let Some(last) = next.checked_sub(1) else { return Some(at) };
+        let (edit, start) = (&self.edits[last], self.starts[last]);
+        let end = start + offset(edit.text.len());
+        at.checked_sub(end).map(|after| edit.end + after)
+    }
+
+    /// The offset in the text of byte `at` of the original, which no edit replaces. Insertions at `at` come before it if `after` is set.
+    pub(super) fn text_offset(&self, at: u32, after: bool) -> u32 {
+        let is_before = |edit: &&Edit| edit.end <= at && (edit.start < at || after);
+        let before = self.edits.iter().filter(is_before);
+        before.fold(at, |offset_in_text, edit| {
+            offset_in_text + offset(edit.text.len()) - (edit.end - edit.start)
+        })
     }
 }
 

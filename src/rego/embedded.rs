@@ -16,6 +16,7 @@ use super::evaluation_error::EvaluationError;
 use super::extensions;
 use super::extensions::clock::Stopped;
 use super::fault::{Fault, placed};
+use super::loaded_module::LoadedModule;
 use super::memory::{self, OverLimit};
 use super::module::ModuleId;
 
@@ -229,8 +230,8 @@ impl Embedded {
 /// An empty object at the path of each package. In OPA, a package without a value is one; the engine leaves it out beside others.
 fn packages(bundle: &Bundle) -> Value {
     let mut packages = Value::new_object();
-    for module in bundle.modules() {
-        let package = module.path().iter().rfold(Value::new_object(), |inner, part| {
+    for (path, _) in bundle.modules().flat_map(LoadedModule::packages) {
+        let package = path.iter().rfold(Value::new_object(), |inner, part| {
             BTreeMap::from([(Value::from(part.as_str()), inner)]).into()
         });
         add_missing(&package, &mut packages);

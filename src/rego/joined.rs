@@ -71,12 +71,10 @@ impl Joined {
 
     /// The texts of `modules`, which these were made of.
     pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = Joint> {
-        self.0.iter().enumerate().map(|(number, members)| {
+        self.0.iter().enumerate().flat_map(|(number, members)| {
             let first = &modules[members[0].0];
             if members.len() == 1 {
-                let text = first.rewritten.text().as_ref().to_owned();
-                let name = first.id.as_str().to_owned();
-                return Joint { name, text, syntax: first.syntax, rules: first.header.rules };
+                return one_by_one(first);
             }
             let mut text = String::new();
             for (nth, (index, _)) in members.iter().enumerate() {
@@ -87,7 +85,7 @@ impl Joined {
             }
             let rules: usize = members.iter().map(|(index, _)| modules[*index].header.rules).sum();
             let rules = rules + members.len() - 1;
-            Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax, rules }
+            vec![Joint { name: format!("{NAME}{number}"), text, syntax: first.syntax, rules }]
         })
     }
 
@@ -128,6 +126,20 @@ impl Joined {
         let (index, before) = members.get(after.checked_sub(1)?)?;
         Some((modules[*index].id.clone(), line - before))
     }
+}
+
+/// The texts of `module` alone.
+fn one_by_one(module: &LoadedModule) -> Vec<Joint> {
+    let joint = |text: &str, rules: usize| Joint {
+        name: module.id.as_str().to_owned(),
+        text: text.to_owned(),
+        syntax: module.syntax,
+        rules,
+    };
+    if module.parts.is_empty() {
+        return vec![joint(module.rewritten.text(), module.header.rules)];
+    }
+    module.parts.iter().map(|part| joint(&part.text, part.count)).collect()
 }
 
 /// Adds the texts that the modules `alike` become.

@@ -12,6 +12,7 @@ use super::enforcement::Denials;
 use super::fault::{Fault, Place};
 use super::module::{Module, ModuleId, Syntax, Text};
 use super::opa::text::{for_opa, untold};
+use super::parts::{Part, parts};
 use super::paths::Paths;
 use super::reads::Reads;
 use super::review::{self, Denies};
@@ -35,6 +36,8 @@ pub struct LoadedModule {
     pub(super) edited: Edited,
     /// The edited text as the embedded engine reads it.
     pub(super) rewritten: Edited,
+    /// The texts that the engine reads instead of the rewritten text, if there are several.
+    pub(super) parts: Vec<Part>,
     /// Its package and imports in the rewritten text.
     pub(super) header: Header,
     /// The byte offset of its package, if OPA needs `import rego.v1` after it.
@@ -80,7 +83,7 @@ impl Header {
         Self {
             end: first.map_or(0, |rule| rule.span().start as usize),
             imports: imports.join("\n").into(),
-            rules: module.tree.policy.iter().map(|rule| 1 + rewrites::further(rule).len()).sum(),
+            rules: rewrites::count(&module.tree.policy, |_| true),
         }
     }
 }
@@ -98,7 +101,9 @@ impl LoadedModule {
             Ok(read) => rewrites::rewritten(read),
             Err(_) => Edited::unchanged(edited.text()),
         };
-        let header = read.as_ref().map(Header::of).unwrap_or_default();
+        let parts = read.as_ref().map(|read| parts(read, &rewritten)).unwrap_or_default();
+        let header = if parts.is_empty() { read.as_ref().map(Header::of) } else { Ok(Header::default()) };
+        let header = header.unwrap_or_default();
         let rules = module.tree.policy.iter().filter(|rule| tree::arity(rule).is_none());
         let rules = rules.filter_map(|rule| tree::constants(tree::reference(rule)).into_iter().next());
         let refers = advice::referred(module).into_iter();
@@ -122,6 +127,7 @@ impl LoadedModule {
             called: Called::all(module),
             edited,
             rewritten,
+            parts,
             header,
         };
         Ok((loaded, read))
@@ -168,6 +174,13 @@ impl LoadedModule {
         Fault::new(&self.id, self.declared, format!("package {}: {text}", self.package()))
     }
 
+    /// The packages of its rules, without `data`, each with the names of its rules.
+    pub(super) fn packages(&self) -> impl Iterator<Item = (&[String], &BTreeSet<String>)> {
+        let parts = self.parts.iter().map(|part| (part.package.as_slice(), &part.rules));
+        let own = self.parts.is_empty().then(|| (self.path(), &self.rules));
+        own.into_iter().chain(parts)
+    }
+
     /// Its text as OPA reads it.
     pub(super) fn for_opa(&self) -> Edited {
         for_opa(self.untold, self.edited.text())
@@ -185,6 +198,6 @@ fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
     if *edited.text() == module.text {
         return Ok(module.of_its_text());
     }
-    let read = Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })?;
+    let read = Module::parse_edited(&Text { id: module.id.clone(), text: edited.text().clone() })?;
     Ok(Module { asked_for: module.asked_for, ..read })
 }

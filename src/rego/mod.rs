@@ -46,6 +46,7 @@ mod names;
 pub mod opa;
 pub mod panics;
 mod parentheses;
+mod parts;
 pub mod paths;
 pub mod reads;
 pub mod review;

@@ -1,6 +1,7 @@
 //! A module: a text of Rego, and what it says.
 
 mod repairs;
+pub(super) mod words;
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -114,6 +115,19 @@ impl Module {
     ///
     /// Where it parses as neither: what the reading says that came further.
     pub fn parse(text: &Text) -> Result<Self, Fault> {
+        if let Some(at) = text.text.find(tree::WORD) {
+            let fault = "names that begin with policysync_ are reserved";
+            return Err(Fault::new(&text.id, place_of(&text.text, at), fault));
+        }
+        Self::parse_edited(text)
+    }
+
+    /// The same for a text that was made of the text of a module.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub(super) fn parse_edited(text: &Text) -> Result<Self, Fault> {
         let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
             let fault = format!("has {} {what}, {} are allowed", grouped(count), grouped(limit.get()));
             if count > limit.get() { Err(Fault::new(&text.id, None, fault)) } else { Ok(()) }
@@ -157,7 +171,11 @@ impl Module {
                 (Fault { place: fault.place.map(|place| read.original(place)), ..fault }, syntax)
             })
         };
-        let parsed = repairs::parsed(read, parse).map_err(|fault| match missing_syntax(&text.text) {
+        let parsed = repairs::parsed(read.clone(), &parse).or_else(|fault| {
+            let with_words = (!has_templates).then(|| words::parsed(&text.id, &read, &parse)).flatten();
+            with_words.unwrap_or(Err(fault))
+        });
+        let parsed = parsed.map_err(|fault| match missing_syntax(&text.text) {
             Some((at, missing)) => Fault::new(&text.id, place_of(&text.text, at), missing),
             None => fault,
         });

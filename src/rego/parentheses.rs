@@ -4,7 +4,7 @@
 use super::edit::{Edit, offset};
 
 /// Words before a parenthesis that belong to the same statement.
-const KEYWORDS: [&str; 14] = [
+pub(super) const KEYWORDS: [&str; 14] = [
     "as", "contains", "default", "else", "every", "if", "import", "in", "not", "package", "some", "with",
     "and", "or",
 ];
@@ -63,7 +63,7 @@ pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
 }
 
 /// The end of the comment, string or other character at `start`.
-fn token_end(text: &str, start: usize) -> usize {
+pub(super) fn token_end(text: &str, start: usize) -> usize {
     let rest = &text[start..];
     let Some(first) = rest.chars().next() else { return start };
     let after = start + first.len_utf8();

@@ -6,6 +6,9 @@ use regorus::unstable::{
     ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span,
 };
 
+/// The beginning of a placeholder for a keyword that is the first name of a rule: `policysync_word_if` in the head of `if.foo`.
+pub(super) const WORD: &str = "policysync_word_";
+
 /// What an expression directly has in it.
 pub(super) enum Part<'t> {
     Expr(&'t Expr),
@@ -300,7 +303,32 @@ pub(super) fn constants(expr: &Expr) -> Vec<String> {
         Step::Key(key) => Some(key.to_owned()),
         Step::Index(_) => None,
     });
-    [span.text().to_owned()].into_iter().chain(keys).collect()
+    [name(span).to_owned()].into_iter().chain(keys).collect()
+}
+
+/// The text of `span`, or the keyword for which it is a [placeholder](WORD).
+pub(super) fn name(span: &Span) -> &str {
+    span.text().strip_prefix(WORD).unwrap_or(span.text())
+}
+
+/// Visits the first name of each reference, call and replacement by `with` in `rule`, that of its head excluded.
+pub(super) fn each_root<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Span)) {
+    let head = reference(rule);
+    let mut root_of = |expr: &'t Expr| {
+        if let Expr::Var { span, .. } = steps(expr).0 {
+            visit(span);
+        }
+    };
+    each_of_rule(rule, &mut |expr| match expr {
+        Expr::Call { fcn, .. } => root_of(fcn),
+        Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } if !std::ptr::eq(expr, head) => {
+            root_of(expr);
+        }
+        _ => {}
+    });
+    each_statement(rule, &mut |statement| {
+        statement.with_mods.iter().for_each(|with| root_of(&with.refr));
+    });
 }
 
 /// How many arguments a function takes, `None` of another rule.

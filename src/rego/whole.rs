@@ -28,7 +28,9 @@ pub(super) struct Whole {
 pub(super) fn first<'m>(modules: impl Iterator<Item = &'m LoadedModule>) -> Vec<Whole> {
     let mut packages = Packages::new();
     for module in modules {
-        packages.entry(module.path()).or_default().push(&module.rules);
+        for (package, rules) in module.packages() {
+            packages.entry(package).or_default().push(rules);
+        }
     }
     packages.keys().filter_map(|package| module(&packages, package)).collect()
 }
@@ -51,7 +53,7 @@ fn module(packages: &Packages<'_>, package: &[String]) -> Option<Whole> {
 }
 
 /// `path` as it is written after `package`, or `data.`.
-fn place(path: &[String]) -> String {
+pub(super) fn place(path: &[String]) -> String {
     let quoted = path.iter().skip(1).map(|part| format!("[{}]", Value::from(part.as_str())));
     path.iter().take(1).cloned().chain(quoted).collect()
 }

@@ -12,7 +12,7 @@ use crate::rego::module::{Module, Negation, name_of};
 use crate::rego::names::Names;
 use crate::rego::rewrites::{RESERVED, is_generator, is_membership, objects, walked};
 use crate::rego::template_strings::PART;
-use crate::rego::tree::{self, Part};
+use crate::rego::tree::{self, Part, WORD};
 
 pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     let (names, mut faults) = (Names::of(module), imports(module));
@@ -40,6 +40,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             }
             if let Literal::NotExpr { expr, .. } = &statement.literal {
                 faults.extend(negated_body(module, expr));
+                faults.extend(negated_array(module, statement));
             }
             let Literal::SomeVars { vars, .. } = &statement.literal else { return };
             for name in vars {
@@ -221,6 +222,14 @@ fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     Some(module.fault(tree::start(expr), text))
 }
 
+/// `not[…]`, which OPA reads as a reference to the rule `not`.
+fn negated_array(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
+    let is_reference = module.text[statement.span.start as usize..].starts_with("not[");
+    is_reference.then(|| {
+        module.fault(&statement.span, "variable not is unsafe: write a blank after not to negate an array")
+    })
+}
+
 /// The keywords of the future that the engine has.
 const KEYWORDS: [&str; 5] = ["contains", "every", "if", "in", "not"];
 
@@ -286,7 +295,8 @@ fn wildcard_value(expr: &Expr) -> Option<&Expr> {
 /// A name that only rewritten texts may use.
 fn reserved(module: &Module, name: &Span) -> Option<Fault> {
     let text = format!("names that begin with {RESERVED} are reserved: rename {}", name.text());
-    (name.text().starts_with(RESERVED) && name.text() != PART).then(|| module.fault(name, text))
+    (name.text().starts_with(RESERVED) && name.text() != PART && !name.text().starts_with(WORD))
+        .then(|| module.fault(name, text))
 }
 
 /// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.

@@ -6,6 +6,7 @@ mod packages;
 mod recursion;
 mod safety;
 mod variables;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,6 +16,7 @@ use super::evaluated_by::EvaluatedBy;
 use super::fault::Fault;
 use super::module::Module;
 use super::tree;
+pub(super) use variables::{argument_names, declared};
 
 /// Faults of `modules`, which count as one bundle that `evaluator` evaluates.
 #[must_use]
@@ -32,6 +34,7 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
         faults.extend(safety::faults(module, &rules));
         if evaluator == EvaluatedBy::Embedded {
             faults.extend(engine::faults(module, &rules));
+            faults.extend(words::faults(module, &rules));
         }
     }
     faults
@@ -76,7 +79,7 @@ impl<'m> Rules<'m> {
                 (Some(_), None) => "is elsewhere a rule, which is no function",
                 (None, _) => "is elsewhere a function",
             };
-            Some(module.fault(reference, format!("{} {text}", reference.text())))
+            Some(module.fault(reference, format!("{} {text}", tree::name(reference))))
         };
         self.by_path.values().filter_map(fault).collect()
     }

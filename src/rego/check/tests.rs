@@ -159,6 +159,33 @@ fn a_function_is_nothing_else() {
 }
 
 #[test]
+fn names_in_rules_whose_names_begin_with_keywords_are_unambiguous() {
+    for (rules, expected) in [
+        ("if.x := y if { y := q }\nq := 1", ""),
+        (
+            "if.x := r",
+            "3:9: the name of this rule begins with a keyword: write data.a.r for the rule r of another module",
+        ),
+        ("if.x := data.a.r", ""),
+        (
+            "if.x := 1\nif.y := x if { x := 1 }",
+            "4:1: the package a.if has a rule x: give the variable x of this rule another name",
+        ),
+        (
+            "if.count(x) := x\nif.y := count([1])",
+            "4:9: the package a.if has a rule count: give it another name",
+        ),
+        ("p if not[false]", "3:6: variable not is unsafe: write a blank after not to negate an array"),
+        ("if.x := if_y\nif_y if if.x", "3:1: a.if.x refers to itself, through a.if_y"),
+        ("if.f(x) := x\np := y if { if.f(1, 2, 3); y := 1 }", "4:13: data.a.if.f takes 1 argument, found 3"),
+    ] {
+        let expected = if expected.is_empty() { vec![] } else { vec![format!("1.rego:{expected}")] };
+        let texts = [&format!("package a\nimport rego.v1\n{rules}"), "package a\nr := 1"];
+        assert_eq!(faults(&texts), expected, "{rules}");
+    }
+}
+
+#[test]
 fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
     for (rules, expected) in [
         (

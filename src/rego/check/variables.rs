@@ -11,10 +11,16 @@ use crate::rego::names::Names;
 use crate::rego::tree::{self, Part, Step, pattern};
 
 /// The names that `rule` declares for itself, whatever else is called so.
-pub(super) fn declared(rule: &Rule) -> BTreeSet<&str> {
+pub(in crate::rego) fn declared(rule: &Rule) -> BTreeSet<&str> {
+    let mut names = argument_names(rule);
+    tree::each_statement(rule, &mut |statement| tree::declared(statement, &mut names));
+    names
+}
+
+/// The names that the arguments of `rule` declare, in the whole rule.
+pub(in crate::rego) fn argument_names(rule: &Rule) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     tree::arguments(rule).iter().for_each(|argument| pattern(argument, &mut names));
-    tree::each_statement(rule, &mut |statement| tree::declared(statement, &mut names));
     names
 }
 

@@ -39,7 +39,7 @@ pub(super) type Unparsed = (Fault, Syntax);
 /// The text does not parse, or needs too many repairs.
 pub(super) fn parsed(
     read: Edited,
-    parse: impl Fn(&Edited) -> Result<Parsed, Unparsed>,
+    parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
 ) -> Result<(Edited, Parsed), Fault> {
     let (mut repairs, mut last) = (Vec::<Edit>::new(), None);
     let placeholders = loop {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::rego::edit::Edited;
+use crate::rego::edit::{Edit, Edited, offset};
 use crate::rego::module::{Module, Syntax};
 use crate::rego::tree;
 
@@ -15,14 +15,21 @@ pub(in crate::rego) fn untold(module: &Module) -> Option<usize> {
     (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`.
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`. Keywords replace their
+/// placeholders.
 pub(in crate::rego) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
-    let Some(package) = untold else { return Edited::unchanged(text) };
+    let keyword = |(at, _): (usize, &str)| Edit {
+        start: offset(at),
+        end: offset(at + tree::WORD.len()),
+        text: String::new(),
+    };
+    let mut edits: Vec<Edit> = text.match_indices(tree::WORD).map(keyword).collect();
     // OPA requires the import on a separate line.
-    match text[package..].find('\n') {
-        Some(newline) => Edited::inserting(text, package + newline + 1, "import rego.v1\n"),
-        None => Edited::inserting(text, text.len(), "\nimport rego.v1\n"),
-    }
+    edits.extend(untold.map(|package| match text[package..].find('\n') {
+        Some(newline) => Edit::insert(offset(package + newline + 1), "import rego.v1\n".to_owned()),
+        None => Edit::insert(offset(text.len()), "\nimport rego.v1\n".to_owned()),
+    }));
+    Edited::new(text, edits)
 }
 
 #[cfg(test)]
@@ -50,6 +57,12 @@ mod tests {
         ] {
             assert_eq!(&**edited(text).text(), expected);
         }
+        let module = "package a\nimport rego.v1\nif.x := 1\np if if.x == 1";
+        let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: module.into() }).unwrap();
+        assert_eq!(
+            for_opa(None, &module.text).text().as_ref(),
+            "package a\nimport rego.v1\nif.x := 1\np if data.a.if.x == 1"
+        );
         let found = edited("package a\n\np := x").original(Place { line: 4, column: 6 });
         assert_eq!(found, Place { line: 3, column: 6 });
     }

@@ -12,18 +12,18 @@ mod memberships;
 mod negations;
 pub(super) mod objects;
 mod outputs;
+mod partials;
 mod render;
 mod walks;
 mod wildcards;
 
 use std::collections::BTreeSet;
 
-use regorus::unstable::{Expr, Literal, Query, Rule};
+use regorus::unstable::{Expr, Literal, Query, Ref, Rule};
 
 use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
 use super::tree::{self, Part};
-pub(super) use bodies::further;
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
@@ -67,6 +67,13 @@ pub(super) fn rewritten(module: &Module) -> Edited {
         }
     }
     text.finish()
+}
+
+/// The number of rules in the changed text that `policy` has, or that follow these. Rules that are not `counted` are left out.
+pub(super) fn count(policy: &[Ref<Rule>], counted: impl Fn(&Rule) -> bool) -> usize {
+    let own = policy.iter().filter(|rule| counted(rule)).map(|rule| 1 + bodies::further(rule).len());
+    let added = partials::followed(policy).into_iter().filter(|(rule, _)| counted(rule));
+    own.sum::<usize>() + added.count()
 }
 
 /// The names that have a value wherever a query holds.
@@ -198,7 +205,8 @@ impl<'m> Changes<'m> {
         let open = self.braces.iter().map(|(start, _)| Edit::insert(*start, "{ ".to_owned()));
         let close = self.braces.iter().map(|(_, end)| Edit::insert(*end, " }".to_owned()));
         // Edits at the same place keep this order.
-        Edited::new(&self.module.text, open.chain(self.edits).chain(close).collect())
+        let rules = partials::edits(self.module);
+        Edited::new(&self.module.text, open.chain(self.edits).chain(close).chain(rules).collect())
     }
 }
 
