@@ -145,6 +145,21 @@ enum Node<'t> {
     Statement(&'t LiteralStmt),
 }
 
+/// Visits the first name of each reference, call and replacement by `with` in `statement`.
+pub(super) fn each_root_of_statement<'t>(statement: &'t LiteralStmt, visit: &mut dyn FnMut(&'t Span)) {
+    let mut root_of = |expr: &'t Expr| {
+        if let Expr::Var { span, .. } = steps(expr).0 {
+            visit(span);
+        }
+    };
+    walk_statement(statement, &mut |node| match node {
+        Node::Expr(Expr::Call { fcn, .. }) => root_of(fcn),
+        Node::Expr(expr @ (Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. })) => root_of(expr),
+        Node::Expr(_) => {}
+        Node::Statement(statement) => statement.with_mods.iter().for_each(|with| root_of(&with.refr)),
+    });
+}
+
 /// Visits each expression of `module`, whatever contains one before what it contains.
 pub(super) fn each<'t>(module: &'t Module, visit: &mut dyn FnMut(&'t Expr)) {
     for rule in &module.policy {
@@ -187,12 +202,14 @@ fn walk<'t>(rule: &'t Rule, visit: &mut dyn FnMut(Node<'t>)) {
 }
 
 fn walk_query<'t>(query: &'t Query, visit: &mut dyn FnMut(Node<'t>)) {
-    for statement in &query.stmts {
-        visit(Node::Statement(statement));
-        expressions(statement).into_iter().for_each(|expr| walk_expr(expr, visit));
-        if let Some(query) = query_of(statement) {
-            walk_query(query, visit);
-        }
+    query.stmts.iter().for_each(|statement| walk_statement(statement, visit));
+}
+
+fn walk_statement<'t>(statement: &'t LiteralStmt, visit: &mut dyn FnMut(Node<'t>)) {
+    visit(Node::Statement(statement));
+    expressions(statement).into_iter().for_each(|expr| walk_expr(expr, visit));
+    if let Some(query) = query_of(statement) {
+        walk_query(query, visit);
     }
 }
 

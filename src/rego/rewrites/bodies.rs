@@ -37,7 +37,7 @@ pub(super) fn edits(module: &Module, rule: &Rule, arguments: &Defined<'_>) -> Ve
     else {
         return Vec::new();
     };
-    let renderer = Renderer::new(arguments);
+    let renderer = Renderer::new(arguments, module.negation);
     let mut head = renderer.expr(refr);
     if tree::arity(rule).is_some() {
         let arguments: Vec<String> =

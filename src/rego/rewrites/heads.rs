@@ -12,7 +12,7 @@ use regorus::unstable::{Expr, Rule, RuleBody, RuleHead};
 use super::render::Renderer;
 use super::{Changes, Defined, closed, may_be_undefined, replaced};
 use crate::rego::edit::Edit;
-use crate::rego::module::Syntax;
+use crate::rego::module::{Negation, Syntax};
 use crate::rego::tree::{self, Part, Step};
 
 /// The prefix of the variables for values.
@@ -27,7 +27,7 @@ pub(super) fn rewrite<'t>(
 ) -> Vec<&'t Expr> {
     let mut values = given(rule, Some(body));
     values.retain(|value| may_be_undefined(value, defined));
-    let statements = assigned(&values, defined);
+    let statements = assigned(&values, defined, text.module.negation);
     text.append(
         &body.query,
         &statements.iter().map(|statement| format!("; {statement}")).collect::<String>(),
@@ -49,7 +49,7 @@ pub(super) fn rewrite_without_body<'t>(
     values.retain(|value| may_be_undefined(value, arguments));
     let (RuleHead::Compr { span, .. } | RuleHead::Set { span, .. } | RuleHead::Func { span, .. }) = head;
     let keyword = if text.module.syntax == Syntax::V1 { "if " } else { "" };
-    let body = format!(" {keyword}{{ {} }}", assigned(&values, arguments).join("; "));
+    let body = format!(" {keyword}{{ {} }}", assigned(&values, arguments, text.module.negation).join("; "));
     let end = closed(text.module, span.end);
     let values = in_head(text, values);
     text.edits.push(Edit::insert(end, body));
@@ -57,8 +57,8 @@ pub(super) fn rewrite_without_body<'t>(
 }
 
 /// The statements that assign `values` to variables.
-fn assigned(values: &[&Expr], defined: &Defined<'_>) -> Vec<String> {
-    let renderer = Renderer::new(defined);
+fn assigned(values: &[&Expr], defined: &Defined<'_>, negation: Negation) -> Vec<String> {
+    let renderer = Renderer::new(defined, negation);
     let assigned = |(nth, value): (usize, &&Expr)| format!("{GIVEN}_{nth} := {}", renderer.expr(value));
     values.iter().enumerate().map(assigned).collect()
 }

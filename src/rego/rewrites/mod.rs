@@ -11,6 +11,7 @@ mod members;
 mod memberships;
 mod negations;
 pub(super) mod objects;
+mod orders;
 mod outputs;
 mod partials;
 mod render;
@@ -27,6 +28,7 @@ use super::tree::{self, Part};
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
+use render::Renderer;
 pub(super) use walks::{WALK, is_generator, walked};
 
 /// The prefix of all names in changed texts that their modules do not have.
@@ -136,7 +138,12 @@ impl<'m> Changes<'m> {
         let defined = defined(query, outer);
         declarations::rewrite(self, query);
         aliases::rewrite(self, query);
+        let late = orders::late(query, outer);
         for statement in &query.stmts {
+            if late.iter().any(|late| std::ptr::eq(*late, statement)) {
+                self.edits.push(orders::removed(self.module, statement));
+                continue;
+            }
             self.edits.extend(members::edit(self.module, statement));
             self.edits.extend(walks::edits_of_statement(self.module, statement));
             self.edits.extend(outputs::edits(self.module, statement));
@@ -163,6 +170,9 @@ impl<'m> Changes<'m> {
                 self.query(query, &inner);
             }
         }
+        let renderer = Renderer::new(&defined, self.module.negation);
+        let late: String = late.into_iter().map(|late| format!("; {}", renderer.statement(late))).collect();
+        self.append(query, &late);
         defined
     }
 

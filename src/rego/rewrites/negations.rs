@@ -73,7 +73,7 @@ impl Lifted<'_> {
 
     /// The edits that assign the lifted parts of `statement` before it, and put the variables in their places.
     pub(super) fn edits(&self, module: &Module, statement: &LiteralStmt, defined: &Defined<'_>) -> Vec<Edit> {
-        let renderer = Renderer::new(defined);
+        let renderer = Renderer::new(defined, module.negation);
         let replace = |start: u32, end: u32, text: String| {
             // A line break may not follow a name: the rest of a reference is on its line.
             let lines = module.text[start as usize..end as usize].matches('\n').count();

@@ -8,7 +8,7 @@ use regorus::unstable::{Expr, Ref, Rule, RuleHead};
 use super::render::Renderer;
 use super::{Defined, closed};
 use crate::rego::edit::Edit;
-use crate::rego::module::{Module, Syntax};
+use crate::rego::module::{Module, Negation, Syntax};
 use crate::rego::tree;
 
 /// The variable of the added rules.
@@ -19,7 +19,7 @@ pub(in crate::rego) fn followed(policy: &[Ref<Rule>]) -> Vec<(&Rule, String)> {
     let (defined, mut paths, mut followed) = (Defined::new(), BTreeSet::new(), Vec::new());
     for rule in policy {
         let Some(object) = object(rule) else { continue };
-        let path = Renderer::new(&defined).expr(object);
+        let path = Renderer::new(&defined, Negation::OfExpressions).expr(object);
         if paths.insert(path.clone()) {
             followed.push((rule.as_ref(), path));
         }

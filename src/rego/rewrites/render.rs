@@ -5,16 +5,18 @@ use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref, 
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::walks::{self, WALK, is_generator};
-use super::{Defined, aliases, declarations, members, objects, outputs, wildcards};
-use crate::rego::module::name_of;
+use super::{Defined, aliases, declarations, members, objects, orders, outputs, wildcards};
+use crate::rego::module::{Negation, name_of};
 use crate::rego::tree;
 
 /// Writes expressions as text.
 pub(super) struct Renderer<'d> {
     /// The names that have a value.
     pub(super) defined: &'d Defined<'d>,
+    /// What negations in the module negate.
+    negation: Negation,
     /// Whether each `_` gets a name.
-    pub(super) names_wildcards: bool,
+    names_wildcards: bool,
     /// The sources of [assignments](aliases) that get one direction.
     sources: Vec<&'d Expr>,
 }
@@ -30,8 +32,8 @@ const PRODUCT: Level = 5;
 const TERM: Level = 6;
 
 impl<'d> Renderer<'d> {
-    pub(super) fn new(defined: &'d Defined<'d>) -> Self {
-        Self { defined, names_wildcards: false, sources: Vec::new() }
+    pub(super) fn new(defined: &'d Defined<'d>, negation: Negation) -> Self {
+        Self { defined, negation, names_wildcards: false, sources: Vec::new() }
     }
 
     pub(super) fn expr(&self, expr: &Expr) -> String {
@@ -45,19 +47,20 @@ impl<'d> Renderer<'d> {
             outer.insert(name);
         }
         let defined = super::defined(query, &outer);
-        let inner = Renderer { sources: aliases::sources(query), ..Renderer::new(&defined) };
-        let is_declaration = |statement: &&LiteralStmt| declarations::of(statement).is_some();
-        let (declared, others): (Vec<&LiteralStmt>, Vec<&LiteralStmt>) =
-            query.stmts.iter().partition(is_declaration);
-        let of_patterns = others.iter().filter_map(|statement| objects::declaration(statement));
-        let declared = declared.into_iter().filter_map(declarations::of);
-        let others = others.iter().map(|statement| inner.statement(statement));
-        declared.chain(of_patterns).chain(others).collect::<Vec<_>>().join("; ")
+        let inner = Renderer { sources: aliases::sources(query), ..Renderer::new(&defined, self.negation) };
+        let late = orders::late(query, &outer);
+        let is_late = |statement: &LiteralStmt| late.iter().any(|late| std::ptr::eq(*late, statement));
+        let declarations = |statement| [declarations::of(statement), objects::declaration(statement)];
+        let declared = query.stmts.iter().flat_map(declarations).flatten();
+        let is_other =
+            |statement: &&LiteralStmt| declarations::of(statement).is_none() && !is_late(statement);
+        let others = query.stmts.iter().filter(is_other).chain(late.iter().copied());
+        declared.chain(others.map(|statement| inner.statement(statement))).collect::<Vec<_>>().join("; ")
     }
 
     /// The comparison of `lhs` and `rhs`, the sides of `statement`, with its modifiers. Each `_` has a name.
     pub(super) fn comparison(&self, statement: &LiteralStmt, lhs: &Expr, rhs: &Expr) -> String {
-        let lifted = negations::lifted(statement, self.defined);
+        let lifted = self.lifted(statement);
         let with = self.modifiers(statement, &lifted);
         let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
         let side = |expr| named.at(COMPARISON + 1, expr, &lifted);
@@ -66,7 +69,7 @@ impl<'d> Renderer<'d> {
 
     /// The statements that compare `pattern` with its [value](objects::value).
     pub(super) fn matched(&self, pattern: &Expr) -> String {
-        let named = Self { names_wildcards: true, ..Self::new(self.defined) };
+        let named = Self { names_wildcards: true, ..Self::new(self.defined, self.negation) };
         let (pattern, value) = (named.expr(pattern), objects::value(pattern));
         format!("{pattern} = [{value}][0]; {pattern} == {value}")
     }
@@ -78,8 +81,16 @@ impl<'d> Renderer<'d> {
         statement.with_mods.iter().map(modifier).collect()
     }
 
-    fn statement(&self, statement: &LiteralStmt) -> String {
-        let lifted = negations::lifted(statement, self.defined);
+    /// The parts of `statement` that variables replace.
+    fn lifted<'s>(&self, statement: &'s LiteralStmt) -> Lifted<'s> {
+        match self.negation {
+            Negation::OfExpressions => negations::lifted(statement, self.defined),
+            Negation::OfBodies => Lifted::default(),
+        }
+    }
+
+    pub(super) fn statement(&self, statement: &LiteralStmt) -> String {
+        let lifted = self.lifted(statement);
         let with = self.modifiers(statement, &lifted);
         if let Some((lhs, rhs)) = objects::sides(statement) {
             let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
@@ -248,7 +259,7 @@ mod tests {
         let text = format!("package a\nimport rego.v1\np := {expr}\n");
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();
         let rule = &module.tree.policy[0];
-        Renderer::new(&Defined::new()).expr(tree::given(rule).unwrap())
+        Renderer::new(&Defined::new(), module.negation).expr(tree::given(rule).unwrap())
     }
 
     #[test]
