@@ -35,12 +35,11 @@ const FORBIDDEN: [(&str, &str); 6] = [
 
 /// What OPA 1.22 has beside these (its capabilities file).
 #[rustfmt::skip]
-const LACKING: [&str; 21] = [
+const LACKING: [&str; 15] = [
     "crypto.parse_private_keys", "crypto.x509.parse_and_verify_certificates",
     "crypto.x509.parse_and_verify_certificates_with_options", "crypto.x509.parse_certificate_request",
     "crypto.x509.parse_certificates", "crypto.x509.parse_keypair", "crypto.x509.parse_rsa_private_key",
-    "graphql.is_valid", "graphql.parse", "graphql.parse_and_verify", "graphql.parse_query", "graphql.parse_schema",
-    "graphql.schema_is_valid", "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "json.match_schema", "json.verify_schema",
+    "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "json.match_schema", "json.verify_schema",
     "rego.metadata.chain", "rego.metadata.rule", "rego.parse_module", "strings.render_template",
 ];
 

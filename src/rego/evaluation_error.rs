@@ -35,6 +35,9 @@ pub(super) enum EvaluationError {
     /// A document has a construct of YAML that is not supported.
     #[error("{0}: the document has YAML that is not supported")]
     Yaml(&'static str),
+    /// A document of GraphQL exceeds a limit, or has a construct that is not supported.
+    #[error("{0}: the document is above a limit, or has GraphQL that is not supported")]
+    GraphQl(&'static str),
     /// A regular expression exceeds a limit, the text is too long for it, or it is not supported.
     #[error("{0}: the pattern is too large or not supported, or the text is too long for it")]
     Pattern(&'static str),
@@ -120,6 +123,7 @@ impl EvaluationError {
                 Self::Key(name)
             }
             Some((name, rest)) if rest.starts_with("YAML with ") => Self::Yaml(name),
+            Some((name, rest)) if rest.starts_with("GraphQL with ") => Self::GraphQl(name),
             Some((name, _)) => Self::Limit(name),
             None => Self::Other,
         }
@@ -182,6 +186,10 @@ mod tests {
             (
                 "yaml.unmarshal: YAML with tags is not supported",
                 "yaml.unmarshal: the document has YAML that is not supported",
+            ),
+            (
+                "graphql.parse: GraphQL with more than 65536 bytes is not supported",
+                "graphql.parse: the document is above a limit, or has GraphQL that is not supported",
             ),
             ("io.jwt.decode: a number is too large", "io.jwt.decode: the result is above its limit"),
             ("hunter2: unknown", "the evaluation failed"),

@@ -7,6 +7,7 @@ mod corrections;
 mod digests;
 mod durations;
 mod globs;
+mod graphql;
 mod intersections;
 mod needs;
 mod networks;
@@ -47,7 +48,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 61] = [
+const FUNCTIONS: [Function; 67] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -66,6 +67,12 @@ const FUNCTIONS: [Function; 61] = [
     ("crypto.md5", 1, digests::md5),
     ("crypto.sha1", 1, digests::sha1),
     ("crypto.sha256", 1, digests::sha256),
+    ("graphql.is_valid", 2, graphql::is_valid),
+    ("graphql.parse", 2, graphql::parse),
+    ("graphql.parse_and_verify", 2, graphql::parse_and_verify),
+    ("graphql.parse_query", 1, graphql::parse_query),
+    ("graphql.parse_schema", 1, graphql::parse_schema),
+    ("graphql.schema_is_valid", 1, graphql::schema_is_valid),
     ("io.jwt.decode", 1, tokens::decode),
     ("io.jwt.decode_verify", 2, tokens::decode_verify),
     ("io.jwt.verify_eddsa", 2, |values| tokens::verify("io.jwt.verify_eddsa", "EdDSA", &values)),

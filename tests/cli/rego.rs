@@ -134,8 +134,8 @@ const REFUSED: [(&str, &str, &str); 40] = [
     ),
     (
         "a builtin that the embedded engine lacks",
-        "package a\np := graphql.schema_is_valid(input.schema)",
-        ":2:6: the embedded engine has no graphql.schema_is_valid: OPA has (--opa-url)",
+        "package a\np := rego.parse_module(`a`, input.text)",
+        ":2:6: the embedded engine has no rego.parse_module: OPA has (--opa-url)",
     ),
     (
         "a rule that refers to itself",

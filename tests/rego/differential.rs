@@ -962,6 +962,97 @@ async fn yaml_is_read_and_written_as_in_opa() -> Result<()> {
     are_equal(&server, "[v | v := yaml.marshal(x)]", &values, 2_900).await
 }
 
+/// Selections, of which few are invalid.
+const SELECTIONS: [&str; 24] = [
+    "dog { id } ",
+    "dog { name } ",
+    "dog { x: id @skip(if: true) } ",
+    "dog { ...D } ",
+    "dog { ... on Node { id } } ",
+    "dog { friend { ...D id } friend { id } } ",
+    "x: dog { name(upper: true) } ",
+    "x: dog { name } ",
+    "node { id ... on Dog { x: name } ... on Cat { x: name } } ",
+    "node { ... on Cat { x: lives } ... on Dog { x: id } } ",
+    "pet(id: 1) { __typename ...P } ",
+    "pet(id: $a) { __typename } ",
+    "pet { __typename } ",
+    "cat(f: {a: 1, b: [\"x\"]}) { id } ",
+    "cat(f: {b: \"x\", a: 1}) { id } ",
+    "cat(f: {c: {}}) { id } ",
+    "y: cat(f: $b) { lives } ",
+    "...Q ",
+    "... { dog { id } } ",
+    "... on Query @include(if: $c) { dog { id } } ",
+    "__typename ",
+    "__schema { types { name } } ",
+    "# a comment\n",
+    "nope ",
+];
+/// Fragments, and tokens that make most documents invalid.
+const DEFINITIONS_OF_FRAGMENTS: [&str; 8] = [
+    "fragment D on Dog { name } ",
+    "fragment D on Node { x: id } ",
+    "fragment P on Pet { ... on Dog { ...D } } ",
+    "fragment P on Cat { lives } ",
+    "fragment Q on Query { dog { id } } ",
+    "fragment Q on Query { ...Q2 } fragment Q2 on Query { x: dog { id } } ",
+    "query Other { dog { id } } ",
+    "{ ",
+];
+/// Definitions of types, of which few are invalid.
+const DEFINITIONS: [&str; 14] = [
+    "extend type Dog { z: Int } ",
+    "extend union Pet = Query ",
+    "extend union Pet = Dog ",
+    "extend interface Node { z: Int } ",
+    "extend input Filter { d: Int! = 1 } ",
+    "extend input Filter { d: Filter! } ",
+    "extend type Cat implements Pet ",
+    "directive @a(b: Int!) on OBJECT extend type Cat @a(b: 1) ",
+    "directive @skip(if: Boolean) on FIELD ",
+    "schema { query: Query } ",
+    "schema { query: Dog } ",
+    "\"a description\" scalar S # a comment\n",
+    "type T implements Node & Node { \"\"\"\n  a\n   b\"\"\" id: ID! } ",
+    "type U ",
+];
+
+#[tokio::test]
+async fn graphql_is_parsed_and_validated_as_in_opa() -> Result<()> {
+    const QUERY: &str = "[graphql.is_valid(x.query, x.schema), graphql.schema_is_valid(x.schema), \
+                         [v | v := graphql.parse(x.query, x.schema)], [v | v := graphql.parse_query(x.query)], \
+                         [v | v := graphql.parse_schema(x.schema)]]";
+    const SCHEMA: &str = "interface Node { id: ID! } type Dog implements Node { id: ID! name(upper: Boolean): String friend: Dog } \
+                          type Cat implements Node { id: ID! name: String lives: Int } union Pet = Dog | Cat \
+                          input Filter { a: Int b: [String] c: Filter } \
+                          type Query { dog: Dog pet(id: ID!): Pet cat(f: Filter): Cat node: Node } ";
+    const VARIABLES: [&str; 6] = [
+        "",
+        "",
+        "",
+        "query ($a: ID!) ",
+        "query Q($b: Filter = {a: 1}) ",
+        "query ($c: Boolean!) @skip(if: $c) ",
+    ];
+    let mut dice = fastrand::Rng::with_seed(1);
+    let mut some = |of: &[&str], most: usize| -> String {
+        (0..dice.usize(0..=most)).map(|_| of[dice.usize(..of.len())]).collect()
+    };
+    let documents: Vec<Value> = (0..4_000)
+        .map(|_| {
+            let (variables, selections) = (some(&VARIABLES, 1), some(&SELECTIONS, 3));
+            let fragments = some(&DEFINITIONS_OF_FRAGMENTS, 2);
+            json!({
+                "query": format!("{variables}{{ dog {{ id }} {selections}}} {fragments}"),
+                "schema": format!("{SCHEMA}{}", some(&DEFINITIONS, 2)),
+            })
+        })
+        .collect();
+    let server = Opa::start().await?;
+    are_equal(&server, QUERY, &documents, 4_000).await
+}
+
 /// The objects that both engines make of the rule `p` of `module`.
 async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let case = Case {

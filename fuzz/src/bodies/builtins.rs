@@ -15,8 +15,9 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML.
-const LARGE: [(&str, &str, char); 62] = [
+/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `g` a query
+/// and `h` a schema of GraphQL.
+const LARGE: [(&str, &str, char); 68] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -54,6 +55,12 @@ const LARGE: [(&str, &str, char); 62] = [
     ("regex.find_all_string_submatch_n", "ssn", 'a'),
     ("graph.reachable_paths", "oa", 't'),
     ("glob.match", "sas", 'b'),
+    ("graphql.parse", "gh", 'a'),
+    ("graphql.parse_and_verify", "oo", 'a'),
+    ("graphql.parse_query", "g", 'o'),
+    ("graphql.parse_schema", "h", 'o'),
+    ("graphql.is_valid", "oh", 'b'),
+    ("graphql.schema_is_valid", "h", 'b'),
     ("format_int", "nn", 's'),
     ("bits.lsh", "nn", 'n'),
     ("array.flatten", "a", 'a'),
@@ -259,6 +266,20 @@ impl<'d> Module<'d> {
                     "\"- |\\n a\\n \"",
                 ]);
                 format!("concat(\"\", [{document}, {text}, {document}])")
+            }
+            'g' => {
+                let text = of(&[
+                    "\"a \"",
+                    "\"a(b: [[1]]) {a} \"",
+                    "\"...F \"",
+                    "\"x: a @skip(if: true) \"",
+                    "\"# \\n\"",
+                ]);
+                format!("concat(\"\", [\"{{ \", d(d({text})), \"}} fragment F on Query {{ a }}\"])")
+            }
+            'h' => {
+                let text = of(&["\"a: Int \"", "\"b(a: Int = 1): [Query!]! \"", "\"\"", "\"# \\n\""]);
+                format!("concat(\"\", [\"type Query {{ a: Int \", d(d({text})), \"}}\"])")
             }
             'c' => {
                 let keys = self.value('k');

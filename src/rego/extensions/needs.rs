@@ -9,7 +9,7 @@ mod texts;
 
 use regorus::Value;
 
-use documents::{copied_paths, json, patch, pretty_json, read_yaml, union, walk, written_yaml};
+use documents::{copied_paths, graphql, json, patch, pretty_json, read_yaml, union, walk, written_yaml};
 use texts::{
     FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, intersection, lossy,
     networks, parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts,
@@ -81,6 +81,12 @@ const RULES: &[Rule] = &[
     ("glob.quote_meta", "s", pattern),
     ("graph.reachable", "o*", collections),
     ("graph.reachable_paths", "o*", copies),
+    ("graphql.is_valid", "**", graphql),
+    ("graphql.parse", "**", graphql),
+    ("graphql.parse_and_verify", "**", graphql),
+    ("graphql.parse_query", "*", graphql),
+    ("graphql.parse_schema", "*", graphql),
+    ("graphql.schema_is_valid", "*", graphql),
     ("hex.decode", "s", lossy),
     ("hex.encode", "s", text),
     ("indexof", "ss", nothing),

@@ -3,6 +3,7 @@
 use regorus::Value;
 
 use super::{GROWTH, grown, length, listed};
+use crate::rego::extensions::graphql::{BYTES, TOKENS};
 use crate::rego::memory::LIMIT;
 use crate::rego::memory::size::{ELEMENT, copied, elements, written};
 
@@ -41,6 +42,41 @@ pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
     let Some(Value::String(text)) = values.first() else { return Some(0) };
     let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
     Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODES)))
+}
+
+/// Documents of GraphQL as texts or trees, and their trees. Beyond the limits of a document, the call fails.
+pub(super) fn graphql(values: &[Value]) -> Option<usize> {
+    /// A token as a node, and its value. A definition without a body has two tokens.
+    const NODE: usize = 1_024;
+    /// The types of each schema, and the pairs of fragments that are compared.
+    const VALIDATION: usize = 1 << 20;
+    let mut need = VALIDATION;
+    for value in values {
+        let (nodes, bytes) = match value {
+            Value::String(text) if text.len() <= BYTES => (tokens(text), text.len()),
+            Value::Object(_) => {
+                let bytes = copied(value, LIMIT)?;
+                (bytes / ELEMENT + 1, bytes)
+            }
+            _ => continue,
+        };
+        need = need.saturating_add(nodes.min(TOKENS).saturating_mul(NODE)).saturating_add(grown(bytes)?);
+    }
+    Some(need)
+}
+
+/// The maximum number of tokens in a document of GraphQL.
+fn tokens(text: &str) -> usize {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut previous = b' ';
+    let starts = text.bytes().filter(|byte| {
+        // A name may follow the digits of a number.
+        let is_inside =
+            is_name(*byte) && is_name(previous) && (byte.is_ascii_digit() || !previous.is_ascii_digit());
+        previous = *byte;
+        !is_inside && !byte.is_ascii_whitespace() && *byte != b','
+    });
+    starts.count() + 1
 }
 
 /// JSON, the values in it, and lines with an indentation by their level.

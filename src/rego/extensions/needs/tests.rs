@@ -70,3 +70,20 @@ fn paths_have_a_limit_and_so_has_nesting() {
     let deep = (0..1_000).fold(Value::new_array(), |value, _| vec![value].into());
     assert_eq!(of("json.marshal")(&[deep]), None);
 }
+
+#[test]
+fn documents_of_graphql_need_memory_for_each_token() {
+    let need = |value: Value| of("graphql.parse_query")(&[value]).unwrap();
+    let base = need("".into());
+    for (text, tokens) in [("1a ", 2), ("[ 1 ", 2), ("a1b ", 1), ("...", 1), ("{,}\n", 2), ("-1e5a", 2)] {
+        let own = need(text.repeat(100).into()) - base;
+        assert!(own >= 100 * tokens * 1_024, "{text}: {own}");
+        assert!(own <= 100 * text.len() * 1_100, "{text}: {own}");
+    }
+    // Beyond the limits of a document, nothing is parsed.
+    assert!(need("a ".repeat(40_000).into()) <= base);
+    let most = need("a ".repeat(30_000).into());
+    assert!(most <= 12 << 20, "{most}");
+    let tree = json!({"Operations": vec![json!({}); 100]});
+    assert!(need(tree.into()) >= 100 * 1_024);
+}

@@ -1,0 +1,139 @@
+//! Builtins for GraphQL, with the results of OPA: trees and verdicts are those of
+//! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. Its trees have comments, and it deviates
+//! from the specification in places, so that no other parser gives the same results.
+
+mod ast;
+mod lexer;
+mod parser;
+mod rules;
+mod schema;
+
+use std::cell::Cell;
+
+use anyhow::{Result, bail};
+use regorus::Value;
+
+use self::ast::{Decoder, Node, QueryDocument, SchemaDocument};
+use self::schema::Schema;
+
+/// The maximum length of a document in bytes.
+pub(super) const BYTES: usize = 64 << 10;
+/// The maximum number of tokens in a document, or of nodes in a tree.
+pub(super) const TOKENS: usize = 10_000;
+/// The maximum nesting of selections, values and types.
+const LEVELS: usize = 100;
+/// The maximum nesting of selections together with those of the fragments in them.
+const VALIDATION_LEVELS: usize = 200;
+/// The maximum number of comparisons while a schema or a query is validated.
+const STEPS: usize = 10_000_000;
+/// The maximum number of pairs of fragments that are compared.
+const PAIRS: usize = 5_000;
+
+/// Why a document has no result.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    /// gqlparser reports an error.
+    Invalid,
+    /// The document may be valid for gqlparser, but not here.
+    Unsupported(&'static str),
+    /// The document has more of these than this limit.
+    Limit(&'static str, usize),
+}
+
+/// Counts comparisons while a document is validated.
+struct Steps(Cell<usize>);
+
+impl Steps {
+    fn new() -> Self {
+        Self(Cell::new(STEPS))
+    }
+
+    /// Counts one step, and one for each of these elements.
+    fn take(&self, elements: usize) -> Result<(), Stop> {
+        let left = self.0.get().checked_sub(elements.saturating_add(1));
+        self.0.set(left.ok_or(Stop::Limit("comparisons", STEPS))?);
+        Ok(())
+    }
+}
+
+/// The result, or `None` if the document is invalid.
+fn result<T>(builtin: &str, result: Result<T, Stop>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Stop::Invalid) => Ok(None),
+        Err(Stop::Unsupported(what)) => bail!("{builtin}: GraphQL with {what} is not supported"),
+        Err(Stop::Limit(what, limit)) => {
+            bail!("{builtin}: GraphQL with more than {limit} {what} is not supported")
+        }
+    }
+}
+
+fn tree(node: &impl Node) -> Value {
+    node.encode().unwrap_or_else(Value::new_object)
+}
+
+/// Reads a document from its text or its tree.
+fn document<T: Node>(value: &Value, parse: fn(&str) -> Result<T, Stop>) -> Result<T, Stop> {
+    match value {
+        Value::String(text) => parse(text),
+        Value::Object(_) => T::decode(value, &mut Decoder::default()),
+        _ => Err(Stop::Invalid),
+    }
+}
+
+/// Reads a query and a schema, and validates both.
+fn validated(values: &[Value]) -> Result<QueryDocument, Stop> {
+    let query = document(&values[0], parser::query)?;
+    validate(&query, document(&values[1], parser::schema)?)?;
+    Ok(query)
+}
+
+/// Like [`validated`], with the trees of both.
+fn validated_trees(values: &[Value]) -> Result<[Value; 2], Stop> {
+    let query = document(&values[0], parser::query)?;
+    let schema = document(&values[1], parser::schema)?;
+    let of_schema = tree(&schema);
+    validate(&query, schema)?;
+    Ok([tree(&query), of_schema])
+}
+
+fn validate(query: &QueryDocument, schema: SchemaDocument) -> Result<(), Stop> {
+    let steps = Steps::new();
+    rules::check(&Schema::new(schema, &steps)?, query, &steps)
+}
+
+pub(super) fn parse_query(values: Vec<Value>) -> Result<Value> {
+    let Some(text) = super::text(&values[0]) else { return Ok(Value::Undefined) };
+    let document = result("graphql.parse_query", parser::query(text))?;
+    Ok(document.map_or(Value::Undefined, |document| tree(&document)))
+}
+
+pub(super) fn parse_schema(values: Vec<Value>) -> Result<Value> {
+    let Some(text) = super::text(&values[0]) else { return Ok(Value::Undefined) };
+    let document = result("graphql.parse_schema", parser::schema(text))?;
+    Ok(document.map_or(Value::Undefined, |document| tree(&document)))
+}
+
+pub(super) fn parse(values: Vec<Value>) -> Result<Value> {
+    let trees = result("graphql.parse", validated_trees(&values))?;
+    Ok(trees.map_or(Value::Undefined, |trees| Value::from(trees.to_vec())))
+}
+
+pub(super) fn parse_and_verify(values: Vec<Value>) -> Result<Value> {
+    let trees = result("graphql.parse_and_verify", validated_trees(&values))?;
+    let is_valid = trees.is_some();
+    let [query, schema] = trees.unwrap_or_else(|| [Value::new_object(), Value::new_object()]);
+    Ok(vec![is_valid.into(), query, schema].into())
+}
+
+pub(super) fn is_valid(values: Vec<Value>) -> Result<Value> {
+    Ok(result("graphql.is_valid", validated(&values))?.is_some().into())
+}
+
+pub(super) fn schema_is_valid(values: Vec<Value>) -> Result<Value> {
+    let schema = document(&values[0], parser::schema).and_then(|schema| Schema::new(schema, &Steps::new()));
+    Ok(result("graphql.schema_is_valid", schema)?.is_some().into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,486 @@
+//! The syntax trees of documents, with the names that gqlparser's structs have in JSON.
+//!
+//! Encoding leaves out null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored, null is the
+//! default, and a value of another type is an error. What later validation would fill in is not supported in a given tree, nor are names
+//! in another case, which Go accepts.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use regorus::Value;
+
+use super::{LEVELS, Stop, TOKENS};
+
+pub(super) type Text = Arc<str>;
+
+/// Counts the nodes and the nesting of a tree in JSON.
+#[derive(Default)]
+pub(super) struct Decoder {
+    nodes: usize,
+    level: usize,
+}
+
+pub(super) trait Node: Sized {
+    /// As a value of Rego; `None` if it is null or empty.
+    fn encode(&self) -> Option<Value>;
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop>;
+
+    /// Whether a struct that requires this node lacks it.
+    fn is_missing(&self) -> bool {
+        false
+    }
+}
+
+impl Node for Text {
+    fn encode(&self) -> Option<Value> {
+        Some(Value::String(self.clone()))
+    }
+
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+        match value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Null => Ok(Self::default()),
+            _ => Err(Stop::Invalid),
+        }
+    }
+}
+
+impl Node for bool {
+    fn encode(&self) -> Option<Value> {
+        Some((*self).into())
+    }
+
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+        value.as_bool().copied().map_err(|_| Stop::Invalid)
+    }
+}
+
+impl<T: Node> Node for Option<T> {
+    fn encode(&self) -> Option<Value> {
+        self.as_ref()?.encode()
+    }
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        T::decode(value, decoder).map(Some)
+    }
+}
+
+impl<T: Node> Node for Box<T> {
+    fn encode(&self) -> Option<Value> {
+        (**self).encode()
+    }
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        T::decode(value, decoder).map(Self::new)
+    }
+}
+
+impl<T: Node> Node for Vec<T> {
+    fn encode(&self) -> Option<Value> {
+        let items: Vec<Value> = self.iter().filter_map(Node::encode).collect();
+        (!items.is_empty()).then(|| items.into())
+    }
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        match value {
+            Value::Array(items) => items.iter().map(|item| T::decode(item, decoder)).collect(),
+            Value::Set(items) => items.iter().map(|item| T::decode(item, decoder)).collect(),
+            _ => Err(Stop::Invalid),
+        }
+    }
+}
+
+/// The fields of gqlparser's structs that validation fills in, and places in the text.
+const FILLED_IN: [&str; 6] =
+    ["Definition", "ExpectedType", "ObjectDefinition", "ParentDefinition", "Position", "VariableDefinition"];
+
+/// The name in lower case, with the two other characters that Go takes for letters of ASCII.
+fn folded(name: &str) -> String {
+    name.replace('ſ', "s").replace('\u{212a}', "k").to_ascii_lowercase()
+}
+
+macro_rules! nodes {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty = $key:literal),* $(,)? })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct $name { $(pub(super) $field: $type),* }
+
+        impl $name {
+            fn encoded(&self) -> Option<Value> {
+                let mut fields = BTreeMap::new();
+                $(if let Some(value) = self.$field.encode() {
+                    static KEY: LazyLock<Value> = LazyLock::new(|| $key.into());
+                    fields.insert(KEY.clone(), value);
+                })*
+                (!fields.is_empty()).then(|| fields.into())
+            }
+
+            fn decoded(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+                let Value::Object(fields) = value else {
+                    let is_null = *value == Value::Null;
+                    return Err(if is_null { Stop::Unsupported("null in an array of a tree") } else { Stop::Invalid });
+                };
+                decoder.nodes += 1;
+                if decoder.nodes > TOKENS {
+                    return Err(Stop::Limit("nodes", TOKENS));
+                }
+                decoder.level += 1;
+                if decoder.level > LEVELS {
+                    return Err(Stop::Limit("levels", LEVELS));
+                }
+                let mut node = Self::default();
+                for (key, value) in fields.iter() {
+                    let Value::String(key) = key else { continue };
+                    match &**key {
+                        $($key => if *value != Value::Null { node.$field = Node::decode(value, decoder)? })*
+                        key => {
+                            let is = |name: &str| folded(name) == folded(key);
+                            if $(is($key))||* || FILLED_IN.iter().any(|name| is(name)) && *value != Value::Null {
+                                return Err(Stop::Unsupported("a field of another case or of the validation in a tree"));
+                            }
+                        }
+                    }
+                }
+                if false $(|| node.$field.is_missing())* {
+                    return Err(Stop::Unsupported("a tree that lacks a type or a value"));
+                }
+                decoder.level -= 1;
+                Ok(node)
+            }
+        }
+    )* };
+}
+
+macro_rules! plain {
+    ($($name:ident)*) => { $(
+        impl Node for $name {
+            fn encode(&self) -> Option<Value> {
+                self.encoded()
+            }
+
+            fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+                Self::decoded(value, decoder)
+            }
+        }
+    )* };
+}
+
+/// A comment of a node, which gqlparser does not read from JSON for some nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unread(pub(super) Option<CommentGroup>);
+
+impl Node for Unread {
+    fn encode(&self) -> Option<Value> {
+        self.0.encode()
+    }
+
+    fn decode(_: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+        Ok(Self(None))
+    }
+}
+
+/// The kind of a value: gqlparser's `ValueKind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ValueKind {
+    /// `$a`
+    #[default]
+    Variable,
+    /// `1`
+    Int,
+    /// `1.5`
+    Float,
+    /// `"a"`
+    String,
+    /// `"""a"""`
+    Block,
+    /// `true`
+    Boolean,
+    /// `null`
+    Null,
+    /// `A`
+    Enum,
+    /// `[1]`
+    List,
+    /// `{a: 1}`
+    Object,
+}
+
+const VALUE_KINDS: [ValueKind; 10] = [
+    ValueKind::Variable,
+    ValueKind::Int,
+    ValueKind::Float,
+    ValueKind::String,
+    ValueKind::Block,
+    ValueKind::Boolean,
+    ValueKind::Null,
+    ValueKind::Enum,
+    ValueKind::List,
+    ValueKind::Object,
+];
+
+impl Node for ValueKind {
+    fn encode(&self) -> Option<Value> {
+        Some((*self as u64).into())
+    }
+
+    fn decode(value: &Value, _: &mut Decoder) -> Result<Self, Stop> {
+        let Value::Number(number) = value else { return Err(Stop::Invalid) };
+        let kind = number.as_i64().ok_or(Stop::Invalid)?;
+        let kind = usize::try_from(kind).ok().and_then(|kind| VALUE_KINDS.get(kind));
+        kind.copied().ok_or(Stop::Unsupported("an unknown kind of value in a tree"))
+    }
+}
+
+/// One of the selections of a field, an operation or a fragment.
+#[derive(Clone, Debug)]
+pub(super) enum Selection {
+    Field(Field),
+    FragmentSpread(FragmentSpread),
+    InlineFragment(InlineFragment),
+}
+
+impl Node for Selection {
+    fn encode(&self) -> Option<Value> {
+        match self {
+            Self::Field(field) => field.encode(),
+            Self::FragmentSpread(spread) => spread.encode(),
+            Self::InlineFragment(fragment) => fragment.encode(),
+        }
+    }
+
+    /// gqlparser takes each selection for a field if it can.
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        match Field::decode(value, decoder) {
+            Ok(field) => Ok(Self::Field(field)),
+            Err(Stop::Invalid) => Err(Stop::Unsupported("a selection of another type in a tree")),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+nodes! {
+    CommentGroup { list: Vec<Comment> = "List" }
+    Comment { value: Text = "Value" }
+    QueryDocument {
+        operations: Vec<OperationDefinition> = "Operations",
+        fragments: Vec<FragmentDefinition> = "Fragments",
+        comment: Option<CommentGroup> = "Comment",
+    }
+    OperationDefinition {
+        operation: Text = "Operation",
+        name: Text = "Name",
+        variables: Vec<VariableDefinition> = "VariableDefinitions",
+        directives: Vec<Directive> = "Directives",
+        selections: Vec<Selection> = "SelectionSet",
+        comment: Unread = "Comment",
+    }
+    FragmentDefinition {
+        name: Text = "Name",
+        variables: Vec<VariableDefinition> = "VariableDefinition",
+        condition: Text = "TypeCondition",
+        directives: Vec<Directive> = "Directives",
+        selections: Vec<Selection> = "SelectionSet",
+        comment: Unread = "Comment",
+    }
+    VariableDefinition {
+        variable: Text = "Variable",
+        of: Type = "Type",
+        default: Option<InputValue> = "DefaultValue",
+        directives: Vec<Directive> = "Directives",
+        comment: Option<CommentGroup> = "Comment",
+        used: bool = "Used",
+    }
+    Field {
+        alias: Text = "Alias",
+        name: Text = "Name",
+        arguments: Vec<Argument> = "Arguments",
+        directives: Vec<Directive> = "Directives",
+        selections: Vec<Selection> = "SelectionSet",
+        comment: Unread = "Comment",
+    }
+    FragmentSpread {
+        name: Text = "Name",
+        directives: Vec<Directive> = "Directives",
+        comment: Unread = "Comment",
+    }
+    InlineFragment {
+        condition: Text = "TypeCondition",
+        directives: Vec<Directive> = "Directives",
+        selections: Vec<Selection> = "SelectionSet",
+        comment: Unread = "Comment",
+    }
+    Argument {
+        name: Text = "Name",
+        value: InputValue = "Value",
+        comment: Option<CommentGroup> = "Comment",
+    }
+    Directive {
+        name: Text = "Name",
+        arguments: Vec<Argument> = "Arguments",
+        location: Text = "Location",
+    }
+    /// A value in a document. One without a kind is missing.
+    InputValue {
+        raw: Text = "Raw",
+        children: Vec<ChildValue> = "Children",
+        kind: Option<ValueKind> = "Kind",
+        comment: Option<CommentGroup> = "Comment",
+        has_default: bool = "ExpectedTypeHasDefault",
+    }
+    ChildValue {
+        name: Text = "Name",
+        value: InputValue = "Value",
+        comment: Option<CommentGroup> = "Comment",
+    }
+    /// The name of a type, or a list of another type.
+    Type {
+        named: Text = "NamedType",
+        element: Option<Box<Type>> = "Elem",
+        non_null: bool = "NonNull",
+    }
+    SchemaDocument {
+        schema: Vec<SchemaDefinition> = "Schema",
+        schema_extensions: Vec<SchemaDefinition> = "SchemaExtension",
+        directives: Vec<DirectiveDefinition> = "Directives",
+        definitions: Vec<Definition> = "Definitions",
+        extensions: Vec<Definition> = "Extensions",
+        comment: Option<CommentGroup> = "Comment",
+    }
+    SchemaDefinition {
+        description: Text = "Description",
+        directives: Vec<Directive> = "Directives",
+        operation_types: Vec<OperationTypeDefinition> = "OperationTypes",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+        end: Option<CommentGroup> = "EndOfDefinitionComment",
+    }
+    OperationTypeDefinition {
+        operation: Text = "Operation",
+        of: Text = "Type",
+        comment: Option<CommentGroup> = "Comment",
+    }
+    Definition {
+        kind: Text = "Kind",
+        description: Text = "Description",
+        name: Text = "Name",
+        directives: Vec<Directive> = "Directives",
+        interfaces: Vec<Text> = "Interfaces",
+        fields: Vec<FieldDefinition> = "Fields",
+        types: Vec<Text> = "Types",
+        enum_values: Vec<EnumValueDefinition> = "EnumValues",
+        built_in: bool = "BuiltIn",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+        end: Option<CommentGroup> = "EndOfDefinitionComment",
+    }
+    FieldDefinition {
+        description: Text = "Description",
+        name: Text = "Name",
+        arguments: Vec<ArgumentDefinition> = "Arguments",
+        default: Option<InputValue> = "DefaultValue",
+        of: Type = "Type",
+        directives: Vec<Directive> = "Directives",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+    }
+    ArgumentDefinition {
+        description: Text = "Description",
+        name: Text = "Name",
+        default: Option<InputValue> = "DefaultValue",
+        of: Type = "Type",
+        directives: Vec<Directive> = "Directives",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+    }
+    EnumValueDefinition {
+        description: Text = "Description",
+        name: Text = "Name",
+        directives: Vec<Directive> = "Directives",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+    }
+    DirectiveDefinition {
+        description: Text = "Description",
+        name: Text = "Name",
+        arguments: Vec<ArgumentDefinition> = "Arguments",
+        locations: Vec<Text> = "Locations",
+        repeatable: bool = "IsRepeatable",
+        before_description: Option<CommentGroup> = "BeforeDescriptionComment",
+        after_description: Option<CommentGroup> = "AfterDescriptionComment",
+    }
+}
+
+plain! {
+    CommentGroup Comment QueryDocument OperationDefinition FragmentDefinition VariableDefinition Argument Directive ChildValue
+    SchemaDocument SchemaDefinition OperationTypeDefinition Definition FieldDefinition ArgumentDefinition EnumValueDefinition
+    DirectiveDefinition Field FragmentSpread InlineFragment
+}
+
+impl Node for InputValue {
+    fn encode(&self) -> Option<Value> {
+        self.encoded()
+    }
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        let mut value = Self::decoded(value, decoder)?;
+        let kind = *value.kind.get_or_insert_default();
+        let digits = value.raw.trim_start_matches('-');
+        // Go reads other texts as numbers, too.
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+        if matches!(kind, ValueKind::Int | ValueKind::Float) && !is_number {
+            return Err(Stop::Unsupported("a number of another form in a tree"));
+        }
+        Ok(value)
+    }
+
+    fn is_missing(&self) -> bool {
+        self.kind.is_none()
+    }
+}
+
+impl Node for Type {
+    fn encode(&self) -> Option<Value> {
+        self.encoded()
+    }
+
+    fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
+        Self::decoded(value, decoder)
+    }
+
+    fn is_missing(&self) -> bool {
+        self.named.is_empty() && self.element.is_none()
+    }
+}
+
+impl Type {
+    /// The name of the type of the innermost elements.
+    pub(super) fn name(&self) -> &Text {
+        match &self.element {
+            Some(element) if self.named.is_empty() => element.name(),
+            _ => &self.named,
+        }
+    }
+
+    /// Whether a variable of this type can be used for one of the other.
+    pub(super) fn is_compatible(&self, other: &Self) -> bool {
+        self.is_compatible_if(other, other.non_null)
+    }
+
+    /// Like [`is_compatible`](Self::is_compatible) if the outermost type of the other were non-null or not.
+    pub(super) fn is_compatible_if(&self, other: &Self, non_null: bool) -> bool {
+        let elements = match (&self.element, &other.element) {
+            (Some(_), None) => false,
+            (Some(element), Some(other)) => element.is_compatible(other),
+            (None, _) => true,
+        };
+        self.named == other.named && elements && (self.non_null || !non_null)
+    }
+}
+
+impl InputValue {
+    pub(super) fn is(&self, kind: ValueKind) -> bool {
+        self.kind == Some(kind)
+    }
+}

@@ -1,0 +1,400 @@
+//! Validates operations against a schema by the default rules of gqlparser's `validator/rules` package.
+//!
+//! Only the verdict counts, so that the first violation ends the validation. gqlparser stores the definitions of nodes in the tree while it
+//! walks; here they are passed along, because they depend only on the place of a node.
+
+mod overlaps;
+mod values;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::overlaps::Overlaps;
+use self::values::Expected;
+use super::ast::{
+    Argument, ArgumentDefinition, Definition, Directive, Field, FieldDefinition, FragmentDefinition,
+    OperationDefinition, QueryDocument, Selection, Type,
+};
+use super::schema::{self, Schema, are_unique, has_cycle, is_composite, is_input};
+use super::{Steps, Stop, VALIDATION_LEVELS};
+
+/// Checks `document` against `schema`.
+///
+/// # Errors
+///
+/// When it is invalid or the check exceeds a limit.
+pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) -> Result<(), Stop> {
+    let typename = FieldDefinition {
+        name: "__typename".into(),
+        of: Type { named: "String".into(), ..Type::default() },
+        ..FieldDefinition::default()
+    };
+    let mut fragments = BTreeMap::new();
+    for fragment in &document.fragments {
+        // The names are unique.
+        valid(fragments.insert(&*fragment.name, fragment).is_none())?;
+    }
+    let walker = Walker { schema, document, steps, typename, fragments };
+    walker.check_cycles()?;
+    walker.check()
+}
+
+fn valid(is: bool) -> Result<(), Stop> {
+    if is { Ok(()) } else { Err(Stop::Invalid) }
+}
+
+/// The time for visiting a selection, in comparisons of names.
+const VISITED: usize = 10;
+
+/// Checks the nesting of selections, in which fragments count at each place.
+fn check_level(level: usize) -> Result<(), Stop> {
+    if level > VALIDATION_LEVELS {
+        return Err(Stop::Limit("levels with those of fragments", VALIDATION_LEVELS));
+    }
+    Ok(())
+}
+
+struct Walker<'a> {
+    schema: &'a Schema,
+    document: &'a QueryDocument,
+    steps: &'a Steps,
+    /// The definition of a field that each type has.
+    typename: FieldDefinition,
+    fragments: BTreeMap<&'a str, &'a FragmentDefinition>,
+}
+
+/// The state of the walk through an operation or a fragment.
+#[derive(Default)]
+struct Walk<'a> {
+    operation: Option<&'a OperationDefinition>,
+    /// The positions of the variables in use.
+    used: BTreeSet<usize>,
+    /// The fragments whose selections have been walked.
+    walked: BTreeSet<&'a str>,
+    level: usize,
+}
+
+/// The state across operations.
+#[derive(Default)]
+struct State<'a> {
+    overlaps: RefCell<Overlaps<'a>>,
+    spread: RefCell<BTreeSet<&'a str>>,
+}
+
+/// A set of selections, and the type that they are of.
+#[derive(Clone, Copy)]
+struct Selections<'a> {
+    items: &'a [Selection],
+    parent: Option<&'a Definition>,
+}
+
+impl<'a> Walker<'a> {
+    fn check_cycles(&self) -> Result<(), Stop> {
+        let spreads =
+            self.fragments.iter().map(|(name, fragment)| (*name, spreads_within(&fragment.selections)));
+        valid(!has_cycle(&mut spreads.collect()))
+    }
+
+    fn check(&'a self) -> Result<(), Stop> {
+        let operations = &self.document.operations;
+        let state = State::default();
+        for operation in operations {
+            self.operation(operation, &state)?;
+        }
+        valid(operations.len() <= 1 || operations.iter().all(|operation| !operation.name.is_empty()))?;
+        valid(are_unique(operations.iter().map(|operation| &operation.name)))?;
+        for fragment in &self.document.fragments {
+            self.fragment(fragment, &state)?;
+            valid(state.spread.borrow().contains(&*fragment.name))?;
+        }
+        Ok(())
+    }
+
+    fn operation(&'a self, operation: &'a OperationDefinition, state: &State<'a>) -> Result<(), Stop> {
+        let mut walk = Walk { operation: Some(operation), ..Walk::default() };
+        valid(are_unique(operation.variables.iter().map(|variable| &variable.variable)))?;
+        for variable in &operation.variables {
+            let of = self.schema.get(variable.of.name()).ok_or(Stop::Invalid)?;
+            valid(is_input(of))?;
+            if let Some(default) = &variable.default {
+                let expected = Expected { of: &variable.of, definition: Some(of) };
+                self.value(default, Some(expected), default.has_default, &mut walk)?;
+            }
+            self.directives(&variable.directives, "VARIABLE_DEFINITION", &mut walk)?;
+        }
+        let root = self.schema.root(&operation.operation).ok_or(Stop::Invalid)?;
+        let location = match &*operation.operation {
+            "mutation" => "MUTATION",
+            "subscription" => "SUBSCRIPTION",
+            _ => "QUERY",
+        };
+        self.directives(&operation.directives, location, &mut walk)?;
+        let selections = Selections { items: &operation.selections, parent: Some(root) };
+        self.selections(selections, &mut walk, state)?;
+        let is_used = |(at, variable): (usize, &super::ast::VariableDefinition)| {
+            variable.used || walk.used.contains(&at)
+        };
+        valid(operation.variables.iter().enumerate().all(is_used))?;
+        if &*operation.operation == "subscription" {
+            self.subscription(operation)?;
+        }
+        state.overlaps.borrow_mut().check(self, selections)
+    }
+
+    fn fragment(&'a self, fragment: &'a FragmentDefinition, state: &State<'a>) -> Result<(), Stop> {
+        let mut walk = Walk::default();
+        let of = self.schema.get(&fragment.condition).ok_or(Stop::Invalid)?;
+        valid(is_composite(of))?;
+        self.directives(&fragment.directives, "FRAGMENT_DEFINITION", &mut walk)?;
+        let selections = Selections { items: &fragment.selections, parent: Some(of) };
+        self.selections(selections, &mut walk, state)?;
+        state.overlaps.borrow_mut().check(self, selections)
+    }
+
+    fn directives(
+        &'a self,
+        directives: &'a [Directive],
+        location: &str,
+        walk: &mut Walk<'a>,
+    ) -> Result<(), Stop> {
+        let mut seen = BTreeSet::new();
+        for directive in directives {
+            let definition = self.schema.directive(&directive.name).ok_or(Stop::Invalid)?;
+            self.steps.take(definition.locations.len())?;
+            valid(definition.locations.iter().any(|allowed| **allowed == *location))?;
+            self.arguments(&directive.arguments, Some(&definition.arguments), walk)?;
+            valid(definition.repeatable || seen.insert(&directive.name))?;
+        }
+        Ok(())
+    }
+
+    /// Checks the arguments of a field or a directive, whose definition may be unknown.
+    fn arguments(
+        &'a self,
+        arguments: &'a [Argument],
+        definitions: Option<&'a [ArgumentDefinition]>,
+        walk: &mut Walk<'a>,
+    ) -> Result<(), Stop> {
+        valid(are_unique(arguments.iter().map(|argument| &argument.name)))?;
+        for argument in arguments {
+            let definition = match definitions {
+                None => None,
+                Some(all) => Some(schema::argument(all, &argument.name, self.steps)?.ok_or(Stop::Invalid)?),
+            };
+            let expected = definition.map(|definition| Expected {
+                of: &definition.of,
+                definition: self.schema.get(definition.of.name()),
+            });
+            let has_default = definition.map_or(argument.value.has_default, |definition| {
+                values::has_default(definition.default.as_ref())
+            });
+            self.value(&argument.value, expected, has_default, walk)?;
+        }
+        for definition in definitions.unwrap_or_default() {
+            self.steps.take(arguments.len())?;
+            let is_required = definition.of.non_null && definition.default.is_none();
+            valid(!is_required || arguments.iter().any(|argument| argument.name == definition.name))?;
+        }
+        Ok(())
+    }
+
+    fn selections(
+        &'a self,
+        selections: Selections<'a>,
+        walk: &mut Walk<'a>,
+        state: &State<'a>,
+    ) -> Result<(), Stop> {
+        walk.level += 1;
+        check_level(walk.level)?;
+        for selection in selections.items {
+            self.steps.take(1)?;
+            match selection {
+                Selection::Field(field) => self.field(field, selections.parent, walk, state)?,
+                Selection::InlineFragment(fragment) => {
+                    let condition = &fragment.condition;
+                    let parent = if condition.is_empty() {
+                        selections.parent
+                    } else {
+                        Some(self.schema.get(condition).ok_or(Stop::Invalid)?)
+                    };
+                    self.directives(&fragment.directives, "INLINE_FRAGMENT", walk)?;
+                    let inner = Selections { items: &fragment.selections, parent };
+                    self.selections(inner, walk, state)?;
+                    if !condition.is_empty() {
+                        valid(parent.is_some_and(is_composite))?;
+                        self.possible_spread(selections.parent, condition)?;
+                    }
+                    state.overlaps.borrow_mut().check(self, inner)?;
+                }
+                Selection::FragmentSpread(spread) => {
+                    let fragment = *self.fragments.get(&*spread.name).ok_or(Stop::Invalid)?;
+                    self.directives(&spread.directives, "FRAGMENT_SPREAD", walk)?;
+                    if walk.walked.insert(&fragment.name) {
+                        let parent = self.schema.get(&fragment.condition);
+                        self.directives(&fragment.directives, "FRAGMENT_DEFINITION", walk)?;
+                        self.selections(Selections { items: &fragment.selections, parent }, walk, state)?;
+                    }
+                    if walk.operation.is_some() {
+                        state.spread.borrow_mut().insert(&spread.name);
+                    }
+                    self.possible_spread(selections.parent, &fragment.condition)?;
+                }
+            }
+        }
+        walk.level -= 1;
+        Ok(())
+    }
+
+    /// The definition of a field of this type.
+    fn definition(
+        &'a self,
+        field: &Field,
+        parent: Option<&'a Definition>,
+    ) -> Result<Option<&'a FieldDefinition>, Stop> {
+        if &*field.name == "__typename" {
+            return Ok(Some(&self.typename));
+        }
+        parent.map_or(Ok(None), |parent| schema::field(&parent.fields, &field.name, self.steps))
+    }
+
+    /// The selections of a field.
+    fn selected(&'a self, field: &'a Field, definition: Option<&FieldDefinition>) -> Selections<'a> {
+        let parent = definition.and_then(|definition| self.schema.get(definition.of.name()));
+        Selections { items: &field.selections, parent }
+    }
+
+    fn field(
+        &'a self,
+        field: &'a Field,
+        parent: Option<&'a Definition>,
+        walk: &mut Walk<'a>,
+        state: &State<'a>,
+    ) -> Result<(), Stop> {
+        let definition = self.definition(field, parent)?;
+        valid(parent.is_none() || definition.is_some())?;
+        let arguments = definition.map(|definition| definition.arguments.as_slice());
+        self.arguments(&field.arguments, arguments, walk)?;
+        self.directives(&field.directives, "FIELD", walk)?;
+        let selected = self.selected(field, definition);
+        self.selections(selected, walk, state)?;
+        if &*field.name == "__schema" || &*field.name == "__type" {
+            self.introspection(field, &mut BTreeSet::new(), 0, 0)?;
+        }
+        if let Some(of) = selected.parent {
+            let is_leaf = matches!(&*of.kind, "ENUM" | "SCALAR");
+            valid(is_leaf == field.selections.is_empty())?;
+        }
+        if walk.operation.is_none() {
+            return Ok(());
+        }
+        state.overlaps.borrow_mut().check(self, selected)
+    }
+
+    /// Whether an object of one type can be of the other.
+    fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), Stop> {
+        let (Some(parent), Some(fragment)) = (parent, self.schema.get(condition)) else { return Ok(()) };
+        if !is_composite(parent) || !is_composite(fragment) {
+            return Ok(());
+        }
+        let own = std::slice::from_ref(&parent.name);
+        let parents = if &*parent.kind == "OBJECT" { own } else { self.schema.possible_types(&parent.name) };
+        let of_fragment = self.schema.possible_types(&fragment.name);
+        self.steps.take(parents.len().saturating_add(of_fragment.len()))?;
+        let of_fragment: BTreeSet<_> = of_fragment.iter().collect();
+        valid(parents.iter().any(|parent| of_fragment.contains(parent)))
+    }
+
+    /// Limits how deep lists of types are queried by introspection.
+    fn introspection(
+        &self,
+        field: &'a Field,
+        visited: &mut BTreeSet<&'a str>,
+        lists: usize,
+        level: usize,
+    ) -> Result<(), Stop> {
+        const LISTS: usize = 3;
+        let is_list = matches!(&*field.name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
+        let lists = lists + usize::from(is_list);
+        valid(!is_list || lists < LISTS)?;
+        self.introspections(&field.selections, visited, lists, level)
+    }
+
+    fn introspections(
+        &self,
+        selections: &'a [Selection],
+        visited: &mut BTreeSet<&'a str>,
+        lists: usize,
+        level: usize,
+    ) -> Result<(), Stop> {
+        check_level(level)?;
+        for selection in selections {
+            self.steps.take(VISITED)?;
+            match selection {
+                Selection::Field(field) => self.introspection(field, visited, lists, level + 1)?,
+                Selection::InlineFragment(fragment) => {
+                    self.introspections(&fragment.selections, visited, lists, level + 1)?;
+                }
+                Selection::FragmentSpread(spread) => {
+                    let Some(fragment) = self.fragments.get(&*spread.name) else { continue };
+                    if visited.insert(&spread.name) {
+                        self.introspections(&fragment.selections, visited, lists, level + 1)?;
+                        visited.remove(&*spread.name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A subscription has one field that is not of introspection.
+    fn subscription(&self, operation: &'a OperationDefinition) -> Result<(), Stop> {
+        let mut names = BTreeSet::new();
+        let mut visited = BTreeSet::new();
+        self.top_fields(&operation.selections, &mut names, &mut visited, 0)?;
+        valid(names.len() <= 1 && names.iter().all(|name| !name.starts_with("__")))
+    }
+
+    fn top_fields(
+        &self,
+        selections: &'a [Selection],
+        names: &mut BTreeSet<&'a str>,
+        visited: &mut BTreeSet<&'a str>,
+        level: usize,
+    ) -> Result<(), Stop> {
+        check_level(level)?;
+        for selection in selections {
+            self.steps.take(1)?;
+            match selection {
+                Selection::Field(field) => {
+                    names.insert(&field.name);
+                }
+                Selection::InlineFragment(fragment) => {
+                    self.top_fields(&fragment.selections, names, visited, level + 1)?;
+                }
+                Selection::FragmentSpread(spread) => {
+                    let Some(fragment) = self.fragments.get(&*spread.name) else { return Ok(()) };
+                    if visited.insert(&spread.name) {
+                        self.top_fields(&fragment.selections, names, visited, level + 1)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the fragments in these selections, at all levels.
+fn spreads_within(selections: &[Selection]) -> Vec<&str> {
+    let mut spreads = Vec::new();
+    let mut rest = vec![selections];
+    while let Some(selections) = rest.pop() {
+        for selection in selections {
+            match selection {
+                Selection::Field(field) => rest.push(&field.selections),
+                Selection::InlineFragment(fragment) => rest.push(&fragment.selections),
+                Selection::FragmentSpread(spread) => spreads.push(&*spread.name),
+            }
+        }
+    }
+    spreads
+}
