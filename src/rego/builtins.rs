@@ -3,6 +3,7 @@
 use regorus::unstable::BUILTINS;
 
 use super::extensions;
+use super::metadata::Function;
 use super::rewrites::RESERVED;
 
 /// What the engine has under a name.
@@ -35,12 +36,11 @@ const FORBIDDEN: [(&str, &str); 6] = [
 
 /// What OPA 1.22 has beside these (its capabilities file).
 #[rustfmt::skip]
-const LACKING: [&str; 15] = [
+const LACKING: [&str; 11] = [
     "crypto.parse_private_keys", "crypto.x509.parse_and_verify_certificates",
     "crypto.x509.parse_and_verify_certificates_with_options", "crypto.x509.parse_certificate_request",
     "crypto.x509.parse_certificates", "crypto.x509.parse_keypair", "crypto.x509.parse_rsa_private_key",
-    "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "json.match_schema", "json.verify_schema",
-    "rego.metadata.chain", "rego.metadata.rule", "rego.parse_module", "strings.render_template",
+    "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "rego.parse_module", "strings.render_template",
 ];
 
 /// `name` as a static string, if it is the name of a builtin.
@@ -63,6 +63,9 @@ pub(super) fn builtin(name: &str) -> Option<Builtin> {
     }
     if let Some(arity) = extensions::arity(name).filter(|_| !name.starts_with(RESERVED)) {
         return Some(Builtin::Known { arity, output: false });
+    }
+    if Function::of(name).is_some() {
+        return Some(Builtin::Known { arity: 0, output: false });
     }
     if LACKING.contains(&name) {
         return Some(Builtin::Lacking);

@@ -30,6 +30,8 @@ pub struct Edited {
     original_lines: Vec<u32>,
     /// The offset of each line in `text`, if there are edits.
     lines: Vec<u32>,
+    /// Earlier edits, whose text is `original`.
+    earlier: Option<Box<Edited>>,
 }
 
 impl Edited {
@@ -42,6 +44,7 @@ impl Edited {
                 starts: Vec::new(),
                 original_lines: Vec::new(),
                 lines: Vec::new(),
+                earlier: None,
             };
         }
         // At one place, insertions come first, in the order in which they were made.
@@ -62,7 +65,13 @@ impl Edited {
             original_lines: line_starts(original).collect(),
             lines: line_starts(&text).collect(),
             text: text.into(),
+            earlier: None,
         }
+    }
+
+    /// The same, where `earlier` edits made the text that these edits change. Places are mapped to the original of `earlier`.
+    pub(super) fn after(self, earlier: Self) -> Self {
+        Self { earlier: Some(Box::new(earlier)), ..self }
     }
 
     /// The same with `more` edits of the original.
@@ -95,6 +104,12 @@ impl Edited {
     /// Where that was written which stands at `place`.
     #[must_use]
     pub fn original(&self, place: Place) -> Place {
+        let place = self.before(place);
+        self.earlier.as_ref().map_or(place, |earlier| earlier.original(place))
+    }
+
+    /// The place in `original`.
+    fn before(&self, place: Place) -> Place {
         let line = (place.line.max(1) as usize - 1).min(self.lines.len().saturating_sub(1));
         let Some(start) = self.lines.get(line) else { return place };
         let at = start.saturating_add(place.column.max(1) - 1);

@@ -13,11 +13,12 @@ mod needs;
 mod networks;
 pub(super) mod patterns;
 mod replacements;
+pub(super) mod schemas;
 mod sprintf;
 mod tokens;
 mod uris;
 mod uuids;
-mod yaml;
+pub(super) mod yaml;
 
 pub(super) use sprintf::write as written;
 
@@ -30,6 +31,7 @@ use regorus::{Engine, LimitError, Value};
 use serde::de::IgnoredAny;
 
 use super::memory::OverLimit;
+use super::metadata::CONSTANT;
 use super::rewrites::{self, MEMBER, MEMBER_WITH_KEY, WALK};
 use super::template_strings;
 use crate::api::text::capped;
@@ -48,7 +50,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 67] = [
+const FUNCTIONS: [Function; 70] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -88,6 +90,8 @@ const FUNCTIONS: [Function; 67] = [
     ("io.jwt.verify_rs256", 2, |values| tokens::verify("io.jwt.verify_rs256", "RS256", &values)),
     ("io.jwt.verify_rs384", 2, |values| tokens::verify("io.jwt.verify_rs384", "RS384", &values)),
     ("io.jwt.verify_rs512", 2, |values| tokens::verify("io.jwt.verify_rs512", "RS512", &values)),
+    ("json.match_schema", 2, schemas::matches),
+    ("json.verify_schema", 1, schemas::verify),
     (template_strings::FUNCTION, 1, template_strings::template_string),
     ("net.cidr_contains_matches", 2, networks::contains_matches),
     ("net.cidr_intersects", 2, networks::intersects),
@@ -95,6 +99,7 @@ const FUNCTIONS: [Function; 67] = [
     ("net.cidr_overlap", 2, networks::contains),
     ("numbers.range", 2, |values| range("numbers.range", values)),
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
+    (CONSTANT, 1, |values| Ok(values.into_iter().next().unwrap_or(Value::Undefined))),
     (MEMBER, 2, rewrites::has),
     (MEMBER_WITH_KEY, 3, rewrites::has_at),
     (WALK, 1, |values| engine("walk", &values)),

@@ -10,6 +10,7 @@ use super::called::Called;
 use super::edit::Edited;
 use super::enforcement::Denials;
 use super::fault::{Fault, Place};
+use super::metadata;
 use super::module::{Module, ModuleId, Syntax, Text};
 use super::opa::text::{for_opa, untold};
 use super::parts::{Part, parts};
@@ -98,7 +99,7 @@ impl LoadedModule {
         let edited = review::edit(module)?;
         let read = read(module, &edited);
         let rewritten = match &read {
-            Ok(read) => rewrites::rewritten(read),
+            Ok(read) => rewritten(read),
             Err(_) => Edited::unchanged(edited.text()),
         };
         let parts = read.as_ref().map(|read| parts(read, &rewritten)).unwrap_or_default();
@@ -191,6 +192,17 @@ impl LoadedModule {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
             && self.asked_for == packages.asked_for(&self.package())
     }
+}
+
+/// The text of `module` for the embedded engine.
+fn rewritten(module: &Module) -> Edited {
+    let constant = metadata::replaced(module);
+    if !constant.is_unchanged()
+        && let Ok(module) = module.with_text(constant.text())
+    {
+        return rewrites::rewritten(&module).after(constant);
+    }
+    rewrites::rewritten(module)
 }
 
 /// Parses the `edited` text of `module`.

@@ -40,6 +40,7 @@ pub mod limit;
 pub mod loaded_module;
 pub mod loading;
 pub mod memory;
+mod metadata;
 pub mod module;
 mod module_id;
 mod names;

@@ -231,6 +231,16 @@ impl Module {
         Self { original: self.text.clone(), read: Edited::unchanged(&self.text), ..self.clone() }
     }
 
+    /// The same module with the rewritten `text`, which has the same package and imports.
+    ///
+    /// # Errors
+    ///
+    /// When the engine does not parse it.
+    pub(super) fn with_text(&self, text: &Arc<str>) -> Result<Self, Fault> {
+        let tree = tree_of(&self.id, text, false, self.syntax)?;
+        Ok(Self { text: text.clone(), tree, ..self.clone() }.of_its_text())
+    }
+
     /// What stands at `span`.
     pub(super) fn slice(&self, span: &Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or_default()

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use regorus::unstable::{
-    ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span,
+    ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleBody,
+    RuleHead, Span,
 };
 
 /// The beginning of a placeholder for a keyword that is the first name of a rule: `policysync_word_if` in the head of `if.foo`.
@@ -185,6 +186,15 @@ pub(super) fn each_statement<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Liter
     });
 }
 
+/// Visits each expression of `body`.
+pub(super) fn each_of_body<'t>(body: &'t RuleBody, visit: &mut dyn FnMut(&'t Expr)) {
+    walk_body(body, &mut |node| {
+        if let Node::Expr(expr) = node {
+            visit(expr);
+        }
+    });
+}
+
 fn walk<'t>(rule: &'t Rule, visit: &mut dyn FnMut(Node<'t>)) {
     walk_expr(reference(rule), visit);
     arguments(rule).iter().for_each(|argument| walk_expr(argument, visit));
@@ -192,13 +202,15 @@ fn walk<'t>(rule: &'t Rule, visit: &mut dyn FnMut(Node<'t>)) {
         walk_expr(given, visit);
     }
     if let Rule::Spec { bodies, .. } = rule {
-        for body in bodies {
-            if let Some(assign) = &body.assign {
-                walk_expr(&assign.value, visit);
-            }
-            walk_query(&body.query, visit);
-        }
+        bodies.iter().for_each(|body| walk_body(body, visit));
     }
+}
+
+fn walk_body<'t>(body: &'t RuleBody, visit: &mut dyn FnMut(Node<'t>)) {
+    if let Some(assign) = &body.assign {
+        walk_expr(&assign.value, visit);
+    }
+    walk_query(&body.query, visit);
 }
 
 fn walk_query<'t>(query: &'t Query, visit: &mut dyn FnMut(Node<'t>)) {

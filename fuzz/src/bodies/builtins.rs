@@ -15,9 +15,8 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `g` a query
-/// and `h` a schema of GraphQL.
-const LARGE: [(&str, &str, char); 68] = [
+/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `m` JSON Schema, `g` a query and `h` a schema of GraphQL.
+const LARGE: [(&str, &str, char); 71] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -74,6 +73,9 @@ const LARGE: [(&str, &str, char); 68] = [
     ("io.jwt.verify_hs256", "jk", 'b'),
     ("io.jwt.verify_ps512", "jk", 'b'),
     ("io.jwt.verify_rs256", "jk", 'b'),
+    ("json.match_schema", "am", 'a'),
+    ("json.match_schema", "om", 'a'),
+    ("json.verify_schema", "m", 'a'),
     ("net.cidr_contains_matches", "aa", 't'),
     ("net.cidr_merge", "a", 't'),
     ("strings.split_n", "ssn", 'a'),
@@ -284,6 +286,23 @@ impl<'d> Module<'d> {
             'c' => {
                 let keys = self.value('k');
                 format!("{{\"cert\": {keys}, \"time\": 1}}")
+            }
+            'm' => {
+                let (object, text) = (self.value('o'), self.value('s'));
+                of(&[
+                    &format!("{{\"$ref\": \"#\", \"items\": {object}}}"),
+                    &format!("{{\"items\": {{\"enum\": [{object}, {text}]}}, \"uniqueItems\": true}}"),
+                    &format!(
+                        "{{\"additionalProperties\": {{\"pattern\": {text}, \"$ref\": \"#/d\"}}, \"d\": {object}}}"
+                    ),
+                    "{\"$ref\": \"#/d/x0\", \"d\": {sprintf(\"x%d\", [i]): {\"allOf\": [{\"$ref\": r}, {\"$ref\": r}]} | some i in numbers.range(0, 90); r := sprintf(\"#/d/x%d\", [(i + 1) % 91])}}",
+                    "{\"$ref\": \"#/d/x0\", \"d\": object.union({\"x40\": {\"type\": \"null\"}}, {sprintf(\"x%d\", [i]): {\"allOf\": [{\"$ref\": r}, {\"$ref\": r}]} | some i in numbers.range(0, 39); r := sprintf(\"#/d/x%d\", [i + 1])})}",
+                    "{\"items\": {\"oneOf\": [{\"type\": \"null\"} | some i in numbers.range(1, 1000)]}}",
+                    &format!("json.marshal({object})"),
+                    &format!(
+                        "{{\"dependencies\": {object}, \"propertyNames\": {{\"format\": \"regex\", \"const\": {text}}}}}"
+                    ),
+                ])
             }
             'n' => of(&["0", "1", "-1", "16", "100000", "1e20", "count(input.text)", "65536"]),
             't' => of(&["{1, 2}", "{\"a\", \"b\"}", "{{1}, {2}}", "set()"]),

@@ -1,12 +1,14 @@
 //! Constructs that the embedded engine accepts but evaluates differently from OPA, or cannot evaluate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use regorus::Value;
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Rule, Span};
 
 use super::Rules;
 use super::calls::called;
 use crate::rego::extensions::patterns::compiled;
+use crate::rego::extensions::schemas;
 use crate::rego::fault::Fault;
 use crate::rego::module::{Module, Negation, name_of};
 use crate::rego::names::Names;
@@ -27,6 +29,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             faults.extend(exponent(module, expr));
             faults.extend(wildcard(module, expr));
             faults.extend(pattern(module, rules, &names, expr));
+            faults.extend(schema(module, rules, &names, expr));
             if let Expr::Var { span, .. } = tree::steps(expr).0 {
                 faults.extend(reserved(module, span));
             }
@@ -253,7 +256,7 @@ fn imports(module: &Module) -> Vec<Fault> {
 /// An integer with an exponent. OPA treats it as a fraction and prints it as it is written; the engine treats it as an integer.
 fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::Number { span, value, .. } = expr else { return None };
-    let is_integer = matches!(value, regorus::Value::Number(number) if number.is_integer());
+    let is_integer = matches!(value, Value::Number(number) if number.is_integer());
     (is_integer && span.text().contains(['e', 'E'])).then(|| {
         module.fault(span, format!("the integer {} has an exponent: write all of its digits", span.text()))
     })
@@ -317,4 +320,79 @@ fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -
     };
     let error = compiled(tree::constant(pattern)?).err()?;
     Some(module.fault(pattern.span(), format!("{name}: the pattern {error}")))
+}
+
+/// A constant schema with which a call would end the evaluation, and a document or a schema of a type that OPA rejects.
+fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
+    let Expr::Call { fcn, params, .. } = expr else { return None };
+    let constants = tree::constants(fcn);
+    let root = constants.first()?;
+    if rules.names(module, root) || names.import(root).is_some() {
+        return None;
+    }
+    let name = constants.join(".");
+    let (document, schema) = match (name.as_str(), params.as_slice()) {
+        ("json.match_schema", [document, schema, ..]) => (Some(document), schema),
+        ("json.verify_schema", [schema, ..]) => (None, schema),
+        _ => return None,
+    };
+    let is_other = |argument: &&Expr| {
+        matches!(
+            argument,
+            Expr::Array { .. }
+                | Expr::Set { .. }
+                | Expr::ArrayCompr { .. }
+                | Expr::SetCompr { .. }
+                | Expr::Number { .. }
+                | Expr::Bool { .. }
+                | Expr::Null { .. }
+        )
+    };
+    let mut arguments = document.into_iter().chain([schema]).map(AsRef::as_ref);
+    if let Some(other) = arguments.find(is_other) {
+        return Some(module.fault(other.span(), format!("{name} takes a text of JSON or an object")));
+    }
+    // The schema may be the value of a rule.
+    let of_rule = || {
+        let path = names.path_of_rule(schema).filter(|path| path.rest.is_empty())?;
+        let [(_, rule)] = rules.by_path.get(&path.constants)?.as_slice() else { return None };
+        tree::given(rule).filter(|_| tree::is_constant(rule))
+    };
+    let written = of_rule().unwrap_or(schema);
+    if has_fraction(written) {
+        let text = format!("{name}: the schema has an integer with a fraction: write 2 for 2.0");
+        return Some(module.fault(schema.span(), text));
+    }
+    let error = schemas::check_constant(&name, &value_of(written)?).err()?;
+    Some(module.fault(schema.span(), error.to_string()))
+}
+
+/// Whether a number in `expr` is an integer that is written with a fraction. OPA distinguishes `2.0` from `2` in a schema.
+fn has_fraction(expr: &Expr) -> bool {
+    if let Expr::Number { span, value: Value::Number(number), .. } = expr {
+        return number.is_integer() && span.text().contains('.');
+    }
+    tree::parts(expr).into_iter().any(|part| match part {
+        Part::Expr(expr) => has_fraction(expr),
+        Part::Comprehension(..) => false,
+    })
+}
+
+/// The value of an expression that consists of constants.
+fn value_of(expr: &Expr) -> Option<Value> {
+    match expr {
+        Expr::String { value, .. }
+        | Expr::RawString { value, .. }
+        | Expr::Number { value, .. }
+        | Expr::Bool { value, .. }
+        | Expr::Null { value, .. } => Some(value.clone()),
+        Expr::Array { items, .. } => {
+            Some(items.iter().map(|item| value_of(item)).collect::<Option<Vec<_>>>()?.into())
+        }
+        Expr::Object { fields, .. } => {
+            let fields = fields.iter().map(|(_, key, value)| Some((value_of(key)?, value_of(value)?)));
+            Some(fields.collect::<Option<BTreeMap<_, _>>>()?.into())
+        }
+        _ => None,
+    }
 }

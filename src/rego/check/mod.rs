@@ -14,6 +14,7 @@ use regorus::unstable::{Rule, RuleHead};
 
 use super::evaluated_by::EvaluatedBy;
 use super::fault::Fault;
+use super::metadata;
 use super::module::Module;
 use super::tree;
 pub(super) use variables::{argument_names, declared};
@@ -27,6 +28,7 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
     faults.extend(rules.packages(modules));
     if evaluator == EvaluatedBy::Embedded {
         faults.extend(rules.overlapping());
+        faults.extend(metadata::faults(modules));
     }
     for module in modules {
         faults.extend(packages::faults(module));

@@ -9,7 +9,9 @@ mod texts;
 
 use regorus::Value;
 
-use documents::{copied_paths, graphql, json, patch, pretty_json, read_yaml, union, walk, written_yaml};
+use documents::{
+    copied_paths, graphql, json, patch, pretty_json, read_yaml, schemas, union, walk, written_yaml,
+};
 use texts::{
     FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, intersection, lossy,
     networks, parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts,
@@ -119,9 +121,11 @@ const RULES: &[Rule] = &[
     ("json.is_valid", "*", text),
     ("json.marshal", "*", json),
     ("json.marshal_with_options", "*o", pretty_json),
+    ("json.match_schema", "**", schemas),
     ("json.patch", "*a", patch),
     ("json.remove", "o*", copied_paths),
     ("json.unmarshal", "s", text),
+    ("json.verify_schema", "*", schemas),
     ("lower", "s", cased),
     ("max", "c", nothing),
     ("min", "c", nothing),
@@ -141,6 +145,7 @@ const RULES: &[Rule] = &[
     ("object.subset", "**", collections),
     ("object.union", "oo", union),
     ("object.union_n", "a", collection),
+    ("policysync_constant", "*", nothing),
     ("policysync_member", "**", nothing),
     ("policysync_member_3", "***", nothing),
     ("policysync_walk", "*", walk),

@@ -31,11 +31,11 @@ const USERINFO: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 /// The parts of a URI. A part that is missing is empty.
 #[derive(Debug, Default)]
-struct Uri {
-    scheme: String,
+pub(super) struct Uri {
+    pub(super) scheme: String,
     hostname: String,
     port: String,
-    path: String,
+    pub(super) path: String,
     raw_path: String,
     raw_query: String,
     fragment: String,
@@ -43,7 +43,7 @@ struct Uri {
 
 impl Uri {
     /// Parses `text`; `None` if it is invalid.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let fragment = decoded(fragment)?;
         if rest.bytes().any(|byte| byte < b' ' || byte == 0x7f) {

@@ -7,7 +7,8 @@ mod write;
 use anyhow::{Result, bail};
 use regorus::Value;
 
-use self::read::Error;
+pub(in crate::rego) use self::plain::{Plain, is_time, resolve};
+pub(in crate::rego) use self::read::{Content, Error, Node, single};
 use super::corrections::json_marshal;
 use super::text;
 

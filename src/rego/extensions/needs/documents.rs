@@ -79,6 +79,23 @@ fn tokens(text: &str) -> usize {
     starts.count() + 1
 }
 
+/// Schemas and documents as they are validated. Schemas and errors are checked when they are made.
+pub(super) fn schemas(values: &[Value]) -> Option<usize> {
+    /// A key and a value that is a number.
+    const VALUE: usize = 3 * ELEMENT;
+    let mut need = 0_usize;
+    for value in values {
+        need = need.saturating_add(match value {
+            Value::String(text) => {
+                let elements = text.bytes().filter(|byte| b",:[{".contains(byte)).count() + 1;
+                grown(text.len().saturating_mul(2))?.saturating_add(elements.saturating_mul(ELEMENT + VALUE))
+            }
+            value => copied(value, LIMIT)?.saturating_mul(VALUE / ELEMENT + 1),
+        });
+    }
+    Some(need)
+}
+
 /// JSON, the values in it, and lines with an indentation by their level.
 pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
     /// Of JSON, values and quotes for each byte of a value in JSON.

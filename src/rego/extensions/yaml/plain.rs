@@ -2,7 +2,7 @@
 
 /// The value of a plain scalar.
 #[derive(Debug, PartialEq)]
-pub(super) enum Plain {
+pub(in crate::rego) enum Plain {
     Null,
     Bool(bool),
     Integer(i64),
@@ -13,7 +13,7 @@ pub(super) enum Plain {
     Merge,
 }
 
-pub(super) fn resolve(text: &str) -> Plain {
+pub(in crate::rego) fn resolve(text: &str) -> Plain {
     match text {
         "true" | "True" | "TRUE" => return Plain::Bool(true),
         "false" | "False" | "FALSE" => return Plain::Bool(false),
@@ -80,8 +80,13 @@ fn float(text: &str) -> Option<f64> {
 pub(super) fn is_text(text: &str) -> bool {
     const WORDS: [&str; 16] =
         ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF"];
-    let is_other = WORDS.contains(&text) || is_sexagesimal(text) || time(text).is_some();
+    let is_other = WORDS.contains(&text) || is_sexagesimal(text) || is_time(text);
     !is_other && matches!(resolve(text), Plain::Text | Plain::Merge)
+}
+
+/// Whether go-yaml reads `text` as a time.
+pub(in crate::rego) fn is_time(text: &str) -> bool {
+    time(text).is_some()
 }
 
 /// Whether `text` is a number such as `1:30:00.5`.

@@ -18,7 +18,7 @@ const LEVELS: usize = 100;
 
 /// The reason for which a document has no value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Error {
+pub(in crate::rego) enum Error {
     Invalid,
     /// It has a construct that is not supported.
     Unsupported(&'static str),
@@ -34,13 +34,14 @@ impl From<OverLimit> for Error {
 }
 
 /// A node of a document.
-struct Node {
+pub(in crate::rego) struct Node {
     /// The number of its anchor; 0 without one.
-    anchor: usize,
-    content: Content,
+    pub(in crate::rego) anchor: usize,
+    pub(in crate::rego) content: Content,
 }
 
-enum Content {
+/// The content of a node.
+pub(in crate::rego) enum Content {
     Scalar { text: String, is_plain: bool },
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
@@ -49,6 +50,34 @@ enum Content {
 
 /// The value of the first document in `text`. All documents must be valid.
 pub(super) fn document(text: &str) -> Result<Value> {
+    check_characters(text)?;
+    first_document(text)
+}
+
+/// The root of the only document in `text`; `None` if the text has only comments.
+///
+/// # Errors
+///
+/// When the document is invalid, or go-yaml may read it in another way.
+pub(in crate::rego) fn single(text: &str) -> Result<Option<Node>> {
+    check_characters(text)?;
+    let (mut events, mut root) = (Events::new(text), None);
+    loop {
+        match events.next()? {
+            Event::StreamStart | Event::DocumentEnd => {}
+            Event::StreamEnd => break,
+            Event::DocumentStart(false, None) if root.is_none() => {
+                let event = events.next()?;
+                root = Some(events.node(event, 0)?);
+            }
+            _ => return Err(Error::Unsupported("several documents")),
+        }
+    }
+    events.check()?;
+    Ok(root)
+}
+
+fn check_characters(text: &str) -> Result<()> {
     for c in text.chars() {
         match c {
             '\t' | '\n' | '\r' | ' '..='~' => {}
@@ -62,7 +91,7 @@ pub(super) fn document(text: &str) -> Result<Value> {
     if starts_with_end(text) {
         return Err(Error::Invalid);
     }
-    first_document(text)
+    Ok(())
 }
 
 /// Whether `text` has a marker for the end of a document before any document.
