@@ -36,10 +36,7 @@ const FORBIDDEN: [(&str, &str); 6] = [
 
 /// What OPA 1.22 has beside these (its capabilities file).
 #[rustfmt::skip]
-const LACKING: [&str; 11] = [
-    "crypto.parse_private_keys", "crypto.x509.parse_and_verify_certificates",
-    "crypto.x509.parse_and_verify_certificates_with_options", "crypto.x509.parse_certificate_request",
-    "crypto.x509.parse_certificates", "crypto.x509.parse_keypair", "crypto.x509.parse_rsa_private_key",
+const LACKING: [&str; 4] = [
     "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "rego.parse_module", "strings.render_template",
 ];
 

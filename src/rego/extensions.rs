@@ -2,6 +2,7 @@
 //! limit.
 
 mod bounded;
+mod certificates;
 pub(super) mod clock;
 mod corrections;
 mod digests;
@@ -50,7 +51,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 70] = [
+const FUNCTIONS: [Function; 77] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -67,8 +68,19 @@ const FUNCTIONS: [Function; 70] = [
     ("crypto.hmac.sha256", 2, digests::hmac_sha256),
     ("crypto.hmac.sha512", 2, digests::hmac_sha512),
     ("crypto.md5", 1, digests::md5),
+    ("crypto.parse_private_keys", 1, certificates::parse_private_keys),
     ("crypto.sha1", 1, digests::sha1),
     ("crypto.sha256", 1, digests::sha256),
+    ("crypto.x509.parse_and_verify_certificates", 1, certificates::parse_and_verify_certificates),
+    (
+        "crypto.x509.parse_and_verify_certificates_with_options",
+        2,
+        certificates::parse_and_verify_certificates_with_options,
+    ),
+    ("crypto.x509.parse_certificate_request", 1, certificates::parse_certificate_request),
+    ("crypto.x509.parse_certificates", 1, certificates::parse_certificates),
+    ("crypto.x509.parse_keypair", 2, certificates::parse_keypair),
+    ("crypto.x509.parse_rsa_private_key", 1, certificates::parse_rsa_private_key),
     ("graphql.is_valid", 2, graphql::is_valid),
     ("graphql.parse", 2, graphql::parse),
     ("graphql.parse_and_verify", 2, graphql::parse_and_verify),

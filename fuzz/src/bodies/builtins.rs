@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::embedded::Embedded;
 use policy_sync::rego::module::{ModuleId, Text};
@@ -15,8 +17,9 @@ const MOST: usize = 512 << 20;
 const RULES: usize = 24;
 
 /// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `m` JSON Schema, `g` a query and `h` a schema of GraphQL.
-const LARGE: [(&str, &str, char); 71] = [
+/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `m` JSON Schema, `g` a query and `h` a schema of GraphQL,
+/// `x` certificates, `q` private keys, `w` options for a chain of certificates.
+const LARGE: [(&str, &str, char); 78] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),
     ("replace", "sss", 's'),
@@ -65,6 +68,13 @@ const LARGE: [(&str, &str, char); 71] = [
     ("array.flatten", "a", 'a'),
     ("crypto.sha256", "s", 's'),
     ("crypto.hmac.sha512", "ss", 's'),
+    ("crypto.parse_private_keys", "q", 'a'),
+    ("crypto.x509.parse_and_verify_certificates", "x", 'a'),
+    ("crypto.x509.parse_and_verify_certificates_with_options", "xw", 'a'),
+    ("crypto.x509.parse_certificate_request", "x", 'o'),
+    ("crypto.x509.parse_certificates", "x", 'a'),
+    ("crypto.x509.parse_keypair", "xq", 'o'),
+    ("crypto.x509.parse_rsa_private_key", "q", 'o'),
     ("internal.template_string", "a", 's'),
     ("io.jwt.decode", "j", 'a'),
     ("io.jwt.decode_verify", "jc", 'a'),
@@ -90,6 +100,39 @@ const LARGE: [(&str, &str, char); 71] = [
     ("yaml.unmarshal", "y", 'a'),
 ];
 
+/// An element of DER.
+fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
+    let length = match u16::try_from(contents.len()).unwrap_or(u16::MAX).to_be_bytes() {
+        [0, length @ ..0x80] => vec![length],
+        [0, length] => vec![0x81, length],
+        [first, last] => vec![0x82, first, last],
+    };
+    [&[tag][..], &length, contents].concat()
+}
+
+/// A certificate with an extension that contains these names.
+fn certificate(names: &[u8]) -> Vec<u8> {
+    let algorithm = element(0x30, &[6, 3, 0x2b, 0x65, 0x70]);
+    let key = element(0x30, &[&algorithm[..], &element(3, &[0; 33])].concat());
+    let times = element(0x30, &element(0x17, b"200101000000Z").repeat(2));
+    let name = element(0x30, &element(0x31, &element(0x30, &[6, 3, 0x55, 4, 3, 12, 1, b'a'])));
+    let names = element(4, &element(0x30, names));
+    let extension = element(0x30, &[&[6, 3, 0x55, 0x1d, 0x11][..], &names].concat());
+    let extensions = element(0xa3, &element(0x30, &extension));
+    let serial_number = [0xa0, 3, 2, 1, 2, 2, 1, 1];
+    let parts = [&serial_number[..], &algorithm, &name, &times, &name, &key, &extensions].concat();
+    element(0x30, &[element(0x30, &parts), algorithm, element(3, &[0])].concat())
+}
+
+/// `der` in base64. Three bytes of `data` change one byte.
+fn mutated(mut der: Vec<u8>, data: &[u8]) -> String {
+    for change in data.rchunks_exact(3).take(4) {
+        let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % der.len();
+        der[at] = change[2];
+    }
+    STANDARD.encode(der)
+}
+
 pub fn body(data: &[u8]) {
     let text = Module::of(data);
     let id = ModuleId::new("m.rego");
@@ -103,6 +146,10 @@ pub fn body(data: &[u8]) {
         "header": "{\"alg\":\"RS256\",\"cty\":\"JWT\",\"crit\":[\"alg\"]}",
         "key": {"kty": "RSA", "n": "-".repeat(1_364), "e": "AQAB"},
         "signature": "B".repeat(1_364),
+        "certificate": STANDARD.encode(certificate(&[0x82, 1, b'a'])),
+        "mutated": mutated(certificate(&[0x86, 3, b'a', b':', b'b', 0x87, 4, 10, 0, 0, 1]), data),
+        "uris": STANDARD.encode(certificate(&[0x86, 0].repeat(24_000))),
+        "private": mutated([&[0x30, 46, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 34, 4, 32][..], &[1; 32]].concat(), data),
         "point": {
             "kty": "EC",
             "crv": "P-256",
@@ -304,6 +351,39 @@ impl<'d> Module<'d> {
                     ),
                 ])
             }
+            'x' => {
+                let text = self.value('s');
+                let block = |text: &str| {
+                    format!(
+                        "sprintf(\"-----BEGIN CERTIFICATE-----\\n%s\\n-----END CERTIFICATE-----\\n\", [{text}])"
+                    )
+                };
+                match choice {
+                    0 => "input.certificate".to_owned(),
+                    1 => "input.uris".to_owned(),
+                    2 => block("input.certificate"),
+                    3 => format!("concat(\"\", [{0}, {0}, {text}])", block("input.certificate")),
+                    4 => block(&text),
+                    5 => format!("base64.encode({text})"),
+                    _ => "input.mutated".to_owned(),
+                }
+            }
+            'q' => {
+                let block = |label: &str, text: &str| {
+                    format!("sprintf(\"-----BEGIN {label}-----\\n%s\\n-----END {label}-----\\n\", [{text}])")
+                };
+                match choice {
+                    0 => "input.private".to_owned(),
+                    1 => block("RSA PRIVATE KEY", &self.value('s')),
+                    2 => block("EC PRIVATE KEY", "input.private"),
+                    _ => block("PRIVATE KEY", "input.private"),
+                }
+            }
+            'w' => of(&[
+                "{}",
+                "{\"KeyUsages\": [\"KeyUsageAny\"]}",
+                "{\"DNSName\": input.text, \"CurrentTime\": 1}",
+            ]),
             'n' => of(&["0", "1", "-1", "16", "100000", "1e20", "count(input.text)", "65536"]),
             't' => of(&["{1, 2}", "{\"a\", \"b\"}", "{{1}, {2}}", "set()"]),
             'o' => of(&[

@@ -13,9 +13,9 @@ use documents::{
     copied_paths, graphql, json, patch, pretty_json, read_yaml, schemas, union, walk, written_yaml,
 };
 use texts::{
-    FORMATTED, cased, concat, constrained_token, digest, encoded, encoded_object, glob, intersection, lossy,
-    networks, parameters, pattern, replaced, replaced_matches, replacements, split, sprintf, text, texts,
-    time, token, token_and_keys, uri, uuid,
+    FORMATTED, cased, certificates, concat, constrained_token, digest, encoded, encoded_object, glob,
+    intersection, lossy, networks, parameters, pattern, replaced, replaced_matches, replacements, split,
+    sprintf, text, texts, time, token, token_and_keys, uri, uuid,
 };
 
 use crate::rego::memory::LIMIT;
@@ -74,8 +74,15 @@ const RULES: &[Rule] = &[
     ("crypto.hmac.sha256", "**", digest),
     ("crypto.hmac.sha512", "**", digest),
     ("crypto.md5", "*", digest),
+    ("crypto.parse_private_keys", "*", certificates),
     ("crypto.sha1", "*", digest),
     ("crypto.sha256", "*", digest),
+    ("crypto.x509.parse_and_verify_certificates", "*", certificates),
+    ("crypto.x509.parse_and_verify_certificates_with_options", "**", certificates),
+    ("crypto.x509.parse_certificate_request", "*", certificates),
+    ("crypto.x509.parse_certificates", "*", certificates),
+    ("crypto.x509.parse_keypair", "**", certificates),
+    ("crypto.x509.parse_rsa_private_key", "*", certificates),
     ("endswith", "ss", nothing),
     ("floor", "n", number),
     ("format_int", "nn", formatted_number),

@@ -1,9 +1,9 @@
 //! Builtins for JSON Web Tokens ([RFC 7519](https://www.rfc-editor.org/rfc/rfc7519)), as in OPA.
 
 mod der;
-mod keys;
-mod pem;
-mod signatures;
+pub(super) mod keys;
+pub(super) mod pem;
+pub(super) mod signatures;
 
 use std::cmp::Ordering;
 

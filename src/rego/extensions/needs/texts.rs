@@ -3,6 +3,7 @@
 use regorus::Value;
 
 use super::{GROWTH, grown, length, listed};
+use crate::rego::extensions::certificates::TEXT as CERTIFICATES;
 use crate::rego::extensions::patterns::compiled;
 use crate::rego::extensions::replacements::SEARCHER;
 use crate::rego::memory::LIMIT;
@@ -199,6 +200,14 @@ pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
     let constraint = |name| values.last().map(|constraints| &constraints[name]);
     let secret = length(constraint("secret")).saturating_mul(2);
     Some(token(values)?.saturating_add(keys(constraint("cert"))).saturating_add(secret))
+}
+
+/// Certificates or keys as Go writes them in JSON. Longer arguments end the evaluation before they are read.
+pub(super) fn certificates(values: &[Value]) -> Option<usize> {
+    /// Two bytes of DER may be an empty URI, whose value has eleven fields.
+    const PARSED: usize = 320;
+    let lengths = values.iter().map(|value| length(Some(value)));
+    Some(lengths.filter(|length| *length <= CERTIFICATES).sum::<usize>().saturating_mul(PARSED))
 }
 
 /// Keys, and the document that contains them.

@@ -6,12 +6,12 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use num_bigint::BigUint;
-use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use serde_json::{Map, Value};
 
 use super::signatures::{Algorithm, Lengths, ecdsa_numbers, is_pkcs1, is_pss};
 use super::{der, pem};
+use crate::rego::extensions::certificates::Curve;
 
 /// The maximum number of keys in a set, as in OPA.
 const KEYS: usize = 1_000;
@@ -75,59 +75,12 @@ pub(super) enum Material {
         modulus: BigUint,
         exponent: u64,
     },
-    Ec(Curve),
+    /// A point that is not compressed.
+    Ec(Curve, Vec<u8>),
     Ed25519([u8; 32]),
     Secret(Vec<u8>),
     /// A key for another purpose than signatures of tokens.
     Other,
-    /// A key that OPA has and this process lacks: such as `on the curve P-224`.
-    Unsupported(&'static str),
-}
-
-/// A point on a curve.
-#[derive(Debug)]
-pub(super) enum Curve {
-    P256(Box<p256::ecdsa::VerifyingKey>),
-    P384(Box<p384::ecdsa::VerifyingKey>),
-    P521(Box<p521::ecdsa::VerifyingKey>),
-}
-
-impl Curve {
-    /// A point that is not compressed, with coordinates of `size` bytes.
-    fn is_point(bytes: &[u8], size: usize) -> bool {
-        bytes.len() == 1 + 2 * size && bytes[0] == 4
-    }
-
-    pub(super) fn p256(bytes: &[u8]) -> Option<Self> {
-        let key = || p256::ecdsa::VerifyingKey::from_sec1_bytes(bytes).ok();
-        Self::is_point(bytes, 32).then(key)?.map(|key| Self::P256(Box::new(key)))
-    }
-
-    pub(super) fn p384(bytes: &[u8]) -> Option<Self> {
-        let key = || p384::ecdsa::VerifyingKey::from_sec1_bytes(bytes).ok();
-        Self::is_point(bytes, 48).then(key)?.map(|key| Self::P384(Box::new(key)))
-    }
-
-    pub(super) fn p521(bytes: &[u8]) -> Option<Self> {
-        let key = || p521::ecdsa::VerifyingKey::from_sec1_bytes(bytes).ok();
-        Self::is_point(bytes, 66).then(key)?.map(|key| Self::P521(Box::new(key)))
-    }
-
-    /// Whether `signature` is one of `digest`.
-    fn verifies(&self, lengths: Lengths, digest: &[u8], signature: &[u8]) -> bool {
-        let numbers = |size| ecdsa_numbers(lengths, signature, size);
-        match self {
-            Self::P256(key) => numbers(32)
-                .and_then(|numbers| p256::ecdsa::Signature::from_slice(&numbers).ok())
-                .is_some_and(|signature| key.verify_prehash(digest, &signature).is_ok()),
-            Self::P384(key) => numbers(48)
-                .and_then(|numbers| p384::ecdsa::Signature::from_slice(&numbers).ok())
-                .is_some_and(|signature| key.verify_prehash(digest, &signature).is_ok()),
-            Self::P521(key) => numbers(66)
-                .and_then(|numbers| p521::ecdsa::Signature::from_slice(&numbers).ok())
-                .is_some_and(|signature| key.verify_prehash(digest, &signature).is_ok()),
-        }
-    }
 }
 
 impl Key {
@@ -168,17 +121,17 @@ impl Key {
             {
                 bail!("{builtin}: a key of RSA has more than {MODULUS} bits")
             }
-            (Material::Unsupported(what), Algorithm::Ecdsa(_)) => {
-                bail!("{builtin}: a key {what} is not supported")
-            }
             (Material::Rsa { modulus, exponent }, Algorithm::Pkcs1(hash)) => {
                 is_pkcs1(modulus, *exponent, hash, message, signature)
             }
             (Material::Rsa { modulus, exponent }, Algorithm::Pss(hash)) => {
                 is_pss(modulus, *exponent, hash, lengths, message, signature)
             }
-            (Material::Ec(curve), Algorithm::Ecdsa(hash)) => {
-                curve.verifies(lengths, &hash.digest(message), signature)
+            (Material::Ec(curve, point), Algorithm::Ecdsa(hash)) => {
+                ecdsa_numbers(lengths, signature, curve.size()).is_some_and(|numbers| {
+                    let (r, s) = numbers.split_at(curve.size());
+                    curve.verifies(point, &hash.digest(message), r, s)
+                })
             }
             (Material::Ed25519(key), Algorithm::EdDsa) => {
                 UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok()
@@ -312,15 +265,16 @@ fn rsa(fields: &Fields<'_>, is_private: bool) -> Option<Material> {
 
 fn ec(fields: &Fields<'_>, is_private: bool) -> Option<Material> {
     let curve = match fields.text("crv")?? {
-        "P-256" => Curve::p256(&fields.point(32)?)?,
-        "P-384" => Curve::p384(&fields.point(48)?)?,
-        "P-521" => Curve::p521(&fields.point(66)?)?,
+        "P-256" => Curve::P256,
+        "P-384" => Curve::P384,
+        "P-521" => Curve::P521,
         _ => return None,
     };
+    let point = fields.point(curve.size()).filter(|point| curve.is_point(point))?;
     if is_private {
         fields.bytes("d").filter(|bytes| !bytes.is_empty())?;
     }
-    Some(Material::Ec(curve))
+    Some(Material::Ec(curve, point))
 }
 
 fn okp(fields: &Fields<'_>, is_private: bool) -> Option<Material> {
@@ -348,7 +302,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Decodes base64 as Go does: line breaks and the unused bits of the last character are ignored.
-pub(super) fn decoded(
+pub(in crate::rego::extensions) fn decoded(
     alphabet: &base64::alphabet::Alphabet,
     padding: DecodePaddingMode,
     text: &str,

@@ -10,7 +10,7 @@ const LEAST: u64 = 1_024;
 
 /// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hash {
+pub(in crate::rego::extensions) enum Hash {
     Sha256,
     Sha384,
     Sha512,
@@ -18,7 +18,7 @@ pub(super) enum Hash {
 
 /// The lengths of salts and signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lengths {
+pub(in crate::rego::extensions) enum Lengths {
     /// Those of RFC 7518.
     Standard,
     /// Any.
@@ -60,7 +60,7 @@ impl Algorithm {
 }
 
 impl Hash {
-    pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
+    pub(in crate::rego::extensions) fn digest(self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::Sha256 => Sha256::digest(message).to_vec(),
             Self::Sha384 => Sha384::digest(message).to_vec(),
@@ -110,7 +110,7 @@ fn recovered(modulus: &BigUint, exponent: u64, signature: &[u8]) -> Option<Vec<u
 }
 
 /// Verifies a signature of RSASSA-PKCS1-v1_5 ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#section-8.2.2)).
-pub(super) fn is_pkcs1(
+pub(in crate::rego::extensions) fn is_pkcs1(
     modulus: &BigUint,
     exponent: u64,
     hash: Hash,
@@ -125,7 +125,7 @@ pub(super) fn is_pkcs1(
 }
 
 /// Verifies a signature of RSASSA-PSS ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#section-9.1.2)).
-pub(super) fn is_pss(
+pub(in crate::rego::extensions) fn is_pss(
     modulus: &BigUint,
     exponent: u64,
     hash: Hash,
