@@ -14,6 +14,7 @@ mod fairness;
 mod faults;
 mod filling;
 mod gates;
+mod generated;
 mod many;
 mod memory;
 mod opa;

@@ -36,6 +36,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
         });
         tree::each_statement(rule, &mut |statement| {
             faults.extend(object_of_result(module, rules, &names, statement));
+            faults.extend(within_itself(module, statement));
             if let Literal::Every { key, value, query, .. } = &statement.literal {
                 let names = key.iter().chain([value]).map(|name| name.text()).collect();
                 rebound(module, query, names, &mut faults);
@@ -139,6 +140,38 @@ fn object_of_result(
     let Expr::Call { fcn, params, .. } = expr.as_ref() else { return None };
     let has_output = called(names, rules, fcn).has_output(params.len());
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
+}
+
+/// A variable of an assignment that has the same name as another one in a comprehension of its value. The engine takes both for one.
+fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
+    let mut names = BTreeSet::new();
+    tree::pattern(lhs, &mut names);
+    let found = within_comprehension(rhs, &names)?;
+    let text = format!(
+        "variable {found} is assigned a value with another variable of this name: call one otherwise"
+    );
+    Some(module.fault(tree::start(lhs), text))
+}
+
+/// The first of `names` that a comprehension in `expr` uses without declaring it.
+fn within_comprehension<'t>(expr: &'t Expr, names: &BTreeSet<&str>) -> Option<&'t str> {
+    tree::parts(expr).into_iter().find_map(|part| match part {
+        Part::Expr(part) => within_comprehension(part, names),
+        Part::Comprehension(query, terms) => {
+            let (mut declared, mut used) = (BTreeSet::new(), None);
+            query.stmts.iter().for_each(|statement| tree::declared(statement, &mut declared));
+            let mut visit = |span: &'t Span| {
+                let name = span.text();
+                if used.is_none() && names.contains(name) && !declared.contains(name) {
+                    used = Some(name);
+                }
+            };
+            query.stmts.iter().for_each(|statement| tree::each_root_of_statement(statement, &mut visit));
+            used.or_else(|| terms.into_iter().find_map(|term| within_comprehension(term, names)))
+        }
+    })
 }
 
 /// Finds unifications in `query` of the variables `names` of an `every` around it. The engine gives such a variable another value.

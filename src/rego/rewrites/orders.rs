@@ -118,7 +118,7 @@ mod tests {
             ("not input.xs[i]; input.ys[i]; not i", "true; input.ys[i]; not i; not input.xs[i]"),
             (
                 "every x in [0] { input.xs[i] == x }; some i; i = 0",
-                "true; some i; i = 0; every x in [0] { input.xs[i] == x }",
+                "some i; true; true; i = 0; every x in [0] { input.xs[i] == x }",
             ),
             ("x = y; not input.xs[x]; y = 1", "x = y; true; y = 1; not input.xs[x]"),
             ("x := [1 | not input.xs[j]; j = \"a\"]", "x := [1 | true; j = \"a\"; not input.xs[j]]"),

@@ -1,0 +1,197 @@
+//! Random modules: the embedded engine has OPA's result, or the check rejects them.
+//!
+//! `POLICY_SYNC_REGO_MINUTES` is the time for this, and `POLICY_SYNC_REGO_SEED` the seed of the first module.
+
+mod grammar;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::confined::checked;
+use policy_sync::rego::embedded::{Embedded, Evaluated};
+use policy_sync::rego::evaluated_by::EvaluatedBy;
+use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_testenv::Opa;
+use serde_json::{Value, json};
+
+use self::grammar::Module;
+
+/// The number of modules if `POLICY_SYNC_REGO_MINUTES` is not set.
+const MODULES: u64 = 400;
+
+fn input() -> Value {
+    json!({
+        "one": 1, "text": "web", "no": false, "null": null, "empty": [], "list": [1, 2, "a", 2.5, null],
+        "labels": {"app": "web", "tier": "a", "n": 3},
+        "nested": {"a": {"b": "a"}, "list": [["a", 1], ["b", 2]], "n": 7},
+        "pods": [
+            {"name": "web-1", "app": "web", "ports": [80, 443]},
+            {"name": "db", "app": "db", "ports": [], "labels": {"a": "b"}},
+        ],
+    })
+}
+
+fn data() -> Value {
+    json!({"limit": 2, "names": ["a", "web", "db"], "table": {"a": 1, "b": {"c": [1, 2]}, "web": "x"}, "sets": {"one": [1, 1]}})
+}
+
+/// The values of the rules of a module by name: at most one for each, or the error of its evaluation.
+type Values = BTreeMap<String, Result<Vec<Value>, String>>;
+
+/// What became of a module.
+#[derive(Debug, PartialEq)]
+enum Found {
+    Rejected(String),
+    Values(Values),
+}
+
+/// Equal values as the same JSON.
+fn normal(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(normal).collect();
+            // In the embedded engine, sets sort before objects.
+            if items.iter().any(Value::is_object) && items.iter().any(Value::is_array) {
+                items.sort_by_cached_key(Value::to_string);
+            }
+            items.into()
+        }
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), normal(value))).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn embedded(module: &Module) -> Result<Found> {
+    let texts = [Text { id: ModuleId::new("g.rego"), text: module.text().into() }];
+    let found = checked(&texts, EvaluatedBy::Embedded, &Default::default());
+    if !found.faults.is_empty() {
+        return Ok(Found::Rejected(found.faults.to_string()));
+    }
+    let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+    let engine = Embedded::new(&bundle, data().into())?;
+    let input = input().into();
+    let mut values = Values::new();
+    for rule in module.rules() {
+        let value = match engine.evaluate(&format!("data.g.{rule}"), &input).map(Evaluated::into_value) {
+            Ok(value) => {
+                let value = value.map(serde_json::to_value).transpose()?;
+                Ok(value.iter().map(normal).collect())
+            }
+            Err(failure) => Err(failure.to_string()),
+        };
+        values.insert(rule.to_owned(), value);
+    }
+    Ok(Found::Values(values))
+}
+
+async fn opa(server: &Opa, module: &Module) -> Result<Found> {
+    let (status, said) = server.ask("PUT", "/v1/policies/g", module.text().into_bytes()).await?;
+    if !status.is_success() {
+        return Ok(Found::Rejected(said.to_string()));
+    }
+    let mut values = Values::new();
+    for rule in module.rules() {
+        let question = json!({"query": format!("answer = data.g.{rule}"), "input": input()});
+        let (status, said) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+        let results = said["result"].as_array().into_iter().flatten();
+        let values_of = results.map(|result| normal(&result["answer"])).collect();
+        let value = if status.is_success() { Ok(values_of) } else { Err(said.to_string()) };
+        values.insert(rule.to_owned(), value);
+    }
+    Ok(Found::Values(values))
+}
+
+/// Errors that end an evaluation of the embedded engine. In OPA, the expression is undefined.
+const ERRORS: [&str; 6] = [
+    "operand of the wrong type",
+    "arithmetic without a result",
+    "needs an array",
+    "conflicting values",
+    "more than one value for a key",
+    "rule conflicts with rule",
+];
+
+fn is_equal(own: &Result<Vec<Value>, String>, opa: &Result<Vec<Value>, String>) -> bool {
+    match (own, opa) {
+        (Ok(own), Ok(opa)) => own == opa,
+        (Err(own), Ok(_)) => ERRORS.iter().any(|error| own.contains(error)),
+        (Err(_), Err(_)) => true,
+        // A defect of OPA.
+        (Ok(_), Err(opa)) => opa.contains("requires evaluation"),
+    }
+}
+
+/// The difference between both engines, if there is one.
+async fn difference(server: &Opa, module: &Module) -> Result<Option<String>> {
+    let Found::Values(own) = embedded(module)? else { return Ok(None) };
+    Ok(match opa(server, module).await? {
+        // OPA has a type checker and checks more of what cannot have a result.
+        Found::Rejected(_) => None,
+        Found::Values(opa) => own
+            .iter()
+            .find(|(rule, value)| !is_equal(value, &opa[*rule]))
+            .map(|(rule, value)| format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule])),
+    })
+}
+
+/// The smallest module with a difference that removing parts of `module` gives.
+async fn smallest(server: &Opa, mut module: Module) -> Result<(Module, String)> {
+    let mut found = difference(server, &module).await?.context("both are equal")?;
+    'smaller: loop {
+        for part in 0..module.parts() {
+            let smaller = module.without(part);
+            if smaller.text() != module.text()
+                && let Some(difference) = difference(server, &smaller).await?
+            {
+                (module, found) = (smaller, difference);
+                continue 'smaller;
+            }
+        }
+        return Ok((module, found));
+    }
+}
+
+#[tokio::test]
+async fn random_modules_have_the_same_values_as_in_opa_or_are_rejected() -> Result<()> {
+    let minutes = env::var("POLICY_SYNC_REGO_MINUTES").ok().map(|minutes| minutes.parse()).transpose()?;
+    let until = minutes.map(|minutes: u64| Instant::now() + Duration::from_secs(60 * minutes));
+    let first: u64 =
+        env::var("POLICY_SYNC_REGO_SEED").ok().map(|seed| seed.parse()).transpose()?.unwrap_or(0);
+    let server = Opa::start().await?;
+    let (status, said) = server.ask("PUT", "/v1/data", serde_json::to_vec(&data())?).await?;
+    ensure!(status.is_success(), "{said}");
+    let (mut seed, mut equal, mut rejected, mut by_opa, mut wrong) = (first, 0, 0, 0, Vec::new());
+    while until.map_or(seed < first + MODULES, |until| Instant::now() < until) && wrong.len() < 20 {
+        let module = Module::random(seed);
+        match embedded(&module)? {
+            Found::Rejected(faults) => {
+                rejected += 1;
+                if env::var_os("SHOW").is_some() {
+                    println!("REJ {faults}");
+                }
+            }
+            Found::Values(_) if difference(&server, &module).await?.is_some() => {
+                let (module, difference) = smallest(&server, module).await?;
+                wrong.push(format!("seed {seed}: {difference}\n{}", module.text()));
+            }
+            Found::Values(_) => match opa(&server, &module).await? {
+                Found::Rejected(errors) => {
+                    by_opa += 1;
+                    if env::var_os("SHOW").is_some() {
+                        println!("OPA {errors}");
+                    }
+                }
+                Found::Values(_) => equal += 1,
+            },
+        }
+        seed += 1;
+    }
+    println!("{equal} modules are equal, {rejected} rejected by the check, {by_opa} by OPA only");
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(equal > (seed - first) / 5, "only {equal} modules of {} are equal", seed - first);
+    Ok(())
+}
