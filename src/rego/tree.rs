@@ -140,6 +140,17 @@ pub(super) fn declared<'t>(statement: &'t LiteralStmt, names: &mut BTreeSet<&'t 
     }
 }
 
+/// The names that the statements of `query` declare for all of it. Those of an `every` are not among them.
+pub(super) fn declared_in(query: &Query) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for statement in &query.stmts {
+        if !matches!(statement.literal, Literal::Every { .. }) {
+            declared(statement, &mut names);
+        }
+    }
+    names
+}
+
 /// What a walk comes to.
 enum Node<'t> {
     Expr(&'t Expr),

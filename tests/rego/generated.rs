@@ -25,8 +25,8 @@ const MODULES: u64 = 400;
 fn input() -> Value {
     json!({
         "one": 1, "text": "web", "no": false, "null": null, "empty": [], "list": [1, 2, "a", 2.5, null],
-        "labels": {"app": "web", "tier": "a", "n": 3},
-        "nested": {"a": {"b": "a"}, "list": [["a", 1], ["b", 2]], "n": 7},
+        "labels": {"app": "web", "tier": "a", "n": 4},
+        "nested": {"a": {"b": "a"}, "list": [["a", 1], ["b", 2]], "n": 8},
         "pods": [
             {"name": "web-1", "app": "web", "ports": [80, 443]},
             {"name": "db", "app": "db", "ports": [], "labels": {"a": "b"}},

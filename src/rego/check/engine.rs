@@ -160,8 +160,7 @@ fn within_comprehension<'t>(expr: &'t Expr, names: &BTreeSet<&str>) -> Option<&'
     tree::parts(expr).into_iter().find_map(|part| match part {
         Part::Expr(part) => within_comprehension(part, names),
         Part::Comprehension(query, terms) => {
-            let (mut declared, mut used) = (BTreeSet::new(), None);
-            query.stmts.iter().for_each(|statement| tree::declared(statement, &mut declared));
+            let (declared, mut used) = (tree::declared_in(query), None);
             let mut visit = |span: &'t Span| {
                 let name = span.text();
                 if used.is_none() && names.contains(name) && !declared.contains(name) {
@@ -176,12 +175,7 @@ fn within_comprehension<'t>(expr: &'t Expr, names: &BTreeSet<&str>) -> Option<&'
 
 /// Finds unifications in `query` of the variables `names` of an `every` around it. The engine gives such a variable another value.
 fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &mut Vec<Fault>) {
-    let mut declared = BTreeSet::new();
-    for statement in &query.stmts {
-        if !matches!(statement.literal, Literal::Every { .. }) {
-            tree::declared(statement, &mut declared);
-        }
-    }
+    let declared = tree::declared_in(query);
     names.retain(|name| !declared.contains(name));
     for statement in &query.stmts {
         if let Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } = &statement.literal {

@@ -11,12 +11,7 @@ use crate::rego::tree::{self, Part, Step};
 
 /// The sources of the assignments in `query` that get one direction.
 pub(super) fn sources(query: &Query) -> Vec<&Expr> {
-    let mut declared = BTreeSet::new();
-    for statement in &query.stmts {
-        if !matches!(statement.literal, Literal::Every { .. }) {
-            tree::declared(statement, &mut declared);
-        }
-    }
+    let declared = tree::declared_in(query);
     let source = |statement| {
         let (targets, source) = assignment(statement, &declared)?;
         let others = query.stmts.iter().filter(|other| !std::ptr::eq(*other, statement));

@@ -3,10 +3,10 @@
 
 use regorus::unstable::{AssignOp, Expr, Rule, RuleBody, RuleHead};
 
-use super::Defined;
 use super::render::Renderer;
+use super::{Changes, Defined, objects};
 use crate::rego::edit::Edit;
-use crate::rego::module::{Module, Syntax};
+use crate::rego::module::Syntax;
 use crate::rego::tree::{self, Step};
 
 /// The bodies of `rule` that become rules.
@@ -26,7 +26,7 @@ pub(in crate::rego) fn further(rule: &Rule) -> &[RuleBody] {
 }
 
 /// The edits that insert a head before each of these bodies.
-pub(super) fn edits(module: &Module, rule: &Rule, arguments: &Defined<'_>) -> Vec<Edit> {
+pub(super) fn edits(text: &Changes<'_>, rule: &Rule, arguments: &Defined<'_>) -> Vec<Edit> {
     let further = further(rule);
     if further.is_empty() {
         return Vec::new();
@@ -37,18 +37,21 @@ pub(super) fn edits(module: &Module, rule: &Rule, arguments: &Defined<'_>) -> Ve
     else {
         return Vec::new();
     };
-    let renderer = Renderer::new(arguments, module.negation);
+    let renderer = Renderer::new(arguments, &text.meanings);
     let mut head = renderer.expr(refr);
     if tree::arity(rule).is_some() {
-        let arguments: Vec<String> =
-            tree::arguments(rule).iter().map(|argument| renderer.expr(argument)).collect();
+        let has_variable = |argument| objects::has_object(argument) && objects::can_compare(rule);
+        let argument = |argument| {
+            if has_variable(argument) { objects::value(argument) } else { renderer.expr(argument) }
+        };
+        let arguments: Vec<String> = tree::arguments(rule).iter().map(|expr| argument(expr)).collect();
         head += &format!("({})", arguments.join(", "));
     }
     if let Some(assign) = assign {
         let operator = if assign.op == AssignOp::Eq { "=" } else { ":=" };
         head += &format!(" {operator} {}", renderer.expr(&assign.value));
     }
-    let keyword = if module.syntax == Syntax::V1 { " if " } else { " " };
+    let keyword = if text.module.syntax == Syntax::V1 { " if " } else { " " };
     let insert = |body: &RuleBody| Edit::insert(body.span.start, format!("{head}{keyword}"));
     further.iter().map(insert).collect()
 }

@@ -6,13 +6,15 @@
 //! lookups in heads, as in `names contains input.containers[_].name`.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use regorus::unstable::{Expr, Rule, RuleBody, RuleHead};
 
+use super::quantified::Meanings;
 use super::render::Renderer;
 use super::{Changes, Defined, closed, may_be_undefined, replaced};
 use crate::rego::edit::Edit;
-use crate::rego::module::{Negation, Syntax};
+use crate::rego::module::Syntax;
 use crate::rego::tree::{self, Part, Step};
 
 /// The prefix of the variables for values.
@@ -27,7 +29,7 @@ pub(super) fn rewrite<'t>(
 ) -> Vec<&'t Expr> {
     let mut values = given(rule, Some(body));
     values.retain(|value| may_be_undefined(value, defined));
-    let statements = assigned(&values, defined, text.module.negation);
+    let statements = assigned(&values, defined, &text.meanings);
     text.append(
         &body.query,
         &statements.iter().map(|statement| format!("; {statement}")).collect::<String>(),
@@ -49,7 +51,7 @@ pub(super) fn rewrite_without_body<'t>(
     values.retain(|value| may_be_undefined(value, arguments));
     let (RuleHead::Compr { span, .. } | RuleHead::Set { span, .. } | RuleHead::Func { span, .. }) = head;
     let keyword = if text.module.syntax == Syntax::V1 { "if " } else { "" };
-    let body = format!(" {keyword}{{ {} }}", assigned(&values, arguments, text.module.negation).join("; "));
+    let body = format!(" {keyword}{{ {} }}", assigned(&values, arguments, &text.meanings).join("; "));
     let end = closed(text.module, span.end);
     let values = in_head(text, values);
     text.edits.push(Edit::insert(end, body));
@@ -57,8 +59,8 @@ pub(super) fn rewrite_without_body<'t>(
 }
 
 /// The statements that assign `values` to variables.
-fn assigned(values: &[&Expr], defined: &Defined<'_>, negation: Negation) -> Vec<String> {
-    let renderer = Renderer::new(defined, negation);
+fn assigned(values: &[&Expr], defined: &Defined<'_>, meanings: &Rc<Meanings>) -> Vec<String> {
+    let renderer = Renderer::new(defined, meanings);
     let assigned = |(nth, value): (usize, &&Expr)| format!("{GIVEN}_{nth} := {}", renderer.expr(value));
     values.iter().enumerate().map(assigned).collect()
 }

@@ -14,20 +14,23 @@ pub(super) mod objects;
 mod orders;
 mod outputs;
 mod partials;
+mod quantified;
 mod render;
 mod walks;
 mod wildcards;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use regorus::unstable::{Expr, Literal, Query, Ref, Rule};
 
 use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
-use super::tree::{self, Part};
+use super::tree::{self, Part, Step};
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
+use quantified::Meanings;
 use render::Renderer;
 pub(super) use walks::{WALK, is_generator, walked};
 
@@ -36,13 +39,14 @@ pub(super) const RESERVED: &str = "policysync_";
 
 /// The text of `module` for the embedded engine.
 pub(super) fn rewritten(module: &Module) -> Edited {
-    let mut text = Changes { module, edits: Vec::new(), braces: BTreeSet::new() };
+    let meanings = Rc::new(Meanings::of(module));
+    let mut text = Changes { module, meanings, edits: Vec::new(), braces: BTreeSet::new() };
     imports::rewrite(&mut text);
     for rule in &module.tree.policy {
         let Rule::Spec { bodies, .. } = rule.as_ref() else { continue };
         let mut arguments = Defined::new();
         tree::arguments(rule).iter().for_each(|argument| tree::pattern(argument, &mut arguments));
-        text.edits.extend(bodies::edits(module, rule, &arguments));
+        text.edits.extend(bodies::edits(&text, rule, &arguments));
         objects::rewrite_parameters(&mut text, rule);
         let defined: Vec<Defined<'_>> =
             bodies.iter().map(|body| text.query(&body.query, &arguments)).collect();
@@ -127,6 +131,7 @@ fn may_be_undefined(expr: &Expr, defined: &Defined<'_>) -> bool {
 /// The changes to a text.
 struct Changes<'m> {
     module: &'m Module,
+    meanings: Rc<Meanings>,
     edits: Vec<Edit>,
     /// The bodies that need braces: their first and their last byte.
     braces: BTreeSet<(u32, u32)>,
@@ -158,7 +163,7 @@ impl<'m> Changes<'m> {
                 Negation::OfBodies => Lifted::default(),
             };
             if !lifted.is_empty() {
-                self.edits.extend(lifted.edits(self.module, statement, &defined));
+                self.edits.extend(lifted.edits(self.module, &self.meanings, statement, &defined));
                 self.brace(query);
             }
             for expr in tree::expressions(statement) {
@@ -170,7 +175,7 @@ impl<'m> Changes<'m> {
                 self.query(query, &inner);
             }
         }
-        let renderer = Renderer::new(&defined, self.module.negation);
+        let renderer = Renderer::new(&defined, &self.meanings);
         let late: String = late.into_iter().map(|late| format!("; {}", renderer.statement(late))).collect();
         self.append(query, &late);
         defined
@@ -180,6 +185,17 @@ impl<'m> Changes<'m> {
     fn expr<'t>(&mut self, expr: &'t Expr, defined: &Defined<'t>, lifted: &Lifted<'_>) {
         if lifted.name(expr).is_some() {
             return;
+        }
+        if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+            for step in tree::steps(expr).1 {
+                if let Step::Index(index) = step
+                    && self.meanings.is_quantified(index)
+                {
+                    let span = index.span();
+                    self.edits.push(Edit::insert(span.start, "[".to_owned()));
+                    self.edits.push(Edit::insert(span.end, "][0]".to_owned()));
+                }
+            }
         }
         self.edits.extend(walks::edits(self.module, expr));
         self.edits.extend(memberships::edits(self.module, expr));

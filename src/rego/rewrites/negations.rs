@@ -6,8 +6,11 @@
 //! - references that are arguments or operands, except for those of `==` and `=`;
 //! - references inside of the indexes of references, and inside of arrays, sets and objects.
 
+use std::rc::Rc;
+
 use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt};
 
+use super::quantified::Meanings;
 use super::render::Renderer;
 use super::{Defined, closed, may_be_undefined, opened};
 use crate::rego::edit::Edit;
@@ -72,8 +75,14 @@ impl Lifted<'_> {
     }
 
     /// The edits that assign the lifted parts of `statement` before it, and put the variables in their places.
-    pub(super) fn edits(&self, module: &Module, statement: &LiteralStmt, defined: &Defined<'_>) -> Vec<Edit> {
-        let renderer = Renderer::new(defined, module.negation);
+    pub(super) fn edits(
+        &self,
+        module: &Module,
+        meanings: &Rc<Meanings>,
+        statement: &LiteralStmt,
+        defined: &Defined<'_>,
+    ) -> Vec<Edit> {
+        let renderer = Renderer::new(defined, meanings);
         let replace = |start: u32, end: u32, text: String| {
             // A line break may not follow a name: the rest of a reference is on its line.
             let lines = module.text[start as usize..end as usize].matches('\n').count();

@@ -42,7 +42,7 @@ pub(super) fn rewrite<'t>(text: &mut Changes<'_>, statement: &'t LiteralStmt, de
             text.edits.push(Edit { start: span.start, end: span.end, text: wildcards::named(wildcard) });
         });
     }
-    let comparison = Renderer::new(defined, text.module.negation).comparison(statement, lhs, rhs);
+    let comparison = Renderer::new(defined, &text.meanings).comparison(statement, lhs, rhs);
     text.edits.push(Edit::insert(closed(text.module, statement.span.end), format!("; {comparison}")));
 }
 
@@ -82,7 +82,7 @@ pub(super) fn rewrite_declaring<'t>(
     for pattern in declaring(statement) {
         text.edits.push(replaced(text.module, pattern, &value(pattern)));
     }
-    let comparisons = comparisons(&Renderer::new(defined, text.module.negation), statement);
+    let comparisons = comparisons(&Renderer::new(defined, &text.meanings), statement);
     text.edits.push(Edit::insert(closed(text.module, statement.span.end), comparisons));
 }
 
@@ -101,7 +101,7 @@ pub(super) fn rewrite_parameters(text: &mut Changes<'_>, rule: &Rule) {
     let mut comparisons = String::new();
     for pattern in tree::arguments(rule).iter().filter(|argument| has_object(argument)) {
         text.edits.push(replaced(text.module, pattern, &value(pattern)));
-        comparisons.push_str(&(Renderer::new(&Defined::new(), text.module.negation).matched(pattern) + "; "));
+        comparisons.push_str(&(Renderer::new(&Defined::new(), &text.meanings).matched(pattern) + "; "));
     }
     if comparisons.is_empty() {
         return;

@@ -2,13 +2,15 @@
 //! engine and `{}` in OPA. A rule `p[k] := v` without a solution makes it `{}`.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use regorus::unstable::{Expr, Ref, Rule, RuleHead};
 
+use super::quantified::Meanings;
 use super::render::Renderer;
 use super::{Defined, closed};
 use crate::rego::edit::Edit;
-use crate::rego::module::{Module, Negation, Syntax};
+use crate::rego::module::{Module, Syntax};
 use crate::rego::tree;
 
 /// The variable of the added rules.
@@ -19,7 +21,7 @@ pub(in crate::rego) fn followed(policy: &[Ref<Rule>]) -> Vec<(&Rule, String)> {
     let (defined, mut paths, mut followed) = (Defined::new(), BTreeSet::new(), Vec::new());
     for rule in policy {
         let Some(object) = object(rule) else { continue };
-        let path = Renderer::new(&defined, Negation::OfExpressions).expr(object);
+        let path = Renderer::new(&defined, &Rc::new(Meanings::plain())).expr(object);
         if paths.insert(path.clone()) {
             followed.push((rule.as_ref(), path));
         }

@@ -1,9 +1,12 @@
 //! The text of a part of the tree on one line, with the changes that its own text gets.
 
+use std::rc::Rc;
+
 use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref, WithModifier};
 
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
+use super::quantified::Meanings;
 use super::walks::{self, WALK, is_generator};
 use super::{Defined, aliases, declarations, members, objects, orders, outputs, wildcards};
 use crate::rego::module::{Negation, name_of};
@@ -13,8 +16,8 @@ use crate::rego::tree;
 pub(super) struct Renderer<'d> {
     /// The names that have a value.
     pub(super) defined: &'d Defined<'d>,
-    /// What negations in the module negate.
-    negation: Negation,
+    /// What names and negations mean.
+    meanings: Rc<Meanings>,
     /// Whether each `_` gets a name.
     names_wildcards: bool,
     /// The sources of [assignments](aliases) that get one direction.
@@ -32,8 +35,8 @@ const PRODUCT: Level = 5;
 const TERM: Level = 6;
 
 impl<'d> Renderer<'d> {
-    pub(super) fn new(defined: &'d Defined<'d>, negation: Negation) -> Self {
-        Self { defined, negation, names_wildcards: false, sources: Vec::new() }
+    pub(super) fn new(defined: &'d Defined<'d>, meanings: &Rc<Meanings>) -> Self {
+        Self { defined, meanings: meanings.clone(), names_wildcards: false, sources: Vec::new() }
     }
 
     pub(super) fn expr(&self, expr: &Expr) -> String {
@@ -47,7 +50,7 @@ impl<'d> Renderer<'d> {
             outer.insert(name);
         }
         let defined = super::defined(query, &outer);
-        let inner = Renderer { sources: aliases::sources(query), ..Renderer::new(&defined, self.negation) };
+        let inner = Renderer { sources: aliases::sources(query), ..Renderer::new(&defined, &self.meanings) };
         let late = orders::late(query, &outer);
         let is_late = |statement: &LiteralStmt| late.iter().any(|late| std::ptr::eq(*late, statement));
         let declarations = |statement| [declarations::of(statement), objects::declaration(statement)];
@@ -62,14 +65,23 @@ impl<'d> Renderer<'d> {
     pub(super) fn comparison(&self, statement: &LiteralStmt, lhs: &Expr, rhs: &Expr) -> String {
         let lifted = self.lifted(statement);
         let with = self.modifiers(statement, &lifted);
-        let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
+        let named = self.naming_wildcards();
         let side = |expr| named.at(COMPARISON + 1, expr, &lifted);
         format!("{} == {}{with}", side(lhs), side(rhs))
     }
 
+    /// The same renderer, which gives each `_` a name.
+    fn naming_wildcards(&self) -> Self {
+        Self {
+            names_wildcards: true,
+            sources: self.sources.clone(),
+            ..Self::new(self.defined, &self.meanings)
+        }
+    }
+
     /// The statements that compare `pattern` with its [value](objects::value).
     pub(super) fn matched(&self, pattern: &Expr) -> String {
-        let named = Self { names_wildcards: true, ..Self::new(self.defined, self.negation) };
+        let named = self.naming_wildcards();
         let (pattern, value) = (named.expr(pattern), objects::value(pattern));
         format!("{pattern} = [{value}][0]; {pattern} == {value}")
     }
@@ -83,7 +95,7 @@ impl<'d> Renderer<'d> {
 
     /// The parts of `statement` that variables replace.
     fn lifted<'s>(&self, statement: &'s LiteralStmt) -> Lifted<'s> {
-        match self.negation {
+        match self.meanings.negation {
             Negation::OfExpressions => negations::lifted(statement, self.defined),
             Negation::OfBodies => Lifted::default(),
         }
@@ -93,7 +105,7 @@ impl<'d> Renderer<'d> {
         let lifted = self.lifted(statement);
         let with = self.modifiers(statement, &lifted);
         if let Some((lhs, rhs)) = objects::sides(statement) {
-            let named = Self { names_wildcards: true, sources: self.sources.clone(), ..*self };
+            let named = self.naming_wildcards();
             let Literal::Expr { expr, .. } = &statement.literal else { return String::new() };
             let comparison = self.comparison(statement, lhs, rhs);
             return lifted.assignments(self, statement)
@@ -165,7 +177,10 @@ impl<'d> Renderer<'d> {
         let list = |items: &[Ref<Expr>]| {
             items.iter().map(|item| self.item(item, lifted)).collect::<Vec<_>>().join(", ")
         };
-        let index = |expr: &Expr| self.at(COMPARISON, expr, lifted);
+        let index = |expr: &Expr| {
+            let text = self.at(COMPARISON, expr, lifted);
+            if self.meanings.is_quantified(expr) { format!("[{text}][0]") } else { text }
+        };
         let term = |expr: &Expr| self.at(TERM, expr, lifted);
         match expr {
             Expr::String { value, .. } | Expr::RawString { value, .. } => value.to_string(),
@@ -259,7 +274,7 @@ mod tests {
         let text = format!("package a\nimport rego.v1\np := {expr}\n");
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();
         let rule = &module.tree.policy[0];
-        Renderer::new(&Defined::new(), module.negation).expr(tree::given(rule).unwrap())
+        Renderer::new(&Defined::new(), &Rc::new(Meanings::of(&module))).expr(tree::given(rule).unwrap())
     }
 
     #[test]

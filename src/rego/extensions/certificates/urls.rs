@@ -333,7 +333,7 @@ mod tests {
             ("x:///a", "x:///a"),
             ("a#%zz", ""),
         ] {
-            let expected = (expected != "" || text.is_empty()).then(|| expected.to_owned());
+            let expected = (!expected.is_empty() || text.is_empty()).then(|| expected.to_owned());
             assert_eq!(written(text), expected, "{text}");
         }
         for text in

@@ -1,0 +1,112 @@
+//! `not xs[k]` in the body of `every k, v in ys`. The embedded engine takes the index for a variable without a value, so that a negation
+//! of a missing element does not hold. The index `[k][0]` is an expression.
+
+use std::collections::{BTreeSet, HashSet};
+
+use regorus::unstable::{Expr, Literal, Query};
+
+use crate::rego::module::{Module, Negation, name_of};
+use crate::rego::tree::{self, Part, Step};
+
+/// What names and negations in a module mean.
+#[derive(Debug)]
+pub(super) struct Meanings {
+    /// What negations negate.
+    pub(super) negation: Negation,
+    /// The indexes that are variables of an `every` around them.
+    indexes: HashSet<*const Expr>,
+}
+
+impl Meanings {
+    pub(super) fn of(module: &Module) -> Self {
+        let mut indexes = HashSet::new();
+        for rule in &module.tree.policy {
+            tree::each_statement(rule, &mut |statement| {
+                if let Literal::Every { key, value, query, .. } = &statement.literal {
+                    let names = key.iter().chain([value]).map(|name| name.text()).collect();
+                    add(query, &names, &mut indexes);
+                }
+            });
+        }
+        Self { negation: module.negation, indexes }
+    }
+
+    /// Those of a rule without `every`.
+    pub(super) fn plain() -> Self {
+        Self { negation: Negation::OfExpressions, indexes: HashSet::new() }
+    }
+
+    /// Whether `index` is a variable of an `every`.
+    pub(super) fn is_quantified(&self, index: &Expr) -> bool {
+        self.indexes.contains(&std::ptr::from_ref(index))
+    }
+}
+
+/// Adds the indexes in `query` that are variables with these `names`. The statements of another `every` in it are visited on their own.
+fn add(query: &Query, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
+    let mut names = names.clone();
+    for name in tree::declared_in(query) {
+        names.remove(name);
+    }
+    for statement in &query.stmts {
+        tree::expressions(statement).into_iter().for_each(|expr| add_of(expr, &names, indexes));
+        if let Literal::Every { key, value, query, .. } = &statement.literal {
+            let mut inner = names.clone();
+            for name in key.iter().chain([value]) {
+                inner.remove(name.text());
+            }
+            add(query, &inner, indexes);
+        }
+    }
+}
+
+fn add_of(expr: &Expr, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
+    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+        for step in tree::steps(expr).1 {
+            if let Step::Index(index) = step
+                && name_of(index).is_some_and(|name| names.contains(name))
+            {
+                indexes.insert(std::ptr::from_ref(index));
+            }
+        }
+    }
+    for part in tree::parts(expr) {
+        match part {
+            Part::Expr(part) => add_of(part, names, indexes),
+            Part::Comprehension(query, terms) => {
+                let declared = tree::declared_in(query);
+                let inner: BTreeSet<&str> = names.difference(&declared).copied().collect();
+                terms.into_iter().for_each(|term| add_of(term, &inner, indexes));
+                add(query, &inner, indexes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assert_bodies;
+
+    #[test]
+    fn variables_of_every_are_indexes_with_a_value() {
+        assert_bodies(&[
+            ("every x in [1] { not input.l[x] }", "every x in [1] { not input.l[[x][0]] }"),
+            (
+                "every k, v in {} { input.l[k][v].a == x; y := [z | z := input.m[k]] }",
+                "every k, v in {} { input.l[[k][0]][[v][0]].a == x; y := [z | z := input.m[[k][0]]] }",
+            ),
+            (
+                "every x in [1] { every x in [2] { input.l[x] }; input.l[y] }",
+                "every x in [1] { every x in [2] { input.l[[x][0]] }; input.l[y] }",
+            ),
+            (
+                "every x in [1] { [1 | some x in [2]; input.l[x]] == [] }",
+                "every x in [1] { [1 | some x in [2]; input.l[x]] == [] }",
+            ),
+            (
+                "every x in [1] { not input.l[x] == y; y = 1 }",
+                "every x in [1] { true; y = 1; not input.l[[x][0]] == y }",
+            ),
+        ]);
+    }
+}
