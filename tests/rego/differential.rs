@@ -962,7 +962,7 @@ async fn yaml_is_read_and_written_as_in_opa() -> Result<()> {
     are_equal(&server, "[v | v := yaml.marshal(x)]", &values, 2_900).await
 }
 
-/// Selections, of which few are invalid.
+/// Selections, most of them valid.
 const SELECTIONS: [&str; 24] = [
     "dog { id } ",
     "dog { name } ",
@@ -1000,7 +1000,7 @@ const DEFINITIONS_OF_FRAGMENTS: [&str; 8] = [
     "query Other { dog { id } } ",
     "{ ",
 ];
-/// Definitions of types, of which few are invalid.
+/// Definitions of types, most of them valid.
 const DEFINITIONS: [&str; 14] = [
     "extend type Dog { z: Int } ",
     "extend union Pet = Query ",

@@ -129,7 +129,7 @@ fn is_equal(own: &Result<Vec<Value>, String>, opa: &Result<Vec<Value>, String>) 
 async fn difference(server: &Opa, module: &Module) -> Result<Option<String>> {
     let Found::Values(own) = embedded(module)? else { return Ok(None) };
     Ok(match opa(server, module).await? {
-        // OPA has a type checker and checks more of what cannot have a result.
+        // OPA has a type checker, and finds more errors.
         Found::Rejected(_) => None,
         Found::Values(opa) => own
             .iter()

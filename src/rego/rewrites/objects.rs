@@ -16,9 +16,15 @@ const OBJECT: &str = "policysync_object";
 pub(super) fn sides(statement: &LiteralStmt) -> Option<(&Expr, &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr.as_ref() else { return None };
+    // Without variables, the engine compares values.
+    let is_pattern = |side| {
+        let mut names = Defined::new();
+        tree::pattern(side, &mut names);
+        has_object(side) && !names.is_empty()
+    };
     let has_pattern = match op {
-        AssignOp::ColEq => has_object(lhs),
-        AssignOp::Eq => has_object(lhs) || has_object(rhs),
+        AssignOp::ColEq => is_pattern(lhs),
+        AssignOp::Eq => is_pattern(lhs) || is_pattern(rhs),
     };
     let has_wildcard = name_of(lhs) == Some("_") || name_of(rhs) == Some("_");
     (has_pattern && !has_wildcard).then_some((lhs, rhs))
@@ -133,7 +139,9 @@ mod tests {
     fn all_keys_of_an_object_are_compared() {
         assert_bodies(&[
             ("{\"a\": x} = input.o; x > 1", "{\"a\": x} = input.o; {\"a\": x} == input.o; x > 1"),
-            ("x = {\"a\": `b`}", "x = {\"a\": `b`}; x == {\"a\": \"b\"}"),
+            ("x = {\"a\": `b`}", "x = {\"a\": `b`}"),
+            ("x = {\"a\": y}", "x = {\"a\": y}; x == {\"a\": y}"),
+            ("[x, {\"a\": 1}] = y", "[x, {\"a\": 1}] = y; [x, {\"a\": 1}] == y"),
             ("x := {\"a\": 1}", "x := {\"a\": 1}"),
             (
                 "{\"a\": x} := y with input as 1",

@@ -1,5 +1,5 @@
-//! Inherited policies of [GEP-2649](https://gateway-api.sigs.k8s.io/geps/gep-2649/): `spec.override` holds against what is more
-//! specific, `spec.default` where nothing more specific says otherwise. Both are merged field by field, as in gwctl.
+//! Inherited policies of [GEP-2649](https://gateway-api.sigs.k8s.io/geps/gep-2649/): `spec.override` takes precedence over more
+//! specific policies, and `spec.default` applies unless a more specific policy differs. Both are merged field by field, as in gwctl.
 
 use serde_json::{Map, Value};
 

@@ -71,13 +71,12 @@ impl Module {
     /// The same module without one of its parts: a definition, a branch or a statement.
     pub(super) fn without(&self, part: usize) -> Self {
         let (mut smaller, mut left) = (self.clone(), part);
-        let mut take = |count: usize| -> Option<usize> {
+        // The place of the part among the next `count` ones, if it is one of them.
+        let mut take = |count: usize| {
             if left < count {
-                let at = left;
-                left = usize::MAX;
-                return Some(at);
+                return Some(left);
             }
-            left = left.saturating_sub(if left == usize::MAX { 0 } else { count });
+            left -= count;
             None
         };
         for at in 0..smaller.definitions.len() {
@@ -284,7 +283,7 @@ impl Generator {
         }
     }
 
-    /// An operand of which OPA does not know the type.
+    /// An operand without a known type.
     fn unknown(&mut self) -> String {
         self.one(&[
             "input.one",
@@ -300,7 +299,7 @@ impl Generator {
         .to_owned()
     }
 
-    /// A collection of which OPA does not know the type.
+    /// A collection without a known type.
     fn any_collection(&mut self) -> String {
         self.one(&[
             "input.list",
@@ -554,7 +553,7 @@ impl Generator {
         }
     }
 
-    /// Statements with their new variables, all of which the last statement uses, as OPA requires.
+    /// Statements. OPA requires that all new variables are used, so the last statement uses them.
     fn statements(&mut self, depth: u8, least: usize, most: usize) -> Vec<String> {
         let (count, before) = (self.dice.usize(least..=most), self.variables.len());
         let mut statements: Vec<String> = (0..count).flat_map(|_| self.statement(depth)).collect();
@@ -698,7 +697,7 @@ impl Generator {
                     definitions.push(definition(&name, head, statements, vec![]));
                 }
                 self.rules.push(Rule::Function(name.clone(), count));
-                // Functions have no value of their own.
+                // A rule calls the function.
                 let arguments: Vec<String> = (0..count).map(|_| self.one(&VALUES).to_owned()).collect();
                 let caller = format!("p{number}");
                 let head = format!("{caller} = x");

@@ -181,7 +181,7 @@ fn algorithm(mut fields: Reader<'_>) -> Option<Algorithm<'_>> {
     Some(Algorithm { name, parameters })
 }
 
-/// Extensions, each of which occurs once.
+/// Extensions without duplicates.
 fn extensions(mut list: Reader<'_>) -> Option<Vec<Extension<'_>>> {
     let mut extensions = Vec::new();
     let mut names = BTreeSet::new();

@@ -96,7 +96,7 @@ fn attribute_set(der: &[u8], writer: &mut Writer) -> Option<Value> {
     Some(writer.object([("Type", json::oid(&kind)), ("Value", values.into())]))
 }
 
-/// The extensions in `attributes`, each of which occurs once.
+/// The extensions in `attributes`, without duplicates.
 fn requested_extensions<'d>(attributes: &[&'d [u8]]) -> Option<Vec<Extension<'d>>> {
     let mut extensions = Vec::new();
     let mut names = BTreeSet::new();

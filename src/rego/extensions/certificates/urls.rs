@@ -280,7 +280,7 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
             let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
             let address = Part::Host.unescaped(address.as_bytes())?;
             let zone = Part::Zone.unescaped(zone.as_bytes())?;
-            // A zone has a name. One may also stand in the address itself.
+            // A zone has a name. The address itself may contain one, too.
             let whole = [address, zone].concat();
             let (parsed, name) = match whole.iter().position(|byte| *byte == b'%') {
                 Some(at) => (&whole[..at], Some(&whole[at + 1..])),

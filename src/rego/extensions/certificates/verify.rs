@@ -17,7 +17,7 @@ const SIGNATURES: usize = 100;
 /// The maximum number of bits of an RSA modulus. Verification takes milliseconds.
 const MODULUS: u64 = 8_192;
 
-/// What a chain has to be valid for.
+/// The requirements for a chain.
 pub(super) struct Options {
     /// The name or the address of a host; any if it is empty.
     pub(super) host: String,

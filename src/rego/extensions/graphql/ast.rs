@@ -95,7 +95,7 @@ impl<T: Node> Node for Vec<T> {
 const FILLED_IN: [&str; 6] =
     ["Definition", "ExpectedType", "ObjectDefinition", "ParentDefinition", "Position", "VariableDefinition"];
 
-/// The name in lower case, with the two other characters that Go takes for letters of ASCII.
+/// The name in lower case. Go folds two other characters to ASCII letters.
 fn folded(name: &str) -> String {
     name.replace('ſ', "s").replace('\u{212a}', "k").to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Parses documents as gqlparser's `parser` package does, including what it accepts beyond the specification and where it keeps comments.
+//! Parses documents as gqlparser's `parser` package does, with its deviations from the specification and its places for comments.
 
 mod query;
 mod schema;

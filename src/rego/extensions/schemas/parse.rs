@@ -34,7 +34,7 @@ pub(super) enum Further {
     Schema(Id),
 }
 
-/// What an object needs if it has a property.
+/// The requirements of an object that has a property.
 #[derive(Debug)]
 pub(super) enum Dependency {
     Properties(Vec<String>),

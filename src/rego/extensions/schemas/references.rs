@@ -1,6 +1,6 @@
 //! References in schemas (`$ref`), and the documents to which they lead.
 //!
-//! References to other documents are not supported: OPA would read files or ask the network. URLs with a query, with special characters or
+//! References to other documents are not supported: OPA would read files or use the network. URLs with a query, with special characters or
 //! with `.` and `..` are not supported, either.
 
 use std::collections::BTreeMap;

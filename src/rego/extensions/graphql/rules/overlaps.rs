@@ -40,7 +40,7 @@ impl Collected<'_> {
     }
 }
 
-/// What has been compared in a document.
+/// The pairs that have been compared in a document.
 #[derive(Default)]
 pub(super) struct Overlaps<'a> {
     /// Pairs of fragments, and whether they were compared as ones that exclude each other.
