@@ -79,7 +79,7 @@ impl<'f> Facts<'f> {
     #[must_use]
     pub fn needs(&self) -> Needs {
         let backends = self.routes.iter().flat_map(|rows| &rows.objects).flat_map(|(key, route)| {
-            let backends = route.rules.iter().flat_map(|rule| rule.backends.iter());
+            let backends = route.rules.iter().flat_map(|rule| rule.backends.iter().chain(rule.mirrors.iter()));
             backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
         });
         let targets = self.policies.iter().flat_map(|(_, key, policy)| {

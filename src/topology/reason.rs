@@ -15,9 +15,11 @@ pub enum Reason {
     Deleting,
     /// Another listener of the same protocol has the port and the host.
     HostnameConflict,
+    /// Whether the reference resolves is specific to the implementation. Not a fault.
+    ImplementationSpecific,
     /// A certificate does not exist, is malformed, or is of a kind that holds none.
     InvalidCertificateRef,
-    /// No policy of the kind may lie there.
+    /// No policy of the kind may lie there, or no backend is of the kind.
     InvalidKind,
     /// The listener allows a kind of routes that its protocol does not carry.
     InvalidRouteKinds,
@@ -53,7 +55,13 @@ impl Reason {
     /// Whether somebody has to mend it.
     #[must_use]
     pub fn is_fault(self) -> bool {
-        !matches!(self, Self::OtherParent | Self::UnknownKind | Self::UnknownTargets)
+        !matches!(
+            self,
+            Self::ImplementationSpecific
+                | Self::OtherParent
+                | Self::UnknownKind
+                | Self::UnknownTargets
+        )
     }
 }
 
@@ -66,6 +74,7 @@ impl Reason {
             Self::Conflicted => "Conflicted",
             Self::Deleting => "Deleting",
             Self::HostnameConflict => "HostnameConflict",
+            Self::ImplementationSpecific => "ImplementationSpecific",
             Self::InvalidCertificateRef => "InvalidCertificateRef",
             Self::InvalidKind => "InvalidKind",
             Self::InvalidRouteKinds => "InvalidRouteKinds",

@@ -122,6 +122,39 @@ fn refs_to_kinds_that_are_not_read_are_unknown_unless_another_is_not_found() {
     assert_eq!(route(&world(json!(["api:80"])), "r")[0][1], RESOLVED);
 }
 
+/// `ResolvedRefs` is never True for a reference that may not resolve.
+#[test]
+fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
+    let resolved = |rule: Value| {
+        let world = [
+            json!({"Gateway": "web", "listeners": [{}]}),
+            json!({"Service": "api", "ports": [{"port": 80}]}),
+            json!({"Service": "data/api", "ports": [{"port": 80}]}),
+            json!({"Service": "outside", "type": "ExternalName", "externalName": "a.io"}),
+            json!({"HTTPRoute": "r", "parents": ["web"], "rules": [rule]}),
+        ];
+        route(&world, "r")[0][1].clone()
+    };
+    let mirror = |backend: Value| {
+        json!({"backends": ["api:80"], "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": backend}}]})
+    };
+    assert_eq!(resolved(mirror(json!({"name": "api", "port": 80}))), RESOLVED);
+    let missing =
+        "ResolvedRefs=False BackendNotFound: RequestMirror filter: Service shop/gone does not exist";
+    assert_eq!(resolved(mirror(json!({"name": "gone", "port": 80}))), missing);
+    let refused = "ResolvedRefs=False RefNotPermitted: RequestMirror filter: no ReferenceGrant of namespace data lets HTTPRoutes of namespace shop refer to Service api";
+    assert_eq!(resolved(mirror(json!({"name": "api", "namespace": "data", "port": 80}))), refused);
+    let unread = "ResolvedRefs=Unknown UnknownKind: backends of these kinds are not read: Pool.example.com";
+    assert_eq!(resolved(mirror(json!({"group": "example.com", "kind": "Pool", "name": "p"}))), unread);
+    assert_eq!(resolved(json!({"backends": ["api:80", "Pool.example.com/p"]})), unread);
+    let no_backend =
+        "ResolvedRefs=False InvalidKind: no backend is of the kind ConfigMap: refer to a Service";
+    assert_eq!(resolved(json!({"backends": ["ConfigMap./c"]})), no_backend);
+    let external = resolved(json!({"backends": ["outside:443"]}));
+    let words = "ResolvedRefs=Unknown ImplementationSpecific: Service shop/outside is of the type ExternalName";
+    assert!(external.starts_with(words), "{external}");
+}
+
 #[test]
 fn the_policies_of_all_ways_to_a_route_are_named_without_their_values() {
     let limits = |limit: u32| json!({"x": {"rates": [{"limit": limit, "window": "1s"}]}});

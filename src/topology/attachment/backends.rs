@@ -1,43 +1,111 @@
 //! Rules of routes to Services and their ports, and to backends of other kinds. Of a kind that is not read, nothing is known of the
 //! backend.
+//!
+//! Copies of requests, of `RequestMirror` filters, go to backends that have to resolve as well. The graph has no links to these.
 
 use crate::topology::facts::Grants;
-use crate::topology::graph::{Builder, NodeId};
-use crate::topology::locator::is_of_graph;
+use crate::topology::graph::{Builder, NodeId, ObjectRow};
+use crate::topology::locator::{KindRef, Locator, is_of_graph};
 use crate::topology::reason::{Reason, Unresolved};
-use crate::topology::rows::BackendReference;
+use crate::topology::rows::{BackendKind, BackendReference};
+
+/// Whether a backend may be of `kind`, which is not read as one: a kind of an implementation. Kinds of the core group other than
+/// Service have no addresses to send requests to, and kinds with nodes of their own are no backends in the graph.
+pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
+    !kind.group.is_empty() && is_of_graph(kind).is_none()
+}
+
+/// What a rule refers to a backend for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It sends requests there.
+    Backend,
+    /// A `RequestMirror` filter sends copies of requests there.
+    Mirror,
+}
 
 impl<'f> Builder<'f> {
     pub(in crate::topology) fn attach_backends(&mut self) {
-        let nodes = self.graph.nodes();
-        for node in nodes {
-            if let Some(rule) = self.graph.rule(node) {
-                for backend in rule.backends.iter() {
-                    self.attach_backend(node, backend);
+        for node in self.graph.nodes() {
+            let Some(rule) = self.graph.rule(node) else { continue };
+            for backend in rule.backends.iter() {
+                if let Some(found) = self.resolve(node, backend, Purpose::Backend) {
+                    self.link(node, found);
                 }
+            }
+            for mirror in rule.mirrors.iter() {
+                self.resolve(node, mirror, Purpose::Mirror);
             }
         }
     }
 
-    fn attach_backend(&mut self, rule: NodeId, backend: &'f BackendReference) {
+    /// The node of `backend`, to which `rule` refers. Adds the reason where it does not resolve, or where that is not known.
+    fn resolve(&mut self, rule: NodeId, backend: &'f BackendReference, purpose: Purpose) -> Option<NodeId> {
         let from = self.graph.locator(rule);
         let to = backend.locator(from.namespace);
+        let (node, problem) = self.backend(from, to, backend.port, purpose);
+        if let Some((reason, message)) = problem {
+            let field = match purpose {
+                Purpose::Backend => "",
+                Purpose::Mirror => "RequestMirror filter: ",
+            };
+            let message = format!("{field}{message}");
+            if reason.is_fault() {
+                self.turn_away(from, to, reason, message);
+            } else {
+                self.unresolved(Unresolved { from, to: Some(to), reason, message });
+            }
+        }
+        node
+    }
+
+    /// The node of the backend `to` or of its `port`, and why the reference of the rule `from` does not resolve, or may not.
+    fn backend(
+        &self,
+        from: Locator<'f>,
+        to: Locator<'f>,
+        port: Option<u16>,
+        purpose: Purpose,
+    ) -> (Option<NodeId>, Option<(Reason, String)>) {
         if !self.grants.permit(from, to) {
-            let (reason, message) = Grants::refusal(from, to);
-            return self.turn_away(from, to, reason, message);
+            return (None, Some(Grants::refusal(from, to)));
         }
-        if is_of_graph(to.kind).is_none() {
+        let object = format!("{} {}", to.kind.kind, to.object());
+        let Some(kind) = BackendKind::named(to.kind) else {
+            if to.kind.group.is_empty() {
+                let message = format!("no backend is of the kind {}: refer to a Service", to.kind);
+                return (None, Some((Reason::InvalidKind, message)));
+            }
+            let node = self.find(to).filter(|_| may_be_backend(to.kind));
             let message = format!("backends of the kind {} are not read", to.kind);
-            self.unresolved(Unresolved { from, to: Some(to), reason: Reason::UnknownKind, message });
-        }
-        let message = match (self.find(to), to.section) {
-            (None, _) => format!("{} {} does not exist", to.kind.kind, to.object()),
-            (Some(found), None) => return self.link(rule, found),
-            (Some(found), Some(port)) => match backend.port.and_then(|port| self.port(found, port)) {
-                Some(node) => return self.link(rule, node),
-                None => format!("{} {} has no port {port}", to.kind.kind, to.object()),
-            },
+            return (node, Some((Reason::UnknownKind, message)));
         };
-        self.turn_away(from, to, Reason::BackendNotFound, message);
+        let found = self.find(to);
+        let Some((found, service)) = found.and_then(|node| match self.graph.object(node).row {
+            ObjectRow::Backend(service) => Some((node, service)),
+            _ => None,
+        }) else {
+            if self.facts.backends_of(kind).known {
+                return (None, Some((Reason::BackendNotFound, format!("{object} does not exist"))));
+            }
+            // A leaf, which is shown as not known.
+            let node =
+                found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
+            let message = format!("whether {object} exists is not known");
+            return (node, (purpose == Purpose::Mirror).then_some((Reason::UnknownKind, message)));
+        };
+        let port = port.filter(|_| to.section.is_some());
+        let node = port.map_or(Some(found), |port| self.port(found, port));
+        if service.is_external {
+            let message = format!(
+                "{object} is of the type ExternalName, which Gateway API advises implementations not to support: \
+                 refer to a Service with endpoints, or to a backend of the implementation's own kind"
+            );
+            // Implementations that support it need none of its ports.
+            return (node.or(Some(found)), Some((Reason::ImplementationSpecific, message)));
+        }
+        let missing = port.filter(|_| node.is_none());
+        let missing = missing.map(|port| (Reason::BackendNotFound, format!("{object} has no port {port}")));
+        (node, missing)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::backends::may_be_backend;
 use crate::topology::facts::{Facts, Grants};
 use crate::topology::locator::{Locator, Section};
 use crate::topology::rows::{BackendKind, Parent, ParentReference, RouteKind};
@@ -28,8 +29,11 @@ pub(in crate::topology) fn leaves<'f>(
             let from = Locator::of(kind.kind(), key);
             for backend in route.rules.iter().flat_map(|rule| rule.backends.iter()) {
                 let to = backend.locator(&key.namespace);
-                let is_known = BackendKind::named(to.kind).is_some_and(|kind| facts.backends_of(kind).known);
-                if !is_known && grants.permit(from, to) {
+                let is_read = match BackendKind::named(to.kind) {
+                    Some(kind) => facts.backends_of(kind).known,
+                    None => !may_be_backend(to.kind),
+                };
+                if !is_read && grants.permit(from, to) {
                     found.take(to);
                 }
             }

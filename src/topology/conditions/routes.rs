@@ -10,7 +10,7 @@ use crate::api::text::{capped, named};
 use crate::topology::effective::Folds;
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
-use crate::topology::reason::{Reason, Unattached};
+use crate::topology::reason::{Reason, Unattached, Unresolved};
 use crate::topology::rows::{Parent, ParentReference, Route, RouteKind};
 
 /// What a route says of one of its references to parents.
@@ -34,6 +34,8 @@ pub struct RouteConditions<'g, 'f> {
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<u32>>,
     refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
+    /// What of each route may not resolve.
+    unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
     /// What routes without policies of their own say, by what there is above them.
     known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
@@ -50,11 +52,15 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             above: HashMap::new(),
             stacks: Vec::new(),
             refused: HashMap::new(),
+            unresolved: HashMap::new(),
             known: HashMap::new(),
             shared: HashMap::new(),
         };
         for item in graph.unattached() {
             all.refused.entry(item.from.with(None)).or_default().push(item);
+        }
+        for item in graph.unresolved() {
+            all.unresolved.entry(item.from.with(None)).or_default().push(item);
         }
         all.find_parents(is_ours);
         all.find_carriers();
@@ -193,11 +199,9 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let of_rules: Vec<&&Unattached<'f>> =
             all.filter(|item| item.from != route).filter(may_know).collect();
         let Some(first) = of_rules.first() else {
-            let unread = self.unread(node);
-            if !unread.is_empty() {
-                let message = format!("backends of these kinds are not read: {}", named(&unread));
-                let reason = Reason::UnknownKind.word();
-                return ConditionText { name, status: "Unknown", reason, message };
+            if let Some((reason, message)) = self.not_known(node, route) {
+                let message = capped(&message, MESSAGE_LIMIT).into_owned();
+                return ConditionText { name, status: "Unknown", reason: reason.word(), message };
             }
             let message = "all backends that are known of are there".to_owned();
             return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
@@ -212,13 +216,27 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         }
     }
 
-    /// The kinds of a route's backends that are not read.
-    fn unread(&self, route: NodeId) -> Vec<String> {
+    /// Why it is not known whether all backends of a route resolve.
+    fn not_known(&self, node: NodeId, route: Locator<'f>) -> Option<(Reason, String)> {
         let graph = self.graph;
-        let backends = graph.sections(route).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
+        let backends = graph.sections(node).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
         let leaves = backends.filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
-        let kinds: BTreeSet<String> = leaves.map(|object| object.locator.kind.to_string()).collect();
-        kinds.into_iter().collect()
+        let mut kinds: BTreeSet<String> = leaves.map(|object| object.locator.kind.to_string()).collect();
+        let mut others: BTreeSet<(Reason, &str)> = BTreeSet::new();
+        for item in self.unresolved.get(&route).into_iter().flatten().filter(|item| item.from != route) {
+            match (item.reason, item.to) {
+                (Reason::UnknownKind, Some(to)) => drop(kinds.insert(to.kind.to_string())),
+                (reason, _) => drop(others.insert((reason, &item.message))),
+            }
+        }
+        let of_kinds = (!kinds.is_empty()).then(|| {
+            let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+            (Reason::UnknownKind, format!("backends of these kinds are not read: {}", named(&kinds)))
+        });
+        let others = others.into_iter().map(|(reason, message)| (reason, message.to_owned()));
+        let all: Vec<(Reason, String)> = of_kinds.into_iter().chain(others).collect();
+        let messages: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
+        Some((all.first()?.0, messages.join("; ")))
     }
 
     /// The policies along the ways from these listeners to the route.

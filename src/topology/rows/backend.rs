@@ -109,17 +109,19 @@ impl BackendReference {
     }
 }
 
+/// A reference as routes have it, with filters `F` where it has any.
 #[derive(Deserialize)]
-pub(super) struct Written {
+pub(super) struct Written<F> {
     group: Option<Group>,
     kind: Option<KindName>,
     namespace: Option<wire::Namespace>,
     name: Name,
     port: Option<Port>,
+    pub(super) filters: Option<F>,
 }
 
-impl From<Written> for BackendReference {
-    fn from(written: Written) -> Self {
+impl<F> From<Written<F>> for BackendReference {
+    fn from(written: Written<F>) -> Self {
         let kind = wire::kind(written.group, written.kind, SERVICE);
         Self {
             backend: BackendKind::named(kind.as_ref())

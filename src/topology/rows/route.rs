@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::backend::{self, BackendReference};
@@ -53,6 +54,8 @@ pub struct Rule {
     pub matches: Option<Arc<str>>,
     /// Where requests go.
     pub backends: Arc<[BackendReference]>,
+    /// Where copies of requests go: the backends of its `RequestMirror` filters, and of those of its backends.
+    pub mirrors: Arc<[BackendReference]>,
 }
 
 impl Route {
@@ -61,6 +64,7 @@ impl Route {
         self.parents = shared.parents.intern(self.parents.clone());
         for rule in &mut self.rules {
             rule.backends = shared.backends.intern(rule.backends.clone());
+            rule.mirrors = shared.backends.intern(rule.mirrors.clone());
             rule.matches = rule.matches.take().map(|matches| shared.texts.intern(matches));
         }
     }
@@ -118,15 +122,38 @@ struct Written {
     name: Option<Name>,
     matches: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "or_default")]
-    backend_refs: Limited<backend::Written, LIMIT>,
+    filters: Limited<Filter, LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    backend_refs: Limited<backend::Written<Limited<Filter, LIMIT>>, LIMIT>,
+}
+
+/// A filter. Only `RequestMirror` refers to a backend.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    request_mirror: Option<Mirror>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mirror {
+    backend_ref: backend::Written<IgnoredAny>,
 }
 
 impl From<Written> for Rule {
     fn from(written: Written) -> Self {
+        let mut filters = written.filters.0;
+        let mut backends: Vec<BackendReference> = Vec::with_capacity(written.backend_refs.0.len());
+        for mut backend in written.backend_refs.0 {
+            filters.extend(backend.filters.take().into_iter().flat_map(|filters| filters.0));
+            backends.push(backend.into());
+        }
+        let mirrors = filters.into_iter().filter_map(|filter| filter.request_mirror);
         Self {
             name: written.name.map(|name| name.0),
             matches: written.matches.map(|matches| matches.get().into()),
-            backends: written.backend_refs.0.into_iter().map(BackendReference::from).collect(),
+            backends: backends.into(),
+            mirrors: mirrors.map(|mirror| mirror.backend_ref.into()).collect(),
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::topology::fault::Fault;
 pub struct Service {
     /// Its ports, in their order.
     pub ports: Box<[ServicePort]>,
+    /// Whether it is of the type `ExternalName`, a name in DNS without endpoints.
+    pub is_external: bool,
 }
 
 /// A port of a Service.
@@ -58,12 +60,17 @@ impl Service {
             name: port.name.filter(|name| !name.is_empty()).map(Into::into),
             port: port.port.0,
         });
-        Ok(Self { ports: ports.collect() })
+        Ok(Self { ports: ports.collect(), is_external: spec.service_type.as_deref() == Some(EXTERNAL_NAME) })
     }
 }
 
+/// The type of Services that are names in DNS.
+const EXTERNAL_NAME: &str = "ExternalName";
+
 #[derive(Deserialize)]
 struct Spec {
+    #[serde(default, rename = "type")]
+    service_type: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
     ports: Vec<Written>,
 }
