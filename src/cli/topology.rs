@@ -65,6 +65,7 @@ impl WorldArguments {
         let query = ClusterQuery { controller: &controller, namespace, hint };
         let mut found = cluster_objects(&client, query).await?;
         found.objects.downstream_prefix = prefix;
+        controller.as_str().clone_into(&mut found.objects.controller);
         Ok((found, Unreadable::default()))
     }
 
@@ -106,7 +107,7 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where a file, a document in it or the cluster cannot be read, or two objects are one.
+/// Where a file, a document in it or the cluster cannot be read, two objects are one, or it is not known whether all attaches.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let (world, unreadable) = arguments.world.read(hub).await?;
     let scope = arguments.world.scope();
@@ -124,7 +125,8 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if !matches!(arguments.output, Format::Tree) {
         say_each(report.faults());
     }
-    unreadable.end(if report.is_fine() { Answer::Fine } else { Answer::No })
+    let unknown = (!report.is_known()).then(|| "it is not known whether all of it is attached".to_owned());
+    unreadable.end(super::answer(report.is_fine(), unknown.as_slice())?)
 }
 
 /// Lines of text, fit for a terminal.

@@ -168,11 +168,10 @@ async fn gateway(
             let notices = Notices { unread: found.unknown(graph), ..notices };
             rendered.page(&(key.clone(), routes.clone(), notices.clone()), number, || {
                 let report = TopologyReport::new(graph, scope, found.faults(graph));
-                let (picture, is_fine) = (Picture::with_routes(&report, &routes), report.is_fine());
-                (
-                    web::gateway(&GatewayPage { hub, notices, key, routes, picture, is_fine }).into_string(),
-                    true,
-                )
+                let picture = Picture::with_routes(&report, &routes);
+                let (is_fine, is_known) = (report.is_fine(), report.is_known());
+                let page = GatewayPage { hub, notices, key, routes, picture, is_fine, is_known };
+                (web::gateway(&page).into_string(), true)
             })
         })
     });

@@ -2,6 +2,7 @@
 
 mod backends;
 mod gateways;
+mod implementations;
 mod leaves;
 mod listeners;
 mod policies;

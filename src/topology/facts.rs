@@ -53,6 +53,8 @@ pub struct Facts<'f> {
     pub manners: BTreeMap<&'f Kind, Manner<'f>>,
     /// What names of namespaces with copies begin with; nothing is taken for a copy where it is empty.
     pub downstream_prefix: &'f str,
+    /// The controller that is no implementation of Gateways: its entries in the status of routes are not read.
+    pub controller: &'f str,
 }
 
 /// What else has to be known of a cluster, as objects refer to it.
@@ -79,7 +81,8 @@ impl<'f> Facts<'f> {
     #[must_use]
     pub fn needs(&self) -> Needs {
         let backends = self.routes.iter().flat_map(|rows| &rows.objects).flat_map(|(key, route)| {
-            let backends = route.rules.iter().flat_map(|rule| rule.backends.iter().chain(rule.mirrors.iter()));
+            let backends =
+                route.rules.iter().flat_map(|rule| rule.backends.iter().chain(rule.mirrors.iter()));
             backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
         });
         let targets = self.policies.iter().flat_map(|(_, key, policy)| {

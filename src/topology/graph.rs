@@ -13,6 +13,8 @@ mod object;
 pub(super) use build::Builder;
 pub use object::{Object, ObjectRow};
 
+use std::collections::HashSet;
+
 use super::locator::{KindRef, Locator, Section, is_of_graph};
 pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
@@ -68,14 +70,16 @@ pub struct Graph<'f> {
     nodes: Vec<Node>,
     /// From each node to those that it leads to.
     links: Lists,
+    /// Links from a listener to a route that it may not allow: the labels that decide are not known.
+    pub(super) uncertain: HashSet<(NodeId, NodeId)>,
     /// From each node to the policies on it.
     on: Lists,
     /// Policies, in the order of their locators.
     policies: Vec<PolicyNode<'f>>,
     /// What attaches nowhere, in the order of its locators.
-    unattached: Vec<Unattached<'f>>,
-    /// Unresolved references, in the order of their locators.
-    unresolved: Vec<Unresolved<'f>>,
+    pub(super) unattached: Vec<Unattached<'f>>,
+    /// References that do not resolve, or may not, in the order of their locators.
+    pub(super) unresolved: Vec<Unresolved<'f>>,
 }
 
 impl<'f> Graph<'f> {
@@ -141,6 +145,12 @@ impl<'f> Graph<'f> {
     /// The nodes that `node` leads to.
     pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.links.of(node).iter().map(|number| NodeId(*number))
+    }
+
+    /// Whether `listener` is known to allow `route`, which it leads to.
+    #[must_use]
+    pub fn is_certain(&self, listener: NodeId, route: NodeId) -> bool {
+        !self.uncertain.contains(&(listener, route))
     }
 
     /// All links.
@@ -260,7 +270,7 @@ impl<'f> Graph<'f> {
         &self.unattached
     }
 
-    /// Unresolved references of attached listeners and rules.
+    /// References of attached objects that do not resolve, or may not.
     #[must_use]
     pub fn unresolved(&self) -> &[Unresolved<'f>] {
         &self.unresolved

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::facts::{Facts, Needs, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SECRET, is_of_graph};
 use super::rows::{
-    BackendKind, Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Secret, Service,
-    SetKind, Shared,
+    BackendKind, Class, Gateway, Grant, ListenerSet, Namespace, ParentStatus, Policy, Route, RouteKind,
+    Secret, Service, SetKind, Shared,
 };
 use super::rules::{Configured, Manner};
 use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
@@ -106,6 +106,8 @@ pub struct Objects {
     listed: Option<BTreeSet<Kind>>,
     /// What names of namespaces with copies of a hub begin with.
     pub downstream_prefix: String,
+    /// The controller whose entries in the status of routes are not read: those of a hub's own, which repeat what the graph says.
+    pub controller: String,
     /// What many routes say, once.
     shared: Shared,
 }
@@ -249,6 +251,11 @@ impl Objects {
             Role::Of(_) | Role::Policy => {
                 let kind = kind_of(object);
                 let mut row = Row::read(kind, object)?;
+                if let Row::Route(_, route) = &mut row
+                    && let Some(route) = Arc::get_mut(route)
+                {
+                    route.statuses = ParentStatus::read(object);
+                }
                 row.share(&mut self.shared);
                 self.put(kind, object.key(), row);
             }
@@ -282,10 +289,11 @@ impl Objects {
             classes: self.rows(&self.classes, GATEWAY_CLASS, false),
             gateways: self.rows(&self.gateways, GATEWAY, whole),
             secrets: self.secrets(),
-            namespaces: self.rows(&self.namespaces, NAMESPACE, true),
+            namespaces: self.namespaces(),
             grants: self.rows(&self.grants, GRANT, true),
             policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, &**policy)).collect(),
             downstream_prefix: &self.downstream_prefix,
+            controller: &self.controller,
             ..Facts::default()
         };
         for ((table, to), kind) in self.sets.iter().zip(&mut facts.sets).zip(SetKind::ALL) {
@@ -315,6 +323,13 @@ impl Objects {
     fn secrets(&self) -> Rows<'_, Secret> {
         let mut rows = self.rows(&self.secrets, SECRET, false);
         rows.known &= self.listed.is_some() || self.secrets.values().any(|secret| secret.is_tls);
+        rows
+    }
+
+    /// The Namespaces. Those of files are never complete: files have objects of Namespaces that they do not have.
+    fn namespaces(&self) -> Rows<'_, Namespace> {
+        let mut rows = self.rows(&self.namespaces, NAMESPACE, false);
+        rows.known &= self.listed.is_some();
         rows
     }
 

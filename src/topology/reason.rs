@@ -15,6 +15,10 @@ pub enum Reason {
     Deleting,
     /// Another listener of the same protocol has the port and the host.
     HostnameConflict,
+    /// An implementation reports that it accepts what does not attach or resolve by Gateway API. Not a fault.
+    ImplementationAccepts,
+    /// An implementation reports that it rejects what attaches or resolves by Gateway API.
+    ImplementationRejects,
     /// Whether the reference resolves is specific to the implementation. Not a fault.
     ImplementationSpecific,
     /// A certificate does not exist, is malformed, or is of a kind that holds none.
@@ -43,6 +47,8 @@ pub enum Reason {
     RefNotPermitted,
     /// The target, or the section of it, is not there.
     TargetNotFound,
+    /// A listener or a Gateway selects Namespaces by labels, and those of this Namespace are not known. Not a fault.
+    UnknownLabels,
     /// The labels of possible targets are not known. Not a fault.
     UnknownTargets,
     /// The kind of the referenced object is specific to implementations. Not a fault.
@@ -57,15 +63,23 @@ impl Reason {
     pub fn is_fault(self) -> bool {
         !matches!(
             self,
-            Self::ImplementationSpecific
+            Self::ImplementationAccepts
+                | Self::ImplementationSpecific
                 | Self::OtherParent
                 | Self::UnknownKind
+                | Self::UnknownLabels
                 | Self::UnknownTargets
         )
     }
 }
 
 impl Reason {
+    /// Whether an implementation reports something else than Gateway API says.
+    #[must_use]
+    pub fn differs(self) -> bool {
+        matches!(self, Self::ImplementationAccepts | Self::ImplementationRejects)
+    }
+
     /// The word that conditions have for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -74,6 +88,8 @@ impl Reason {
             Self::Conflicted => "Conflicted",
             Self::Deleting => "Deleting",
             Self::HostnameConflict => "HostnameConflict",
+            Self::ImplementationAccepts => "ImplementationAccepts",
+            Self::ImplementationRejects => "ImplementationRejects",
             Self::ImplementationSpecific => "ImplementationSpecific",
             Self::InvalidCertificateRef => "InvalidCertificateRef",
             Self::InvalidKind => "InvalidKind",
@@ -89,6 +105,7 @@ impl Reason {
             Self::RefNotPermitted => "RefNotPermitted",
             Self::TargetNotFound => "TargetNotFound",
             Self::UnknownKind => "UnknownKind",
+            Self::UnknownLabels => "UnknownLabels",
             Self::UnknownTargets => "UnknownTargets",
             Self::UnsupportedProtocol => "UnsupportedProtocol",
         }
@@ -117,10 +134,11 @@ pub struct Unattached<'f> {
     pub message: String,
 }
 
-/// An unresolved reference of an attached listener or rule, for the condition `ResolvedRefs`.
+/// A reference of an attached object that does not resolve, or of which that is not known: of a listener or a rule for the condition
+/// `ResolvedRefs`, of a route or a ListenerSet to its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved<'f> {
-    /// The listener or the rule.
+    /// The object, or the section of it, that refers.
     pub from: Locator<'f>,
     /// The referenced object; `None` for kinds of routes.
     pub to: Option<Locator<'f>>,
@@ -131,9 +149,13 @@ pub struct Unresolved<'f> {
 }
 
 impl Unresolved<'_> {
-    /// The status of `ResolvedRefs`: `False`, or `Unknown` where only the implementation can decide.
+    /// The status of the condition: `True` or `False` as an implementation reports, otherwise `False` or `Unknown`.
     #[must_use]
     pub fn status(&self) -> &'static str {
-        if self.reason.is_fault() { "False" } else { "Unknown" }
+        match self.reason {
+            Reason::ImplementationAccepts => "True",
+            reason if reason.is_fault() => "False",
+            _ => "Unknown",
+        }
     }
 }

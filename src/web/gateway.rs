@@ -28,6 +28,8 @@ pub struct GatewayPage {
     pub picture: Picture,
     /// Whether all of it attaches, counts and is as it should be.
     pub is_fine: bool,
+    /// Whether it is known of all of it whether it attaches.
+    pub is_known: bool,
 }
 
 /// The page.
@@ -35,7 +37,8 @@ pub struct GatewayPage {
 pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
         p {
-            @if shown.is_fine { "All of it is attached, and every policy on it counts." }
+            @if shown.is_fine && !shown.is_known { "It is not known whether all of it is attached: a listener selects Namespaces by labels that are not known." }
+            @else if shown.is_fine { "All of it is attached, and every policy on it counts." }
             @else { "Not all of it is attached, or counts: see what an exclamation mark stands at" @if !shown.routes.is_empty() { ", also on routes that are not shown now" } "." }
         }
         form.filters action=(address::gateway(&shown.key)) method="get" {

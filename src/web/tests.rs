@@ -167,6 +167,7 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         routes: String::new(),
         picture: Picture::new(&report),
         is_fine: report.is_fine(),
+        is_known: report.is_known(),
     };
     let page = is_text(gateway(&shown));
     assert!(page.contains("lower: http 80 *: UnsupportedProtocol: protocol"), "{page}");
@@ -174,6 +175,9 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no kind of routes FooRoute"),
         "{page}"
     );
+    let page = is_text(gateway(&GatewayPage { is_fine: true, is_known: false, ..shown }));
+    assert!(page.contains("It is not known whether all of it is attached"), "{page}");
+    assert!(!page.contains("All of it is attached"), "{page}");
     let report = EffectiveReport::new(&graph, &Default::default(), None, Vec::new());
     let shown = EffectivePage {
         hub: "files".to_owned(),
@@ -202,6 +206,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
             routes: text.to_owned(),
             picture: Picture::new(&report),
             is_fine: report.is_fine(),
+            is_known: report.is_known(),
         };
         let page = is_text(gateway(&shown));
         assert!(page.contains("<svg") && page.contains("The same as a list"), "{page}");

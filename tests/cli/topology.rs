@@ -453,6 +453,56 @@ Kinds whose merge is assumed:
     assert_eq!(json["answers"][0]["effective"]["OtherPolicy.example.com"]["assumed"], true);
 }
 
+#[test]
+fn a_route_whose_namespace_has_unknown_labels_is_neither_attached_nor_refused() {
+    let listener = "{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, \
+        selector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}}}}";
+    let route = object("HTTPRoute", "r", "{parentRefs: [{name: web}]}");
+    let objects = text(&[CLASS.to_owned(), gateway(listener), route]);
+    let words = "allowedRoutes of listener http of Gateway shop/web: the selector needs labels of Namespace shop that are not known: give the Namespace, or the right to list Namespaces";
+    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &objects);
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    let expected = format!("\nAttachment is not known:\n  HTTPRoute shop/r: UnknownLabels: {words}\n");
+    assert!(stdout.ends_with(&expected), "{stdout}");
+    assert!(stderr.contains("it is not known whether all of it is attached"), "{stderr}");
+    let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &objects);
+    assert!(stderr.contains(&format!("HTTPRoute shop/r may not be attached: {words}\n")), "{stderr}");
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}".to_owned();
+    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &text(&[objects, namespace]));
+    assert_eq!((code, stdout.contains("UnknownLabels")), (0, false), "{stdout}");
+}
+
+#[test]
+fn implementations_that_differ_are_in_the_text() {
+    let listener = "{name: http, port: 80, protocol: HTTP}";
+    let route = |name: &str, status: &str| {
+        let status = format!(
+            "{{parents: [{{parentRef: {{name: web}}, controllerName: a.io/b, conditions: [{{type: Accepted, {status}}}]}}]}}"
+        );
+        let route = object("HTTPRoute", name, "{parentRefs: [{name: web}]}");
+        format!("{}, status: {status}}}", route.strip_suffix('}').unwrap())
+    };
+    let objects = |status: &str| {
+        let older = object("GRPCRoute", "a", "{parentRefs: [{name: web}]}");
+        text(&[CLASS.to_owned(), gateway(listener), older, route("r", status)])
+    };
+    let accepted = objects("status: 'True', reason: Accepted");
+    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &accepted);
+    let words = "implementation differs: a.io/b accepts it; by Gateway API Conflicted: a GRPCRoute on the same listener has a host in common, and is older, or first by name";
+    let section = format!("\nImplementations differ:\n  HTTPRoute shop/r: ImplementationAccepts: {words}\n");
+    assert!(stdout.ends_with(&section) && stdout.contains("└─ HTTPRoute shop/r\n"), "{stdout}");
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let Ran { stderr, .. } = run_with(&["effective", "-f", "-"], &accepted);
+    assert!(stderr.contains(&format!("HTTPRoute shop/r: {words}\n")), "{stderr}");
+    let Ran { code, stdout, .. } =
+        run_with(&["topology", "-f", "-"], &objects("status: 'False', reason: Conflicted"));
+    assert!(code == 1 && stdout.contains("Not attached:\n  HTTPRoute shop/r"), "{stdout}");
+    assert!(!stdout.contains("Implementations differ"), "{stdout}");
+    // The entries of the hub's own controller repeat what the graph says.
+    let own = accepted.replace("a.io/b", "kuadrant.io/policy-sync");
+    assert_eq!(run_with(&["topology", "-f", "-"], &own).code, 1);
+}
+
 /// What is not given is said, once, and is nobody's fault.
 #[test]
 fn what_is_not_known_is_said() {

@@ -160,6 +160,7 @@ fn compare(
 
 fn check(case: &Case) -> Vec<String> {
     let mut objects = objects(&case.objects);
+    objects.controller = "this.io/controller".to_owned();
     if let Some(parameters) = &case.parameters {
         for (resource, merge) in Params::parse(&parameters.to_string()).unwrap().merges() {
             objects.configure(resource, Configured::from(merge));
@@ -314,4 +315,9 @@ fn requests() {
 #[test]
 fn merges() {
     table("merges.yaml");
+}
+
+#[test]
+fn implementations_that_differ() {
+    table("implementations.yaml");
 }

@@ -122,6 +122,24 @@ fn refs_to_kinds_that_are_not_read_are_unknown_unless_another_is_not_found() {
     assert_eq!(route(&world(json!(["api:80"])), "r")[0][1], RESOLVED);
 }
 
+#[test]
+fn whether_a_route_is_accepted_is_unknown_if_the_labels_of_its_namespace_are() {
+    let world = |more: &[Value]| {
+        let mut world = vec![
+            json!({"Gateway": "web", "listeners": [{"from": "Selector", "selector": {"team": "a"}}, {"name": "own", "port": 81}]}),
+            json!({"HTTPRoute": "r", "parents": ["web#http", "web"]}),
+        ];
+        world.extend(more.iter().cloned());
+        route(&world, "r").into_iter().map(|entry| entry[0].clone()).collect::<Vec<_>>()
+    };
+    let unknown = world(&[]);
+    let words = "Accepted=Unknown UnknownLabels: allowedRoutes of listener http of Gateway shop/web: the selector needs labels of Namespace shop that are not known: give the Namespace, or the right to list Namespaces";
+    assert_eq!(unknown[0], words);
+    assert!(unknown[1].starts_with("Accepted=True Accepted: attached to 1 listener of"), "{unknown:?}");
+    let known = world(&[json!({"Namespace": "shop", "labels": {"team": "a"}})]);
+    assert!(known[0].starts_with("Accepted=True"), "{known:?}");
+}
+
 /// `ResolvedRefs` is never True for a reference that may not resolve.
 #[test]
 fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
@@ -135,9 +153,7 @@ fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
         ];
         route(&world, "r")[0][1].clone()
     };
-    let mirror = |backend: Value| {
-        json!({"backends": ["api:80"], "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": backend}}]})
-    };
+    let mirror = |backend: Value| json!({"backends": ["api:80"], "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": backend}}]});
     assert_eq!(resolved(mirror(json!({"name": "api", "port": 80}))), RESOLVED);
     let missing =
         "ResolvedRefs=False BackendNotFound: RequestMirror filter: Service shop/gone does not exist";
@@ -151,7 +167,8 @@ fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
         "ResolvedRefs=False InvalidKind: no backend is of the kind ConfigMap: refer to a Service";
     assert_eq!(resolved(json!({"backends": ["ConfigMap./c"]})), no_backend);
     let external = resolved(json!({"backends": ["outside:443"]}));
-    let words = "ResolvedRefs=Unknown ImplementationSpecific: Service shop/outside is of the type ExternalName";
+    let words =
+        "ResolvedRefs=Unknown ImplementationSpecific: Service shop/outside is of the type ExternalName";
     assert!(external.starts_with(words), "{external}");
 }
 

@@ -132,21 +132,33 @@ fn what_may_be_granted_is_no_fault_where_grants_are_not_known() {
 }
 
 #[test]
-fn labels_that_are_not_known_keep_nothing_away_but_names_do() {
-    let listener = |selector: Value| json!([{"from": "Selector", "selector": selector}]);
-    let short = |selector: Value| {
-        [
-            json!({"Gateway": "web", "listeners": listener(selector)}),
+fn selectors_of_labels_that_are_not_known_are_unknown_but_those_of_names_are_not() {
+    let listener = |selector: &Value| json!([{"allowedRoutes": {"namespaces": {"from": "Selector", "selector": selector}}}]);
+    let reasons = |kinds: &[KindRef<'_>], selector: Value| {
+        let short = [
+            json!({"Gateway": "web", "listeners": listener(&selector)}),
             json!({"HTTPRoute": "other/r", "parents": ["shop/web"]}),
-        ]
+        ];
+        let objects = cluster(kinds, &short);
+        let facts = objects.facts();
+        let graph = Graph::build(&facts);
+        let unresolved = graph.unresolved().iter().map(|item| (item.status(), item.reason.word()));
+        let unattached = graph.unattached().iter().map(|item| ("False", item.reason.word()));
+        unattached.chain(unresolved).collect::<Vec<_>>()
     };
-    let reasons = |kinds: &[KindRef<'_>], selector: Value| unattached(&cluster(kinds, &short(selector))).0;
     let known = [GATEWAY, HTTP_ROUTE, NAMESPACE];
-    let refused = ["NotAllowedByListeners"];
-    assert_eq!(reasons(&known, json!({"team": "a"})), refused);
-    assert_eq!(reasons(&known[..2], json!({"team": "a"})), Vec::<String>::new());
-    assert_eq!(reasons(&known[..2], json!({"kubernetes.io/metadata.name": "mine"})), refused);
-    assert_eq!(reasons(&known[..2], json!({"kubernetes.io/metadata.name": "other"})), Vec::<String>::new());
+    let (refused, unknown) = (vec![("False", "NotAllowedByListeners")], vec![("Unknown", "UnknownLabels")]);
+    let team = |operator: &str| json!({"matchExpressions": [{"key": "team", "operator": operator, "values": ["a"]}]});
+    let name = |name: &str| json!({"matchLabels": {"kubernetes.io/metadata.name": name}});
+    let both = |name: &str| json!({"matchLabels": {"kubernetes.io/metadata.name": name, "team": "a"}});
+    assert_eq!(reasons(&known, team("In")), refused);
+    assert_eq!(reasons(&known, team("NotIn")), []);
+    assert_eq!(reasons(&known[..2], team("In")), unknown);
+    assert_eq!(reasons(&known[..2], team("NotIn")), unknown);
+    assert_eq!(reasons(&known[..2], name("mine")), refused);
+    assert_eq!(reasons(&known[..2], name("other")), []);
+    assert_eq!(reasons(&known[..2], both("mine")), refused);
+    assert_eq!(reasons(&known[..2], both("other")), unknown);
 }
 
 #[test]

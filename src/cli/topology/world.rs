@@ -48,6 +48,7 @@ pub(in crate::cli) fn objects_of(
     let mut world = World::default();
     let mut parameters = Parameters::default();
     world.found.objects.downstream_prefix = downstream_prefix;
+    controller.as_str().clone_into(&mut world.found.objects.controller);
     for read in read {
         match read {
             Ok(manifest) => {

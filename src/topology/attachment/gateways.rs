@@ -1,7 +1,8 @@
 //! Gateways to their classes, ListenerSets to their Gateways.
 
 use crate::topology::graph::{Builder, NodeId, ObjectRow};
-use crate::topology::reason::Reason;
+use crate::topology::locator::Locator;
+use crate::topology::reason::{Reason, Unresolved};
 use crate::topology::rows::Parent;
 
 impl Builder<'_> {
@@ -31,24 +32,22 @@ impl Builder<'_> {
         let turned_away = if set.parent.parent == Parent::Gateway {
             match self.find(to) {
                 None => Some((Reason::ParentNotFound, format!("Gateway {} does not exist", to.object()))),
-                Some(gateway) => match self.graph.object(gateway).row {
-                    ObjectRow::Gateway(row)
-                        if !row
-                            .sets
-                            .allows(to.namespace, from.namespace, || self.labels.of(from.namespace)) =>
-                    {
-                        let message = format!(
-                            "Gateway {} allows no ListenerSets of namespace {}",
-                            to.object(),
-                            from.namespace
-                        );
-                        Some((Reason::NotAllowed, message))
+                Some(gateway) if self.allows_set(gateway, from) == Some(false) => {
+                    let message = format!(
+                        "Gateway {} allows no ListenerSets of namespace {}",
+                        to.object(),
+                        from.namespace
+                    );
+                    Some((Reason::NotAllowed, message))
+                }
+                Some(gateway) => {
+                    if self.allows_set(gateway, from).is_none() {
+                        let what = format!("allowedListeners of Gateway {}", to.object());
+                        self.unresolved(unknown_labels(from, to, &what));
                     }
-                    _ => {
-                        self.link(gateway, node);
-                        None
-                    }
-                },
+                    self.link(gateway, node);
+                    None
+                }
             }
         } else {
             Some((Reason::OtherParent, format!("its parent is a {}, no Gateway", to.kind.kind)))
@@ -57,4 +56,21 @@ impl Builder<'_> {
             self.turn_away(from, to, reason, message);
         }
     }
+
+    /// Whether `gateway` allows the ListenerSet `set`; `None` if that depends on labels that are not known.
+    fn allows_set(&self, gateway: NodeId, set: Locator<'_>) -> Option<bool> {
+        let ObjectRow::Gateway(row) = self.graph.object(gateway).row else { return Some(true) };
+        let own = self.graph.locator(gateway).namespace;
+        row.sets.allows(own, set.namespace, || self.labels.of(set.namespace))
+    }
+}
+
+/// The reference of `from` to its parent `to`, where `what` selects Namespaces by labels that are not known.
+pub(super) fn unknown_labels<'f>(from: Locator<'f>, to: Locator<'f>, what: &str) -> Unresolved<'f> {
+    let namespace = from.namespace;
+    let message = format!(
+        "{what}: the selector needs labels of Namespace {namespace} that are not known: \
+         give the Namespace, or the right to list Namespaces"
+    );
+    Unresolved { from, to: Some(to), reason: Reason::UnknownLabels, message }
 }

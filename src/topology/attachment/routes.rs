@@ -1,8 +1,10 @@
 //! Routes to listeners, in the order in which Gateway API says why one does not attach.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
+use super::gateways::unknown_labels;
 use super::same_hosts::Hosts;
+use crate::api::text::named;
 use crate::topology::graph::{Builder, NodeId, ObjectRow};
 use crate::topology::hostname;
 use crate::topology::locator::{KindRef, Locator};
@@ -18,6 +20,8 @@ enum Step {
     Allowed,
     /// They have no host in common.
     Hosts,
+    /// It attaches if labels of its namespace that are not known match, unless another route is there first.
+    Labels,
     /// It attaches, unless another route is there first.
     Attached,
 }
@@ -36,20 +40,49 @@ impl<'f> Builder<'f> {
                 taken.push(Taken { route: node, words, listeners });
             }
         }
-        let mut by_listener: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
+        let mut by_listener: BTreeMap<NodeId, BTreeMap<NodeId, bool>> = BTreeMap::new();
         for Taken { route, listeners, .. } in &taken {
-            for listener in listeners {
-                by_listener.entry(*listener).or_default().insert(*route);
+            for (listener, is_certain) in listeners {
+                *by_listener.entry(*listener).or_default().entry(*route).or_default() |= is_certain;
             }
         }
         let turned_away: HashSet<(NodeId, NodeId)> =
             by_listener.iter().flat_map(|(listener, routes)| self.in_the_way(*listener, routes)).collect();
-        for Taken { route, words, listeners } in taken {
-            let stays = |listener: &&NodeId| !turned_away.contains(&(**listener, route));
-            if !listeners.is_empty() && !listeners.iter().any(|listener| stays(&listener)) {
+        for Taken { route, words, mut listeners } in taken {
+            let accepted_by = self.accepted_by(words.route, words.from.namespace, words.parent);
+            let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
+            if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
                 self.refuse(&words, Reason::Conflicted, words.conflicted());
+                // An implementation that accepts it serves both routes.
+                listeners.retain(|_| accepted_by.is_some());
+            } else {
+                listeners.retain(is_there_first);
+                if let ([(_, is_certain)], Some(_)) = (&mut *listeners, accepted_by) {
+                    *is_certain = true;
+                }
+                if !listeners.is_empty() {
+                    self.report_rejection(words.route, words.from, words.parent);
+                }
             }
-            listeners.iter().filter(stays).for_each(|listener| self.link(*listener, route));
+            self.report_unknown(&words, &listeners);
+            for (listener, is_certain) in listeners {
+                if !is_certain {
+                    self.graph.uncertain.insert((listener, route));
+                }
+                self.link(listener, route);
+            }
+        }
+    }
+
+    /// Adds that it is not known whether some of these `listeners` allow a route.
+    fn report_unknown(&mut self, words: &Words<'f>, listeners: &[(NodeId, bool)]) {
+        let unknown = listeners.iter().filter(|(_, is_certain)| !is_certain);
+        let names: Vec<&str> =
+            unknown.filter_map(|(node, _)| Some(&*self.graph.listener(*node)?.name)).collect();
+        if !names.is_empty() {
+            let listeners = if names.len() == 1 { "listener" } else { "listeners" };
+            let what = format!("allowedRoutes of {listeners} {} of {}", named(&names), words.parent());
+            self.unresolved(unknown_labels(words.from, words.to, &what));
         }
     }
 
@@ -60,9 +93,14 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The listeners that take a route by one reference, unless another route is there first. Where there are none, it is told, or
-    /// linked to what nothing is known of.
-    fn try_parent(&mut self, in_force: &HashSet<NodeId>, node: NodeId, words: &Words<'f>) -> Vec<NodeId> {
+    /// The listeners that take a route by one reference, unless another route is there first, each with whether that is certain. Where
+    /// there are none, it is told, or linked to what nothing is known of.
+    fn try_parent(
+        &mut self,
+        in_force: &HashSet<NodeId>,
+        node: NodeId,
+        words: &Words<'f>,
+    ) -> Vec<(NodeId, bool)> {
         let Words { to, parent, .. } = *words;
         if let Parent::Other(_) = parent.parent {
             self.refuse(words, Reason::OtherParent, words.other_parent());
@@ -85,12 +123,12 @@ impl<'f> Builder<'f> {
         for section in self.graph.sections(found) {
             let step = self.step(in_force, section, words);
             furthest = furthest.max(step);
-            if step == Step::Attached {
-                attached.push(section);
+            if step >= Step::Labels {
+                attached.push((section, step == Step::Attached));
             }
         }
         match furthest {
-            Step::Attached => {}
+            Step::Attached | Step::Labels => {}
             Step::Hosts => self.refuse(words, Reason::NoMatchingListenerHostname, words.no_host()),
             Step::Allowed => self.refuse(words, Reason::NotAllowedByListeners, words.not_allowed()),
             Step::Meant => {
@@ -102,8 +140,13 @@ impl<'f> Builder<'f> {
     }
 
     fn refuse(&mut self, words: &Words<'f>, reason: Reason, message: String) {
-        let Words { from, to, parent, .. } = *words;
-        self.turn_away_from((to, parent.port), from, reason, message);
+        let Words { from, to, parent, route, .. } = *words;
+        // A status can be older than the deletion of the parent.
+        let may_differ = !matches!(reason, Reason::OtherParent | Reason::ParentNotFound);
+        match self.accepted_by(route, from.namespace, parent).filter(|_| may_differ) {
+            Some(controller) => self.report_acceptance(controller, (from, to), reason, &message),
+            None => self.turn_away_from((to, parent.port), from, reason, message),
+        }
     }
 
     /// How far a route gets at the listener `section`.
@@ -113,25 +156,27 @@ impl<'f> Builder<'f> {
             return Step::Meant;
         };
         let labels = || self.labels.of(from.namespace);
+        let is_allowed = || listener.namespaces.allows(to.namespace, from.namespace, labels);
         if !parent.means(listener) {
             Step::Meant
-        } else if !carries(listener, *kind)
-            || !listener.namespaces.allows(to.namespace, from.namespace, labels)
-        {
+        } else if !carries(listener, *kind) {
             Step::Allowed
-        } else if !meet(listener, route) {
-            Step::Hosts
         } else {
-            Step::Attached
+            match is_allowed() {
+                Some(false) => Step::Allowed,
+                _ if !meet(listener, route) => Step::Hosts,
+                None => Step::Labels,
+                Some(true) => Step::Attached,
+            }
         }
     }
 
     /// The routes of a listener that others keep from it: of an HTTPRoute and a GRPCRoute with hosts in common the younger one,
-    /// then the later by name. Who is turned away turns nobody away.
-    fn in_the_way(&self, listener: NodeId, routes: &BTreeSet<NodeId>) -> Vec<(NodeId, NodeId)> {
+    /// then the later by name. A route that is turned away, or may not be attached, turns no other away.
+    fn in_the_way(&self, listener: NodeId, certain: &BTreeMap<NodeId, bool>) -> Vec<(NodeId, NodeId)> {
         let Some(row) = self.graph.listener(listener) else { return Vec::new() };
-        let mut routes: Vec<(NodeId, RouteKind, &Route)> = routes
-            .iter()
+        let mut routes: Vec<(NodeId, RouteKind, &Route)> = certain
+            .keys()
             .filter_map(|node| self.route(*node))
             .filter(|(_, kind, _)| matches!(kind, RouteKind::Grpc | RouteKind::Http))
             .collect();
@@ -148,7 +193,7 @@ impl<'f> Builder<'f> {
             let (own, others) = if kind == RouteKind::Grpc { (&mut grpc, &http) } else { (&mut http, &grpc) };
             if others.meet(&hosts) {
                 turned_away.push((listener, node));
-            } else {
+            } else if certain.get(&node) == Some(&true) {
                 own.add(&hosts);
             }
         }
@@ -191,7 +236,8 @@ fn carries(listener: &Listener, kind: RouteKind) -> bool {
 struct Taken<'w> {
     route: NodeId,
     words: Words<'w>,
-    listeners: Vec<NodeId>,
+    /// Each with whether it is known to allow the route.
+    listeners: Vec<(NodeId, bool)>,
 }
 
 /// A reference of a route, and what is said where it does not attach.

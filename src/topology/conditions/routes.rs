@@ -147,7 +147,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 })
                 .collect();
             let mut texts =
-                vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(node, locator)];
+                vec![self.accepted((node, locator), to, parent, &carriers), self.resolved(node, locator)];
             texts.extend(self.affected(node, kind, &carriers).iter().cloned());
             let conditions = self.share(texts);
             entries.push(ParentConditions { reference: place, conditions });
@@ -163,19 +163,27 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
 
     fn accepted(
         &self,
-        from: Locator<'f>,
+        (node, from): (NodeId, Locator<'f>),
         to: Locator<'f>,
         parent: &ParentReference,
-        listeners: usize,
+        carriers: &[NodeId],
     ) -> ConditionText {
         let name = "Accepted".to_owned();
         let what = format!("{} {}", to.kind.kind, to.object());
+        let listeners = carriers.iter().filter(|listener| self.graph.is_certain(**listener, node)).count();
         if listeners > 0 {
             let on = if listeners == 1 { "1 listener".to_owned() } else { format!("{listeners} listeners") };
             let message = format!(
                 "attached to {on} of {what}; routes are not delivered to clusters: apply them there as well"
             );
             return ConditionText { name, status: "True", reason: "Accepted", message };
+        }
+        if !carriers.is_empty() {
+            let all = self.unresolved.get(&from).into_iter().flatten();
+            let item = all.into_iter().find(|item| item.from == from && item.to == Some(to));
+            let message =
+                item.map_or_else(String::new, |item| capped(&item.message, MESSAGE_LIMIT).into_owned());
+            return ConditionText { name, status: "Unknown", reason: Reason::UnknownLabels.word(), message };
         }
         let refused = || {
             let all = self.refused.get(&from).into_iter().flatten();

@@ -31,6 +31,7 @@ impl<'f> Graph<'f> {
         builder.resolve_listeners();
         builder.attach_routes(&in_force);
         builder.attach_backends();
+        builder.compare_backends();
         let policies = policies::read(facts);
         builder.attach_policies(policies)
     }
@@ -68,6 +69,7 @@ impl<'f> Builder<'f> {
             downstream_prefix: facts.downstream_prefix,
             knows_grants: facts.grants.known,
             links: Lists::default(),
+            uncertain: HashSet::new(),
             on: Lists::default(),
             policies: Vec::new(),
             unattached: Vec::new(),

@@ -153,23 +153,23 @@ pub enum Allowed {
 }
 
 impl Allowed {
-    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`. Where its labels are not known,
-    /// only its name keeps it away.
+    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`. `None` if that depends on labels
+    /// that are not known.
     #[must_use]
     pub fn allows<'l>(
         &self,
         own: &str,
         namespace: &str,
         labels: impl FnOnce() -> Option<Cow<'l, BTreeMap<String, String>>>,
-    ) -> bool {
+    ) -> Option<bool> {
         match self {
-            Self::All => true,
-            Self::Same => own == namespace,
+            Self::All => Some(true),
+            Self::Same => Some(own == namespace),
             Self::Selected(selector) => match labels() {
-                Some(labels) => selector.matches(&labels),
-                None => self.selects() || selector.matches(&name_label(namespace)),
+                Some(labels) => Some(selector.matches(&labels)),
+                None => by_name(selector, namespace),
             },
-            Self::None => false,
+            Self::None => Some(false),
         }
     }
 
@@ -177,16 +177,30 @@ impl Allowed {
     #[must_use]
     pub fn selects(&self) -> bool {
         let Self::Selected(selector) = self else { return false };
-        selector.clone().into_iter().any(|expression| {
-            let (Expression::In(key, _)
-            | Expression::NotIn(key, _)
-            | Expression::Equal(key, _)
-            | Expression::NotEqual(key, _)
-            | Expression::Exists(key)
-            | Expression::DoesNotExist(key)) = expression;
-            key != NAME_LABEL
-        })
+        selector.clone().into_iter().any(|expression| !is_of_name(&expression))
     }
+}
+
+/// Whether `selector` matches a Namespace of which only the name is known. `None` if other labels decide.
+fn by_name(selector: &Selector, namespace: &str) -> Option<bool> {
+    let (of_name, others): (Vec<Expression>, Vec<Expression>) =
+        selector.clone().into_iter().partition(is_of_name);
+    let labels = name_label(namespace);
+    if !of_name.iter().all(|expression| expression.matches(&labels)) {
+        return Some(false);
+    }
+    others.is_empty().then_some(true)
+}
+
+/// Whether `expression` is of the label that has the name of the Namespace.
+fn is_of_name(expression: &Expression) -> bool {
+    let (Expression::In(key, _)
+    | Expression::NotIn(key, _)
+    | Expression::Equal(key, _)
+    | Expression::NotEqual(key, _)
+    | Expression::Exists(key)
+    | Expression::DoesNotExist(key)) = expression;
+    key == NAME_LABEL
 }
 
 /// What is written of namespaces: those of the object's own where it says nothing.

@@ -11,7 +11,7 @@ use super::matches;
 use super::parent::{self, ParentReference};
 use super::route_kind::RouteKind;
 use super::wire::{self, Hostname, Limited, Name, or_default};
-use super::{Created, Labels};
+use super::{Created, Labels, ParentStatus};
 use crate::api::json::step::Step;
 use crate::api::object::HubObject;
 use crate::interned::Interned;
@@ -35,6 +35,8 @@ pub struct Route {
     pub hostnames: Box<[Arc<str>]>,
     /// Its rules.
     pub rules: Box<[Rule]>,
+    /// What implementations report of its parents, where that is read.
+    pub statuses: Box<[ParentStatus]>,
 }
 
 /// What routes have in common, once.
@@ -69,7 +71,7 @@ impl Route {
         }
     }
 
-    /// The row of `object`.
+    /// The row of `object`, without what its status reports.
     ///
     /// # Errors
     ///
@@ -101,6 +103,7 @@ impl Route {
             parents: spec.parent_refs.0.into_iter().map(ParentReference::from).collect(),
             hostnames: spec.hostnames.0.into_iter().map(|hostname| hostname.0).collect(),
             rules: rules.into(),
+            statuses: Box::default(),
         })
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Named, Scope};
 use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId};
+use crate::topology::reason::Reason;
 use crate::topology::request::{Choice, Criterion, Request, UnknownChoice};
 
 /// Limit of `unknownMatches`.
@@ -107,6 +108,7 @@ impl EffectiveReport {
         let unknown_choices = found.as_ref().map(|found| found.unknown.clone()).unwrap_or_default();
         unknown.extend(not_evaluated(graph, &unknown_choices));
         unknown.extend(unknown_targets(graph));
+        unknown.extend(unknown_attachments(graph));
         let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = found.map(|found| {
             let chosen = found.chosen.into_iter();
             chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
@@ -179,6 +181,25 @@ fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
     let more = all.count();
     if more > 0 {
         lines.push(format!("{more} more policies may be in force: it is not known what they select"));
+    }
+    lines
+}
+
+/// Describes each route and ListenerSet that may not be attached, or of which an implementation reports something else.
+fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
+    let of_objects = graph.unresolved().iter().filter(|item| item.from.section.is_none());
+    let mut all = of_objects.filter_map(|item| {
+        let words = match item.reason {
+            Reason::UnknownLabels => " may not be attached",
+            reason if reason.differs() => "",
+            _ => return None,
+        };
+        Some(format!("{}{words}: {}", Named::object(item.from).words, item.message))
+    });
+    let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
+    let more = all.count();
+    if more > 0 {
+        lines.push(format!("{more} more routes may not be attached, or implementations differ"));
     }
     lines
 }

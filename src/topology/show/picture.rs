@@ -377,7 +377,9 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 (format!("{what} {section}"), Vec::new())
             }
             (_, _, ObjectRow::Route(_, route)) => {
-                (words, route.hostnames.iter().map(|name| name.to_string()).collect())
+                let hosts = route.hostnames.iter().map(|name| name.to_string());
+                let unresolved = self.unresolved.get(&locator).into_iter().flatten();
+                (words, hosts.chain(unresolved.map(|(_, why)| why.clone())).collect())
             }
             (_, _, ObjectRow::Leaf(_)) => (format!("{words} (not known)"), Vec::new()),
             _ => (

@@ -15,7 +15,7 @@ use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
 use crate::topology::paths::Path;
 use crate::topology::policies::PolicyNode;
-use crate::topology::reason::{Unattached, Unresolved};
+use crate::topology::reason::{Reason, Unattached, Unresolved};
 use crate::topology::rows::BackendKind;
 use crate::topology::rules::Manner;
 
@@ -64,6 +64,12 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
             && self.policies().all(|policy| policy.without_effect().is_none())
             && self.unattached().all(|item| !item.reason.is_fault())
             && self.unresolved().all(|item| !item.reason.is_fault())
+    }
+
+    /// Whether it is known of all of it whether it attaches.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.unresolved().all(|item| item.reason != Reason::UnknownLabels)
     }
 
     /// What is wrong with its objects.

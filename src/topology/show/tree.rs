@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Named, TopologyReport};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
+use crate::topology::reason::{Reason, Unresolved};
 
 /// The graph as lines of a tree. Below it are the attachments that failed, unresolved references, policies without effect, and faults.
 #[must_use]
@@ -22,9 +23,14 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
         })
         .collect();
     section(&mut lines, "Not attached:", unattached);
-    let unresolved =
-        report.unresolved().map(|item| format!("  {}: {}: {}", named(item.from), item.reason, item.message));
-    section(&mut lines, "Unresolved references:", unresolved.collect());
+    let line = |item: &Unresolved<'_>| format!("  {}: {}: {}", named(item.from), item.reason, item.message);
+    let (unknown, unresolved): (Vec<_>, Vec<_>) =
+        report.unresolved().partition(|item| item.reason == Reason::UnknownLabels);
+    section(&mut lines, "Attachment is not known:", unknown.into_iter().map(line).collect());
+    let (differs, unresolved): (Vec<_>, Vec<_>) =
+        unresolved.into_iter().partition(|item| item.reason.differs());
+    section(&mut lines, "Unresolved references:", unresolved.into_iter().map(line).collect());
+    section(&mut lines, "Implementations differ:", differs.into_iter().map(line).collect());
     let void = report.policies().filter_map(|policy| {
         let (reason, message) = policy.without_effect()?;
         Some(format!("  {}: {reason}: {message}", named(policy.locator)))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::apply::{apply, apply_status};
 use policy_sync_testenv::crds::{self, Crd, Side};
 use policy_sync_testenv::fixtures::topology::{object, objects, targets};
 use policy_sync_testenv::fixtures::{gateway_class, namespace};
@@ -206,6 +206,22 @@ GatewayClass istio
     let direct =
         json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
     ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
+    // What the implementation reports of a route is compared.
+    let mut rejected = object(
+        "HTTPRoute",
+        ("apps", "own"),
+        json!({"parentRefs": [{"name": "web", "namespace": "kuadrant-shop"}]}),
+    );
+    rejected["status"] = json!({"parents": [{
+        "parentRef": {"name": "web", "namespace": "kuadrant-shop"},
+        "controllerName": "istio.io/gateway-controller",
+        "conditions": [{"type": "Accepted", "status": "False", "reason": "UnsupportedValue", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    }]});
+    apply_status(&spoke.client()?, &rejected).await?;
+    let words = "HTTPRoute apps/own: ImplementationRejects: implementation differs: istio.io/gateway-controller rejects it: UnsupportedValue\n";
+    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    ensure!(ran.code == 1 && ran.stdout.ends_with(words), "{ran:#?}");
     // Another prefix of namespaces has other copies.
     let ran = asked(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
     ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [RateLimit"), "{ran:#?}");
