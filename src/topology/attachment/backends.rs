@@ -39,7 +39,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The node of `backend`, to which `rule` refers. Adds the reason where it does not resolve, or where that is not known.
+    /// The node of `backend`, a reference of `rule`. Adds the problem if the reference does not resolve, or may not.
     fn resolve(&mut self, rule: NodeId, backend: &'f BackendReference, purpose: Purpose) -> Option<NodeId> {
         let from = self.graph.locator(rule);
         let to = backend.locator(from.namespace);

@@ -1,4 +1,4 @@
-//! What implementations report of routes, where that differs from what Gateway API says.
+//! Compares the graph with the status that implementations of Gateway API write to routes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::topology::reason::{Reason, Unattached, Unresolved};
 use crate::topology::rows::{ParentReference, ParentStatus, Route, Verdict};
 
 impl<'f> Builder<'f> {
-    /// What implementations report of the reference `parent` of a `route` in the namespace `own`.
+    /// The entries of implementations for the reference `parent` of a `route` in the namespace `own`.
     fn statuses_of(
         &self,
         route: &'f Route,

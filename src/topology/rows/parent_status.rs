@@ -1,6 +1,6 @@
-//! What implementations report of the references of a route to its parents: `status.parents`.
+//! The entries of implementations in `status.parents` of a route.
 //!
-//! Others write it. Only bounded parts of it are read, and what cannot be read is left out.
+//! Other controllers write them, also those of a spoke. Only bounded parts are read, and entries that cannot be read are skipped.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::api::text::excerpt;
 const ENTRIES_LIMIT: usize = 32;
 /// The most conditions of an entry that the API lets there be.
 const CONDITIONS_LIMIT: usize = 8;
-/// The most bytes of an entry. The API lets messages have more, and no message is read.
+/// The most bytes of an entry: eight conditions with the longest messages that the API allows.
 const BYTES_LIMIT: usize = 256 * 1024;
 /// The most bytes of the name of a controller that the API lets there be.
 const CONTROLLER_LIMIT: usize = 253;
 
-/// What one implementation reports of a reference of a route to a parent.
+/// The entry of one implementation for a reference of a route to a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentStatus {
     /// The reference.

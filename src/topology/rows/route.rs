@@ -35,7 +35,7 @@ pub struct Route {
     pub hostnames: Box<[Arc<str>]>,
     /// Its rules.
     pub rules: Box<[Rule]>,
-    /// What implementations report of its parents, where that is read.
+    /// The entries of implementations in its status. Empty for the controller and the web page, which do not read them.
     pub statuses: Box<[ParentStatus]>,
 }
 
@@ -71,7 +71,7 @@ impl Route {
         }
     }
 
-    /// The row of `object`, without what its status reports.
+    /// The row of `object`, without its status.
     ///
     /// # Errors
     ///
