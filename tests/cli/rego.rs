@@ -266,6 +266,21 @@ fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
 }
 
 #[test]
+fn strict_check_fails_on_a_misspelt_package() {
+    let rules = "import rego.v1\ndeny contains \"no\" if input.request.kind.kind == \"Pod\"";
+    let check = |package: &str, more: &[&str]| {
+        run_with(&[&["rego", "check", "-"], more].concat(), &format!("package {package}\n{rules}"))
+    };
+    let warning = "stdin:1:9: warning: package admision is neither asked nor imported\n";
+    let ran = check("admision", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", warning));
+    let ran = check("admision", &["--strict"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, "1 module: 1 warning\n", warning));
+    let ran = check("admission", &["--strict"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "1 module: ok\n", ""));
+}
+
+#[test]
 fn a_test_that_is_defined_twice_fails() {
     let tests = "package a_test\n\ntest_limit if 1 == 1\n\ntest_limit if 1 == 2\n\ntest_other if 1 == 1\n";
     let ran = run_with(&["rego", "test", "-"], tests);

@@ -31,6 +31,9 @@ pub struct Arguments {
     /// The controller's --replicate: modules may read the contents of Secrets only with secrets.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
+    /// Exit with code 1 if there is a warning, such as a package that nobody asks because its name is misspelt.
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     queries: QueryArguments,
     /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
@@ -64,11 +67,18 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     };
     let advice = bundle.advice().into_iter().chain(secrets.iter().flat_map(SecretReads::advice));
     let count = files.texts.len();
+    let mut warnings = 0;
     for Fault { module, place, text } in files.ignored.into_iter().chain(advice) {
+        warnings += 1;
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }
-    print(&format!("{}: ok\n", counted(count, "module")))?;
+    let modules = counted(count, "module");
+    if arguments.strict && warnings > 0 {
+        print(&format!("{modules}: {}\n", counted(warnings, "warning")))?;
+        return Ok(Answer::No);
+    }
+    print(&format!("{modules}: ok\n"))?;
     Ok(Answer::Fine)
 }
 
