@@ -1,11 +1,13 @@
 //! A hub that people ask: it waits for each answer for a while, and says in one line what went wrong.
 
+use futures::future::join_all;
 use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
 use super::connection::{asking, url};
+use super::discovery::served_beside;
 use super::error::{HubError, innermost};
 use super::pages::Pages;
 use super::request_timeout::RequestTimeout;
@@ -16,15 +18,31 @@ use crate::api::object::{HubObject, WithText};
 /// How many objects a page has.
 const PAGE: u32 = 500;
 
-/// An API group without which a cluster is no hub.
+/// An API without which a cluster is no hub.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
     /// The group.
     pub group: &'static str,
+    /// The version in which it is read.
+    pub version: &'static str,
+    /// The plural of a kind that a hub serves.
+    pub resource: &'static str,
+    /// The plural of a kind of the same group and version that spokes serve.
+    pub of_spokes: Option<&'static str>,
     /// Kinds of it, for words.
     pub kinds: &'static str,
     /// Who brings it.
     pub project: &'static str,
+}
+
+/// Which kinds of a required group a cluster serves.
+enum Serves<'r> {
+    /// The required one.
+    Required,
+    /// Only the one that spokes have.
+    OfSpokes,
+    /// None of them.
+    Neither(&'r Requirement),
 }
 
 /// A hub to ask.
@@ -79,13 +97,42 @@ impl HubClient {
             Err(error) if error.is_forbidden() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let is_missing = |required: &&Requirement| !groups.iter().any(|served| served.name == required.group);
-        match required.iter().find(is_missing) {
+        let has_group = |required: &&Requirement| groups.iter().any(|served| served.name == required.group);
+        let looks = required.iter().filter(has_group).map(|required| self.serves(required));
+        // A spoke is reported first: it may lack any of the others.
+        let mut missing: Vec<&Requirement> =
+            required.iter().filter(|required| !has_group(required)).collect();
+        for look in join_all(looks).await {
+            match look? {
+                Serves::Required => {}
+                Serves::OfSpokes => return Err(HubError::Spoke { url: self.url.clone() }),
+                Serves::Neither(requirement) => missing.push(requirement),
+            }
+        }
+        match missing.first() {
             None => Ok(()),
             Some(Requirement { kinds, project, .. }) => {
                 Err(self.lacks(format!("{kinds}: {project} is not installed")))
             }
         }
+    }
+
+    /// Which kinds of the group of `required` are served.
+    async fn serves<'r>(&self, required: &'r Requirement) -> Result<Serves<'r>, HubError> {
+        let Requirement { group, version, resource, of_spokes, .. } = *required;
+        let gvr = GroupVersionResource::new(group, version, resource);
+        let served = match served_beside(&self.client, &gvr).await {
+            Ok(served) => served.map(|list| list.resources).unwrap_or_default(),
+            // The lists of its objects report what is missing.
+            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Serves::Required),
+            Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
+        };
+        let has = |plural: &str| served.iter().any(|served| served.name == plural);
+        Ok(match (has(resource), of_spokes) {
+            (true, _) => Serves::Required,
+            (false, Some(plural)) if has(plural) => Serves::OfSpokes,
+            (false, _) => Serves::Neither(required),
+        })
     }
 
     /// All objects of `source`, read as `gvr` for `controller`; `what` is for the words, as in `list Gateways`.

@@ -41,6 +41,15 @@ pub enum HubError {
         /// What it lacks.
         what: String,
     },
+    /// It serves what OCM installs on spokes, and not what it installs on hubs.
+    #[error(
+        "the cluster at {url} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
+         --kubeconfig or --context to the hub"
+    )]
+    Spoke {
+        /// The cluster.
+        url: String,
+    },
 }
 
 impl HubError {
@@ -62,7 +71,7 @@ impl HubError {
     /// Whether the hub answered at all.
     #[must_use]
     pub fn is_answer(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::NotServed { .. })
+        matches!(self, Self::Refused { .. } | Self::NotServed { .. } | Self::Spoke { .. })
     }
 }
 

@@ -42,12 +42,25 @@ pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
 
 /// The API group without which a cluster has no Gateways.
-pub const GATEWAY_API: Requirement =
-    Requirement { group: gateway::GROUP, kinds: "GatewayClasses", project: "Gateway API" };
+pub const GATEWAY_API: Requirement = Requirement {
+    group: gateway::GROUP,
+    version: "v1",
+    resource: "gatewayclasses",
+    of_spokes: None,
+    kinds: "GatewayClasses",
+    project: "Gateway API",
+};
 /// The API groups without which a cluster is no hub.
 pub const REQUIRED: [Requirement; 2] = [
     GATEWAY_API,
-    Requirement { group: work::GROUP, kinds: "ManifestWorks", project: "Open Cluster Management" },
+    Requirement {
+        group: work::GROUP,
+        version: "v1",
+        resource: "manifestworks",
+        of_spokes: Some("appliedmanifestworks"),
+        kinds: "ManifestWorks",
+        project: "Open Cluster Management",
+    },
 ];
 
 /// The sources of [`NEEDED`].

@@ -182,6 +182,25 @@ async fn a_hub_that_lacks_something() -> Result<()> {
 }
 
 #[tokio::test]
+async fn spoke_is_reported_as_a_spoke() -> Result<()> {
+    let crds = crds::for_side(Side::Spoke, &binaries::ensure().await?)?;
+    let spoke =
+        ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("a-spoke") }).await?;
+    let says = format!(
+        "the cluster at {} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
+         --kubeconfig or --context to the hub",
+        spoke.url()
+    );
+    let kubeconfig = spoke.kubeconfig().to_str().context("an odd path")?;
+    let web: &[&str] = &["web", "--port", "0"];
+    for arguments in COMMANDS[1..].iter().copied().chain([web]) {
+        let fault = fault(&with_kubeconfig(arguments, spoke.directory(), kubeconfig), &says);
+        ensure!(fault.is_none(), "{arguments:?}: {fault:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn credentials_that_no_longer_count() -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let mut kubeconfig: Value = serde_saphyr::from_str(&std::fs::read_to_string(hub.kubeconfig())?)?;
