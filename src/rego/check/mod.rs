@@ -5,6 +5,7 @@ mod engine;
 mod packages;
 mod recursion;
 mod safety;
+mod scopes;
 mod variables;
 mod words;
 
@@ -36,6 +37,7 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
         faults.extend(safety::faults(module, &rules));
         if evaluator == EvaluatedBy::Embedded {
             faults.extend(engine::faults(module, &rules));
+            faults.extend(scopes::faults(module));
             faults.extend(words::faults(module, &rules));
         }
     }

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn assignments_of_variables_get_one_direction() {
         assert_bodies(&[
-            ("y := 1; x := y; not input.a[x]", "y := 1; x := [y][0]; not input.a[x]"),
+            ("y := 1; x := y; not input.a[x]", "y := 1; x := [y][0]; not input.a[[x][0]]"),
             ("some y in input.a; x = y; input.b[x]", "some y in input.a; x = [y][0]; input.b[x]"),
             ("some y in input.a; y = x; input.b[x]", "some y in input.a; [y][0] = x; input.b[x]"),
             ("y := 1; [x, z] := [y, `a`]; input.b[z]", "y := 1; [x, z] := [[y, `a`]][0]; input.b[z]"),

@@ -1,5 +1,6 @@
-//! `not xs[k]` in the body of `every k, v in ys`. The embedded engine takes the index for a variable without a value, so that a negation
-//! of a missing element does not hold. The index `[k][0]` is an expression.
+//! `not xs[k]`, and `xs[k]` in the body of `every k, v in ys`. The embedded engine takes the index for a variable that the statement may
+//! give a value: it may evaluate the statement before the one that binds the variable, and a negation of a missing element does not hold.
+//! The index `[k][0]` is an expression.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,7 +14,7 @@ use crate::rego::tree::{self, Part, Step};
 pub(super) struct Meanings {
     /// What negations negate.
     pub(super) negation: Negation,
-    /// The indexes that are variables of an `every` around them.
+    /// The indexes that are variables of an `every` around them, or variables in a negation.
     indexes: HashSet<*const Expr>,
 }
 
@@ -21,11 +22,13 @@ impl Meanings {
     pub(super) fn of(module: &Module) -> Self {
         let mut indexes = HashSet::new();
         for rule in &module.tree.policy {
-            tree::each_statement(rule, &mut |statement| {
-                if let Literal::Every { key, value, query, .. } = &statement.literal {
+            tree::each_statement(rule, &mut |statement| match &statement.literal {
+                Literal::Every { key, value, query, .. } => {
                     let names = key.iter().chain([value]).map(|name| name.text()).collect();
                     add(query, &names, &mut indexes);
                 }
+                Literal::NotExpr { expr, .. } => add_negated(expr, &mut indexes),
+                _ => {}
             });
         }
         Self { negation: module.negation, indexes }
@@ -36,9 +39,27 @@ impl Meanings {
         Self { negation: Negation::OfExpressions, indexes: HashSet::new() }
     }
 
-    /// Whether `index` is a variable of an `every`.
+    /// Whether `index` is a variable that certainly has a value.
     pub(super) fn is_quantified(&self, index: &Expr) -> bool {
         self.indexes.contains(&std::ptr::from_ref(index))
+    }
+}
+
+/// Adds the indexes in `expr`, which is negated, that are variables. A negation gives no variable a value, except in its comprehensions.
+fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
+    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+        for step in tree::steps(expr).1 {
+            if let Step::Index(index) = step
+                && name_of(index).is_some_and(|name| name != "_")
+            {
+                indexes.insert(std::ptr::from_ref(index));
+            }
+        }
+    }
+    for part in tree::parts(expr) {
+        if let Part::Expr(part) = part {
+            add_negated(part, indexes);
+        }
     }
 }
 
@@ -86,6 +107,21 @@ fn add_of(expr: &Expr, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr
 #[cfg(test)]
 mod tests {
     use super::super::assert_bodies;
+
+    #[test]
+    fn variables_in_negations_have_a_value() {
+        assert_bodies(&[
+            ("input.o[k]; c = k; not input.l[c]", "input.o[k]; c = k; not input.l[[c][0]]"),
+            (
+                "k := 1; not input.o[k].a[input.l[k]]",
+                "k := 1; policysync_defined_57 := input.l[[k][0]]; not input.o[[k][0]].a[policysync_defined_57]",
+            ),
+            (
+                "not count([1 | input.o[k]]) == 1",
+                "policysync_defined_36 := count([1 | input.o[k]]); not policysync_defined_36 == 1",
+            ),
+        ]);
+    }
 
     #[test]
     fn variables_of_every_are_indexes_with_a_value() {
