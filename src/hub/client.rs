@@ -41,7 +41,7 @@ enum Serves<'r> {
     Required,
     /// Only the one that spokes have.
     OfSpokes,
-    /// None of them.
+    /// Neither kind.
     Neither(&'r Requirement),
 }
 

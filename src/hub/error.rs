@@ -41,7 +41,7 @@ pub enum HubError {
         /// What it lacks.
         what: String,
     },
-    /// It serves what OCM installs on spokes, and not what it installs on hubs.
+    /// It serves OCM's kinds for spokes, and lacks those for hubs.
     #[error(
         "the cluster at {url} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
          --kubeconfig or --context to the hub"

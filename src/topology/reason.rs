@@ -15,7 +15,7 @@ pub enum Reason {
     Deleting,
     /// Another listener of the same protocol has the port and the host.
     HostnameConflict,
-    /// An implementation reports that it accepts what does not attach or resolve by Gateway API. Not a fault.
+    /// An implementation accepts a reference that does not attach or resolve by Gateway API. Not a fault.
     ImplementationAccepts,
     /// An implementation reports that it rejects what attaches or resolves by Gateway API.
     ImplementationRejects,

@@ -31,7 +31,7 @@ pub struct Arguments {
     /// The controller's --replicate: modules may read the contents of Secrets only with secrets.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
-    /// Exit with code 1 if there is a warning, such as a package that nobody asks because its name is misspelt.
+    /// Exit with code 1 if there is a warning, for example about a misspelt package.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Names that stand for two variables, which the embedded engine takes for one, or for one variable, which it takes for two.
+//! Names of variables that the embedded engine does not distinguish in nested scopes, or does not compare in patterns.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// A comprehension before the declaration of a variable in `query` that has the name of its own variable.
+    /// Finds declarations in `query` of names that an earlier comprehension uses for variables of its own.
     fn early(&mut self, query: &'m Query, nth: usize) {
         let mut used = Names::new();
         for expr in tree::expressions(&query.stmts[nth]) {

@@ -15,7 +15,7 @@ pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
     !kind.group.is_empty() && is_of_graph(kind).is_none()
 }
 
-/// What a rule refers to a backend for.
+/// The purpose of a reference to a backend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// It sends requests there.

@@ -54,7 +54,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Adds that an implementation accepts what does not attach by Gateway API, for the `reason`.
+    /// Adds that an implementation accepts a route that does not attach by Gateway API, for the `reason`.
     pub(super) fn report_acceptance(
         &mut self,
         controller: &str,

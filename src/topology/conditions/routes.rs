@@ -34,7 +34,7 @@ pub struct RouteConditions<'g, 'f> {
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<u32>>,
     refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
-    /// What of each route may not resolve.
+    /// The references of each route that may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
     /// What routes without policies of their own say, by what there is above them.
     known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
