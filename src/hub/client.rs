@@ -123,7 +123,7 @@ impl HubClient {
         let gvr = GroupVersionResource::new(group, version, resource);
         let served = match served_beside(&self.client, &gvr).await {
             Ok(served) => served.map(|list| list.resources).unwrap_or_default(),
-            // The lists of its objects report what is missing.
+            // A later request to list its objects fails, and names the missing right.
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Serves::Required),
             Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
         };

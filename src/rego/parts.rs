@@ -25,7 +25,7 @@ pub(super) struct Part {
     pub(super) count: usize,
 }
 
-/// The parts of the `rewritten` text of `module`, first that of its own package. There are none if no name begins with a keyword.
+/// Splits the `rewritten` text of `module`. The first part has its own package. Empty if no rule begins with a keyword.
 pub(super) fn parts(module: &Module, rewritten: &Edited) -> Vec<Part> {
     let policy = &module.tree.policy;
     if !policy.iter().any(|rule| words::is_word(rule)) {

@@ -106,7 +106,7 @@ pub struct Objects {
     listed: Option<BTreeSet<Kind>>,
     /// What names of namespaces with copies of a hub begin with.
     pub downstream_prefix: String,
-    /// The controller whose entries in the status of routes are not read: those of a hub's own, which repeat what the graph says.
+    /// The name of this controller. Its own entries in the status of routes are skipped, because they repeat the graph.
     pub controller: String,
     /// What many routes say, once.
     shared: Shared,

@@ -134,8 +134,8 @@ pub struct Unattached<'f> {
     pub message: String,
 }
 
-/// A reference of an attached object that does not resolve, or of which that is not known: of a listener or a rule for the condition
-/// `ResolvedRefs`, of a route or a ListenerSet to its parent.
+/// A reference that does not resolve, or may not. Those of listeners and rules count for the condition `ResolvedRefs`; routes and
+/// ListenerSets refer to their parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved<'f> {
     /// The object, or the section of it, that refers.

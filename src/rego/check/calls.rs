@@ -37,7 +37,7 @@ enum What {
     Builtin(Builtin),
 }
 
-/// What the call of `function` means in the module with these `names`.
+/// Resolves the call of `function` in the module with these `names`.
 pub(super) fn called<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Expr) -> Called<'t> {
     let name = function.span().text();
     let written = names.path_of_rule(function).and_then(|path| rules.arities(&path.constants));

@@ -9,8 +9,8 @@ use crate::topology::locator::{KindRef, Locator, is_of_graph};
 use crate::topology::reason::{Reason, Unresolved};
 use crate::topology::rows::{BackendKind, BackendReference};
 
-/// Whether a backend may be of `kind`, which is not read as one: a kind of an implementation. Kinds of the core group other than
-/// Service have no addresses to send requests to, and kinds with nodes of their own are no backends in the graph.
+/// Whether an implementation may support backends of `kind`, which the graph does not read. Core kinds other than Service receive no
+/// requests, and Gateways, ListenerSets and routes are no backends.
 pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
     !kind.group.is_empty() && is_of_graph(kind).is_none()
 }

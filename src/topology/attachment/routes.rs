@@ -93,8 +93,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The listeners that take a route by one reference, unless another route is there first, each with whether that is certain. Where
-    /// there are none, it is told, or linked to what nothing is known of.
+    /// The listeners that take a route by one reference, unless another route is there first, each with whether that is certain. Without
+    /// one, reports the reason, or links the route to its unknown parent.
     fn try_parent(
         &mut self,
         in_force: &HashSet<NodeId>,

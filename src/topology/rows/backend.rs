@@ -109,7 +109,7 @@ impl BackendReference {
     }
 }
 
-/// A reference as routes have it, with filters `F` where it has any.
+/// A reference to a backend in a route. `F` is the type of its filters.
 #[derive(Deserialize)]
 pub(super) struct Written<F> {
     group: Option<Group>,

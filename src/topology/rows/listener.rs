@@ -181,7 +181,7 @@ impl Allowed {
     }
 }
 
-/// Whether `selector` matches a Namespace of which only the name is known. `None` if other labels decide.
+/// Whether `selector` matches a Namespace by its name alone. `None` if the result depends on other labels.
 fn by_name(selector: &Selector, namespace: &str) -> Option<bool> {
     let (of_name, others): (Vec<Expression>, Vec<Expression>) =
         selector.clone().into_iter().partition(is_of_name);

@@ -43,7 +43,7 @@ pub struct Verdict {
 }
 
 impl ParentStatus {
-    /// Those of `route`, as far as they are of its present generation.
+    /// Reads the entries of `route` for its current generation.
     pub(in crate::topology) fn read(route: &HubObject) -> Box<[Self]> {
         #[derive(Default, Deserialize)]
         struct Status<'s> {

@@ -185,7 +185,7 @@ fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
     lines
 }
 
-/// Describes each route and ListenerSet that may not be attached, or of which an implementation reports something else.
+/// Describes routes and ListenerSets whose attachment is unknown, or differs from the status that an implementation reports.
 fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
     let of_objects = graph.unresolved().iter().filter(|item| item.from.section.is_none());
     let mut all = of_objects.filter_map(|item| {
