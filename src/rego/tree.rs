@@ -39,13 +39,9 @@ pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
         Expr::Call { params, .. } => params.iter().map(|param| Part::Expr(param)).collect(),
         Expr::UnaryExpr { expr, .. } => vec![Part::Expr(expr)],
         Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-            let (root, steps) = steps(expr);
+            let root = steps(expr).0;
             let root = (!matches!(root, Expr::Var { .. })).then_some(Part::Expr(root));
-            let indexes = steps.into_iter().filter_map(|step| match step {
-                Step::Index(index) => Some(Part::Expr(index)),
-                Step::Key(_) => None,
-            });
-            root.into_iter().chain(indexes).collect()
+            root.into_iter().chain(indexes(expr).map(Part::Expr)).collect()
         }
         Expr::BinExpr { lhs, rhs, .. }
         | Expr::BoolExpr { lhs, rhs, .. }
@@ -113,6 +109,13 @@ pub(super) fn given(rule: &Rule) -> Option<&Expr> {
 /// Whether `rule` has no body.
 pub(super) fn is_constant(rule: &Rule) -> bool {
     matches!(rule, Rule::Spec { bodies, .. } if bodies.is_empty())
+}
+
+/// The variables of the pattern `expr`.
+pub(super) fn variables(expr: &Expr) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    pattern(expr, &mut names);
+    names
 }
 
 /// Adds the variables that take what stands at their place in `expr`.
@@ -321,6 +324,26 @@ pub(super) fn steps(expr: &Expr) -> (&Expr, Vec<Step<'_>>) {
                 steps.reverse();
                 return (root, steps);
             }
+        }
+    }
+}
+
+/// The steps of the reference `expr` that are no constant keys; none of another expression.
+pub(super) fn indexes(expr: &Expr) -> impl Iterator<Item = &Expr> {
+    steps(expr).1.into_iter().filter_map(|step| match step {
+        Step::Index(index) => Some(index),
+        Step::Key(_) => None,
+    })
+}
+
+/// Adds the names that have a value if `expr` has one. Those of comprehensions are not among them.
+pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+    if let Expr::Var { span, .. } = steps(expr).0 {
+        names.insert(span.text());
+    }
+    for part in parts(expr) {
+        if let Part::Expr(expr) = part {
+            used(expr, names);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::confined::checked;
 use policy_sync::rego::embedded::{Embedded, Evaluated};
@@ -41,11 +41,15 @@ fn data() -> Value {
 /// The values of the rules of a module by name: at most one for each, or the error of its evaluation.
 type Values = BTreeMap<String, Result<Vec<Value>, String>>;
 
-/// What became of a module.
-#[derive(Debug, PartialEq)]
-enum Found {
-    Rejected(String),
-    Values(Values),
+/// The result of a comparison.
+enum Compared {
+    /// The check rejects the module.
+    Rejected,
+    /// Only OPA rejects it: OPA has a type checker, and finds more errors.
+    RejectedByOpa,
+    Equal,
+    /// A rule with both values.
+    Different(String),
 }
 
 /// Equal values as the same JSON.
@@ -65,11 +69,12 @@ fn normal(value: &Value) -> Value {
     }
 }
 
-fn embedded(module: &Module) -> Result<Found> {
+/// The values in the embedded engine; `None` if the check rejects the module.
+fn embedded(module: &Module) -> Result<Option<Values>> {
     let texts = [Text { id: ModuleId::new("g.rego"), text: module.text().into() }];
     let found = checked(&texts, EvaluatedBy::Embedded, &Default::default());
     if !found.faults.is_empty() {
-        return Ok(Found::Rejected(found.faults.to_string()));
+        return Ok(None);
     }
     let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
     let engine = Embedded::new(&bundle, data().into())?;
@@ -85,13 +90,14 @@ fn embedded(module: &Module) -> Result<Found> {
         };
         values.insert(rule.to_owned(), value);
     }
-    Ok(Found::Values(values))
+    Ok(Some(values))
 }
 
-async fn opa(server: &Opa, module: &Module) -> Result<Found> {
-    let (status, said) = server.ask("PUT", "/v1/policies/g", module.text().into_bytes()).await?;
+/// The values in OPA; `None` if it rejects the module.
+async fn opa(server: &Opa, module: &Module) -> Result<Option<Values>> {
+    let (status, _) = server.ask("PUT", "/v1/policies/g", module.text().into_bytes()).await?;
     if !status.is_success() {
-        return Ok(Found::Rejected(said.to_string()));
+        return Ok(None);
     }
     let mut values = Values::new();
     for rule in module.rules() {
@@ -102,7 +108,7 @@ async fn opa(server: &Opa, module: &Module) -> Result<Found> {
         let value = if status.is_success() { Ok(values_of) } else { Err(said.to_string()) };
         values.insert(rule.to_owned(), value);
     }
-    Ok(Found::Values(values))
+    Ok(Some(values))
 }
 
 /// Errors that end an evaluation of the embedded engine. In OPA, the expression is undefined.
@@ -125,27 +131,22 @@ fn is_equal(own: &Result<Vec<Value>, String>, opa: &Result<Vec<Value>, String>) 
     }
 }
 
-/// The difference between both engines, if there is one.
-async fn difference(server: &Opa, module: &Module) -> Result<Option<String>> {
-    let Found::Values(own) = embedded(module)? else { return Ok(None) };
-    Ok(match opa(server, module).await? {
-        // OPA has a type checker, and finds more errors.
-        Found::Rejected(_) => None,
-        Found::Values(opa) => own
-            .iter()
-            .find(|(rule, value)| !is_equal(value, &opa[*rule]))
-            .map(|(rule, value)| format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule])),
-    })
+async fn compared(server: &Opa, module: &Module) -> Result<Compared> {
+    let Some(own) = embedded(module)? else { return Ok(Compared::Rejected) };
+    let Some(opa) = opa(server, module).await? else { return Ok(Compared::RejectedByOpa) };
+    let different = own.iter().find(|(rule, value)| !is_equal(value, &opa[*rule]));
+    Ok(different.map_or(Compared::Equal, |(rule, value)| {
+        Compared::Different(format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule]))
+    }))
 }
 
-/// The smallest module with a difference that removing parts of `module` gives.
-async fn smallest(server: &Opa, mut module: Module) -> Result<(Module, String)> {
-    let mut found = difference(server, &module).await?.context("both are equal")?;
+/// The smallest module with a difference that removing parts of `module` gives, and that difference.
+async fn smallest(server: &Opa, mut module: Module, mut found: String) -> Result<(Module, String)> {
     'smaller: loop {
         for part in 0..module.parts() {
             let smaller = module.without(part);
             if smaller.text() != module.text()
-                && let Some(difference) = difference(server, &smaller).await?
+                && let Compared::Different(difference) = compared(server, &smaller).await?
             {
                 (module, found) = (smaller, difference);
                 continue 'smaller;
@@ -167,26 +168,14 @@ async fn random_modules_have_the_same_values_as_in_opa_or_are_rejected() -> Resu
     let (mut seed, mut equal, mut rejected, mut by_opa, mut wrong) = (first, 0, 0, 0, Vec::new());
     while until.map_or(seed < first + MODULES, |until| Instant::now() < until) && wrong.len() < 20 {
         let module = Module::random(seed);
-        match embedded(&module)? {
-            Found::Rejected(faults) => {
-                rejected += 1;
-                if env::var_os("SHOW").is_some() {
-                    println!("REJ {faults}");
-                }
-            }
-            Found::Values(_) if difference(&server, &module).await?.is_some() => {
-                let (module, difference) = smallest(&server, module).await?;
+        match compared(&server, &module).await? {
+            Compared::Rejected => rejected += 1,
+            Compared::RejectedByOpa => by_opa += 1,
+            Compared::Equal => equal += 1,
+            Compared::Different(difference) => {
+                let (module, difference) = smallest(&server, module, difference).await?;
                 wrong.push(format!("seed {seed}: {difference}\n{}", module.text()));
             }
-            Found::Values(_) => match opa(&server, &module).await? {
-                Found::Rejected(errors) => {
-                    by_opa += 1;
-                    if env::var_os("SHOW").is_some() {
-                        println!("OPA {errors}");
-                    }
-                }
-                Found::Values(_) => equal += 1,
-            },
         }
         seed += 1;
     }

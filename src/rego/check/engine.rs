@@ -146,9 +146,7 @@ fn object_of_result(
 fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
-    let mut names = BTreeSet::new();
-    tree::pattern(lhs, &mut names);
-    let found = within_comprehension(rhs, &names)?;
+    let found = within_comprehension(rhs, &tree::variables(lhs))?;
     let text = format!(
         "variable {found} is assigned a value with another variable of this name: call one otherwise"
     );
@@ -329,15 +327,18 @@ fn reserved(module: &Module, name: &Span) -> Option<Fault> {
         .then(|| module.fault(name, text))
 }
 
+/// The name of `function`, unless a rule or an import hides the builtin of this name.
+fn builtin_name(module: &Module, rules: &Rules<'_>, names: &Names<'_>, function: &Expr) -> Option<String> {
+    let constants = tree::constants(function);
+    let root = constants.first()?;
+    let is_hidden = rules.names(module, root) || names.import(root).is_some();
+    (!is_hidden).then(|| constants.join("."))
+}
+
 /// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.
 fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let Expr::Call { fcn, params, .. } = expr else { return None };
-    let constants = tree::constants(fcn);
-    let root = constants.first()?;
-    if rules.names(module, root) || names.import(root).is_some() {
-        return None;
-    }
-    let name = constants.join(".");
+    let name = builtin_name(module, rules, names, fcn)?;
     let pattern = match name.as_str() {
         "regex.match" | "re_match" | "regex.split" | "regex.find_n" | "regex.find_all_string_submatch_n" => {
             params.first()?
@@ -352,12 +353,7 @@ fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -
 /// A constant schema with which a call would end the evaluation, and a document or a schema of a type that OPA rejects.
 fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let Expr::Call { fcn, params, .. } = expr else { return None };
-    let constants = tree::constants(fcn);
-    let root = constants.first()?;
-    if rules.names(module, root) || names.import(root).is_some() {
-        return None;
-    }
-    let name = constants.join(".");
+    let name = builtin_name(module, rules, names, fcn)?;
     let (document, schema) = match (name.as_str(), params.as_slice()) {
         ("json.match_schema", [document, schema, ..]) => (Some(document), schema),
         ("json.verify_schema", [schema, ..]) => (None, schema),

@@ -91,9 +91,7 @@ impl<'m> Rules<'m> {
     /// Rules with several values whose path may also come from a rule with a variable in its path, such as `s.a contains 1` beside
     /// `s[k] contains 2`. The embedded engine looks up one of both.
     fn overlapping(&self) -> Vec<Fault> {
-        let has_variable = |rule: &Rule| {
-            tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, tree::Step::Index(_)))
-        };
+        let has_variable = |rule: &Rule| tree::indexes(tree::reference(rule)).next().is_some();
         let is_partial =
             |rule: &Rule| has_variable(rule) || matches!(rule, Rule::Spec { head: RuleHead::Set { .. }, .. });
         let fault = |(path, rules): (&Vec<String>, &Vec<(&Module, &Rule)>)| {

@@ -6,7 +6,7 @@ use regorus::unstable::{Expr, Literal, LiteralStmt, Query, Rule, Span};
 
 use crate::rego::fault::Fault;
 use crate::rego::module::Module;
-use crate::rego::tree::{self, Part};
+use crate::rego::tree::{self, Part, used};
 
 type Names<'t> = BTreeSet<&'t str>;
 
@@ -41,8 +41,7 @@ impl<'m> Scopes<'m> {
     fn parameters(&mut self, rule: &'m Rule) -> Names<'m> {
         let mut all = Names::new();
         for argument in tree::arguments(rule) {
-            let mut names = Names::new();
-            tree::pattern(argument, &mut names);
+            let mut names = tree::variables(argument);
             names.remove("_");
             if let Some(name) = names.intersection(&all).next() {
                 let text = format!(
@@ -59,9 +58,12 @@ impl<'m> Scopes<'m> {
     fn query(&mut self, query: &'m Query, outer: &Names<'m>) {
         let mut names = outer.clone();
         of_query(query, &mut names);
-        for (nth, statement) in query.stmts.iter().enumerate() {
+        // The names that comprehensions in the statements before use for variables of their own.
+        let mut earlier = Names::new();
+        for statement in &query.stmts {
             self.pair(statement);
-            self.early(query, nth);
+            self.late(statement, &earlier);
+            tree::expressions(statement).into_iter().for_each(|expr| within(expr, &mut earlier));
             tree::expressions(statement).into_iter().for_each(|expr| self.expr(expr, &names));
             if let Literal::Every { key, value, query, .. } = &statement.literal {
                 let mut names = names.clone();
@@ -102,9 +104,7 @@ impl<'m> Scopes<'m> {
     /// `some x, x in xs`. The engine does not compare the key and the value.
     fn pair(&mut self, statement: &'m LiteralStmt) {
         let Literal::SomeIn { key: Some(key), value, .. } = &statement.literal else { return };
-        let (mut keys, mut values) = (Names::new(), Names::new());
-        tree::pattern(key, &mut keys);
-        tree::pattern(value, &mut values);
+        let (mut keys, values) = (tree::variables(key), tree::variables(value));
         keys.remove("_");
         if let Some(name) = keys.intersection(&values).next() {
             let text = format!("key and value are called {name}: give each a name and compare them with ==");
@@ -112,14 +112,10 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Finds declarations in `query` of names that an earlier comprehension uses for variables of its own.
-    fn early(&mut self, query: &'m Query, nth: usize) {
-        let mut used = Names::new();
-        for expr in tree::expressions(&query.stmts[nth]) {
-            within(expr, &mut used);
-        }
-        for (name, place) in query.stmts[nth + 1..].iter().flat_map(declared) {
-            if used.contains(name) {
+    /// Finds declarations in `statement` of names that comprehensions before it use for variables of their own.
+    fn late(&mut self, statement: &'m LiteralStmt, earlier: &Names<'m>) {
+        for (name, place) in declared(statement) {
+            if earlier.contains(name) {
                 let text = format!(
                     "variable {name} is declared after a comprehension with another {name}: call one otherwise"
                 );
@@ -136,9 +132,7 @@ fn declared(statement: &LiteralStmt) -> Vec<(&str, &Span)> {
         Literal::SomeVars { vars, .. } => found.extend(vars.iter().map(|span| (span.text(), span))),
         Literal::SomeIn { key, value, .. } => {
             for pattern in key.iter().chain([value]) {
-                let mut names = Names::new();
-                tree::pattern(pattern, &mut names);
-                found.extend(names.into_iter().map(|name| (name, tree::start(pattern))));
+                found.extend(tree::variables(pattern).into_iter().map(|name| (name, tree::start(pattern))));
             }
         }
         _ => {}
@@ -152,18 +146,6 @@ fn of_query<'t>(query: &'t Query, names: &mut Names<'t>) {
     for statement in &query.stmts {
         tree::expressions(statement).into_iter().for_each(|expr| used(expr, names));
         names.extend(declared(statement).into_iter().map(|(name, _)| name));
-    }
-}
-
-/// Adds the names that `expr` uses outside of comprehensions.
-fn used<'t>(expr: &'t Expr, names: &mut Names<'t>) {
-    if let Expr::Var { span, .. } = tree::steps(expr).0 {
-        names.insert(span.text());
-    }
-    for part in tree::parts(expr) {
-        if let Part::Expr(part) = part {
-            used(part, names);
-        }
     }
 }
 

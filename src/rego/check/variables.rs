@@ -8,7 +8,7 @@ use super::Rules;
 use super::calls::called;
 use crate::rego::module::Module;
 use crate::rego::names::Names;
-use crate::rego::tree::{self, Part, Step, pattern};
+use crate::rego::tree::{self, Part, pattern};
 
 /// The names that `rule` declares for itself, whatever else is called so.
 pub(in crate::rego) fn declared(rule: &Rule) -> BTreeSet<&str> {
@@ -55,12 +55,7 @@ impl Bindings<'_> {
     pub(super) fn wildcards(&self, rule: &Rule) -> HashSet<*const Expr> {
         let mut patterns: Vec<&Expr> = tree::arguments(rule).iter().map(AsRef::as_ref).collect();
         tree::each_of_rule(rule, &mut |expr| match expr {
-            Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-                patterns.extend(tree::steps(expr).1.into_iter().filter_map(|step| match step {
-                    Step::Index(index) => Some(index),
-                    Step::Key(_) => None,
-                }));
-            }
+            Expr::RefDot { .. } | Expr::RefBrack { .. } => patterns.extend(tree::indexes(expr)),
             Expr::AssignExpr { lhs, rhs, .. } => patterns.extend([lhs.as_ref(), rhs.as_ref()]),
             Expr::Call { fcn, params, .. } => {
                 let has_output = called(&self.names, self.rules, fcn).has_output(params.len());
@@ -101,11 +96,7 @@ impl Bindings<'_> {
                 }
             }
             Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-                for step in tree::steps(expr).1 {
-                    if let Step::Index(index) = step {
-                        pattern(index, names);
-                    }
-                }
+                tree::indexes(expr).for_each(|index| pattern(index, names));
             }
             _ => {}
         }

@@ -84,7 +84,7 @@ impl Uri {
 }
 
 /// The scheme of a URI and the rest. The scheme is empty if the URI has none.
-fn scheme(uri: &str) -> Option<(&str, &str)> {
+pub(super) fn scheme(uri: &str) -> Option<(&str, &str)> {
     let end = uri.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(uri.len());
     let (scheme, rest) = uri.split_at(end);
     match rest.strip_prefix(':') {
@@ -128,7 +128,7 @@ fn host_and_port(scheme: &str, authority: &str) -> Option<(String, String)> {
 }
 
 /// The port in `:8080` or in an empty text.
-fn port_of(text: &str) -> Option<&str> {
+pub(super) fn port_of(text: &str) -> Option<&str> {
     if text.is_empty() {
         return Some(text);
     }

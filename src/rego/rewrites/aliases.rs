@@ -1,23 +1,33 @@
 //! `x := y` beside another statement that could bind `x`, such as `xs[x]`. The embedded engine reads the assignment of a variable in both
 //! directions, and so evaluates the other statement first. The text `x := [y][0]` has one direction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query};
 
 use super::{Changes, closed, start};
 use crate::rego::edit::Edit;
-use crate::rego::tree::{self, Part, Step};
+use crate::rego::tree::{self, Part};
 
 /// The sources of the assignments in `query` that get one direction.
 pub(super) fn sources(query: &Query) -> Vec<&Expr> {
     let declared = tree::declared_in(query);
+    let bound_by = |statement| {
+        let mut names = BTreeSet::new();
+        tree::expressions(statement).into_iter().for_each(|expr| bindable(expr, &mut names));
+        names
+    };
+    // The number of statements that could bind each variable.
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for name in query.stmts.iter().flat_map(bound_by) {
+        *counts.entry(name).or_default() += 1;
+    }
     let source = |statement| {
         let (targets, source) = assignment(statement, &declared)?;
-        let others = query.stmts.iter().filter(|other| !std::ptr::eq(*other, statement));
-        let mut bound = BTreeSet::new();
-        others.flat_map(tree::expressions).for_each(|expr| bindable(expr, &mut bound));
-        (!targets.is_disjoint(&bound)).then_some(source)
+        let own = bound_by(statement);
+        let is_bound_elsewhere =
+            |name: &&str| counts.get(name).is_some_and(|count| *count > usize::from(own.contains(name)));
+        targets.iter().any(is_bound_elsewhere).then_some(source)
     };
     query.stmts.iter().filter_map(source).collect()
 }
@@ -29,7 +39,7 @@ fn assignment<'t>(
 ) -> Option<(BTreeSet<&'t str>, &'t Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr.as_ref() else { return None };
-    let (left, right) = (names(lhs), names(rhs));
+    let (left, right) = (tree::variables(lhs), tree::variables(rhs));
     let is_given = |names: &BTreeSet<&str>| names.iter().all(|name| declared.contains(name));
     let (targets, source_names, source) = match op {
         AssignOp::ColEq => (left, right, rhs),
@@ -38,12 +48,6 @@ fn assignment<'t>(
         AssignOp::Eq => return None,
     };
     (!source_names.is_empty() && !source_names.contains("_")).then_some((targets, source))
-}
-
-fn names(pattern: &Expr) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    tree::pattern(pattern, &mut names);
-    names
 }
 
 /// Adds the variables to which `expr` could give a value: those in indexes, in unifications and in the last arguments of calls.
@@ -56,11 +60,7 @@ fn bindable<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
             params.iter().last().into_iter().for_each(|last| tree::pattern(last, names))
         }
         Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-            for step in tree::steps(expr).1 {
-                if let Step::Index(index) = step {
-                    tree::pattern(index, names);
-                }
-            }
+            tree::indexes(expr).for_each(|index| tree::pattern(index, names));
         }
         _ => {}
     }

@@ -7,7 +7,7 @@ use super::render::Renderer;
 use super::{Changes, Defined, objects};
 use crate::rego::edit::Edit;
 use crate::rego::module::Syntax;
-use crate::rego::tree::{self, Step};
+use crate::rego::tree;
 
 /// The bodies of `rule` that become rules.
 pub(in crate::rego) fn further(rule: &Rule) -> &[RuleBody] {
@@ -20,7 +20,7 @@ pub(in crate::rego) fn further(rule: &Rule) -> &[RuleBody] {
         tree::arity(rule).is_none() && matches!(given, Expr::Bool { value, .. } if *value == true.into())
     });
     // An object has each of its keys.
-    let is_object = tree::steps(tree::reference(rule)).1.iter().any(|step| matches!(step, Step::Index(_)));
+    let is_object = tree::indexes(tree::reference(rule)).next().is_some();
     // A rule has further bodies or alternatives with `else`, but not both.
     if gives_true || is_object || further.iter().any(|body| body.is_else) { &[] } else { further }
 }

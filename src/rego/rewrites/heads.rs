@@ -15,7 +15,7 @@ use super::render::Renderer;
 use super::{Changes, Defined, closed, may_be_undefined, replaced};
 use crate::rego::edit::Edit;
 use crate::rego::module::Syntax;
-use crate::rego::tree::{self, Part, Step};
+use crate::rego::tree::{self, Part};
 
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
@@ -98,13 +98,7 @@ pub(in crate::rego) fn lookups<'t>(
 /// Whether an index in `expr` is a variable that is not `bound`.
 fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
     let mut indexes = BTreeSet::new();
-    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-        for step in tree::steps(expr).1 {
-            if let Step::Index(index) = step {
-                tree::pattern(index, &mut indexes);
-            }
-        }
-    }
+    tree::indexes(expr).for_each(|index| tree::pattern(index, &mut indexes));
     // Each `_` is a distinct variable.
     let is_free = |name: &&str| *name == "_" || !(bound.contains(*name) || matches!(*name, "data" | "input"));
     indexes.iter().any(is_free) || any_part(expr, |part| has_free_index(part, bound))
@@ -129,11 +123,9 @@ fn given<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
     }
     let Rule::Spec { .. } = rule else { return Vec::new() };
     // The keys of `labels[key.name] := value`.
-    let (_, steps) = tree::steps(tree::reference(rule));
-    let keys = steps.into_iter().filter_map(|step| match step {
-        Step::Index(index @ (Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Call { .. })) => Some(index),
-        _ => None,
-    });
+    let is_lookup =
+        |index: &&Expr| matches!(index, Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Call { .. });
+    let keys = tree::indexes(tree::reference(rule)).filter(is_lookup);
     tree::given(rule).into_iter().chain(keys).collect()
 }
 

@@ -6,18 +6,15 @@ use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
 use super::closed;
 use crate::rego::edit::Edit;
 use crate::rego::module::{Module, name_of};
-use crate::rego::tree::{self, Step};
+use crate::rego::tree;
 
 /// Whether one side of the unification `expr` is a variable and the other a reference with that variable as an index.
 pub(in crate::rego) fn is_membership(expr: &Expr) -> bool {
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return false };
     let is_index = |variable: &Expr, reference: &Expr| {
-        name_of(variable).filter(|name| *name != "_").is_some_and(|name| {
-            tree::steps(reference).1.into_iter().any(|step| match step {
-                Step::Index(index) => name_of(index) == Some(name),
-                Step::Key(_) => false,
-            })
-        })
+        name_of(variable)
+            .filter(|name| *name != "_")
+            .is_some_and(|name| tree::indexes(reference).any(|index| name_of(index) == Some(name)))
     };
     is_index(lhs, rhs) || is_index(rhs, lhs)
 }

@@ -26,7 +26,7 @@ use regorus::unstable::{Expr, Literal, Query, Ref, Rule};
 
 use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
-use super::tree::{self, Part, Step};
+use super::tree::{self, Part};
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
@@ -90,22 +90,10 @@ fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
     let mut names = outer.clone();
     for statement in &query.stmts {
         if !matches!(statement.literal, Literal::NotExpr { .. }) {
-            tree::expressions(statement).into_iter().for_each(|expr| used(expr, &mut names));
+            tree::expressions(statement).into_iter().for_each(|expr| tree::used(expr, &mut names));
         }
     }
     names
-}
-
-/// Adds the names that have a value if `expr` has one.
-fn used<'t>(expr: &'t Expr, names: &mut Defined<'t>) {
-    if let Expr::Var { span, .. } = tree::steps(expr).0 {
-        names.insert(span.text());
-    }
-    for part in tree::parts(expr) {
-        if let Part::Expr(expr) = part {
-            used(expr, names);
-        }
-    }
 }
 
 /// Whether `expr` may be undefined where its statement is evaluated.
@@ -186,16 +174,10 @@ impl<'m> Changes<'m> {
         if lifted.name(expr).is_some() {
             return;
         }
-        if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-            for step in tree::steps(expr).1 {
-                if let Step::Index(index) = step
-                    && self.meanings.is_quantified(index)
-                {
-                    let span = index.span();
-                    self.edits.push(Edit::insert(span.start, "[".to_owned()));
-                    self.edits.push(Edit::insert(span.end, "][0]".to_owned()));
-                }
-            }
+        for index in tree::indexes(expr).filter(|index| self.meanings.is_quantified(index)) {
+            let span = index.span();
+            self.edits.push(Edit::insert(span.start, "[".to_owned()));
+            self.edits.push(Edit::insert(span.end, "][0]".to_owned()));
         }
         self.edits.extend(walks::edits(self.module, expr));
         self.edits.extend(memberships::edits(self.module, expr));

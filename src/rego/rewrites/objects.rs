@@ -17,11 +17,7 @@ pub(super) fn sides(statement: &LiteralStmt) -> Option<(&Expr, &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr.as_ref() else { return None };
     // Without variables, the engine compares values.
-    let is_pattern = |side| {
-        let mut names = Defined::new();
-        tree::pattern(side, &mut names);
-        has_object(side) && !names.is_empty()
-    };
+    let is_pattern = |side| has_object(side) && !tree::variables(side).is_empty();
     let has_pattern = match op {
         AssignOp::ColEq => is_pattern(lhs),
         AssignOp::Eq => is_pattern(lhs) || is_pattern(rhs),

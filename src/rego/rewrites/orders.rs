@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query};
 
-use super::{Defined, closed, used};
+use super::{Defined, closed};
 use crate::rego::edit::Edit;
 use crate::rego::module::Module;
-use crate::rego::tree::{self, Part, Step, pattern};
+use crate::rego::tree::{self, Part, pattern, used};
 
 /// The index of the last statement of a query that uses each name.
 type Uses<'t> = BTreeMap<&'t str, usize>;
@@ -93,13 +93,7 @@ fn bind<'t>(statement: &'t LiteralStmt, nth: usize, uses: &Uses<'_>, bound: &mut
 
 /// Adds the variables that are indexes in `expr`.
 fn indexes<'t>(expr: &'t Expr, bound: &mut Defined<'t>) {
-    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-        for step in tree::steps(expr).1 {
-            if let Step::Index(index) = step {
-                pattern(index, bound);
-            }
-        }
-    }
+    tree::indexes(expr).for_each(|index| pattern(index, bound));
     for part in tree::parts(expr) {
         if let Part::Expr(expr) = part {
             indexes(expr, bound);

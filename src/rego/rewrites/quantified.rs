@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use regorus::unstable::{Expr, Literal, Query};
 
 use crate::rego::module::{Module, Negation, name_of};
-use crate::rego::tree::{self, Part, Step};
+use crate::rego::tree::{self, Part};
 
 /// What names and negations in a module mean.
 #[derive(Debug)]
@@ -45,17 +45,14 @@ impl Meanings {
     }
 }
 
+/// The indexes of the reference `expr` that are variables with these names.
+fn variables_of(expr: &Expr, is_it: impl Fn(&str) -> bool) -> impl Iterator<Item = *const Expr> {
+    tree::indexes(expr).filter(move |index| name_of(index).is_some_and(&is_it)).map(std::ptr::from_ref)
+}
+
 /// Adds the indexes in `expr`, which is negated, that are variables. A negation gives no variable a value, except in its comprehensions.
 fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
-    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-        for step in tree::steps(expr).1 {
-            if let Step::Index(index) = step
-                && name_of(index).is_some_and(|name| name != "_")
-            {
-                indexes.insert(std::ptr::from_ref(index));
-            }
-        }
-    }
+    indexes.extend(variables_of(expr, |name| name != "_"));
     for part in tree::parts(expr) {
         if let Part::Expr(part) = part {
             add_negated(part, indexes);
@@ -82,15 +79,7 @@ fn add(query: &Query, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>
 }
 
 fn add_of(expr: &Expr, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
-    if matches!(expr, Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-        for step in tree::steps(expr).1 {
-            if let Step::Index(index) = step
-                && name_of(index).is_some_and(|name| names.contains(name))
-            {
-                indexes.insert(std::ptr::from_ref(index));
-            }
-        }
-    }
+    indexes.extend(variables_of(expr, |name| names.contains(name)));
     for part in tree::parts(expr) {
         match part {
             Part::Expr(part) => add_of(part, names, indexes),

@@ -152,11 +152,9 @@ impl<'m> Flow<'m> {
     /// The value of the head of `rule`.
     fn head(&mut self, rule: &'m Rule, value: Option<&'m Expr>, frame: &mut Frame<'m>) -> Part {
         let mut is_part = matches!(rule, Rule::Spec { head: RuleHead::Set { .. }, .. });
-        for step in tree::steps(tree::reference(rule)).1 {
-            if let Step::Index(index) = step {
-                self.whole(index, frame);
-                is_part = true;
-            }
+        for index in tree::indexes(tree::reference(rule)) {
+            self.whole(index, frame);
+            is_part = true;
         }
         match value {
             None => Part::OTHER,

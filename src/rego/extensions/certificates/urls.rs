@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use regorus::Value;
 
 use super::json::Writer;
+use crate::rego::extensions::uris::{port_of, scheme};
 
 /// A part of a URI, by the characters that it may have without an encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -243,17 +244,6 @@ fn encoded(part: Part, raw: &[u8], text: &[u8]) -> Vec<u8> {
     part.escaped(text)
 }
 
-/// The scheme of a URI and the rest. The scheme is empty if the URI has none.
-fn scheme(uri: &str) -> Option<(&str, &str)> {
-    let end = uri.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(uri.len());
-    let (scheme, rest) = uri.split_at(end);
-    match rest.strip_prefix(':') {
-        Some(_) if scheme.is_empty() => None,
-        Some(rest) if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) => Some((scheme, rest)),
-        _ => Some(("", uri)),
-    }
-}
-
 /// The user, and the host with the port.
 fn authority_parts(scheme: &str, authority: &str) -> Option<(Option<User>, Vec<u8>)> {
     let Some((user, host)) = authority.rsplit_once('@') else {
@@ -276,7 +266,7 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
     match host.rfind('[') {
         Some(0) => {
             let (address, port) = host[1..].rsplit_once(']')?;
-            let port = Some(port).filter(|port| is_port(port))?;
+            let port = Some(port).filter(|port| port_of(port).is_some())?;
             let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
             let address = Part::Host.unescaped(address.as_bytes())?;
             let zone = Part::Zone.unescaped(zone.as_bytes())?;
@@ -296,18 +286,10 @@ fn host_and_port(scheme: &str, host: &str) -> Option<Vec<u8>> {
         None => {
             let is_web = scheme == "http" || scheme == "https";
             let colon = if is_web { host.find(':') } else { host.rfind(':') };
-            if !is_port(&host[colon.unwrap_or(host.len())..]) {
-                return None;
-            }
+            port_of(&host[colon.unwrap_or(host.len())..])?;
             Part::Host.unescaped(host.as_bytes())
         }
     }
-}
-
-/// Whether `text` is empty, or a port such as `:8080`.
-fn is_port(text: &str) -> bool {
-    text.is_empty()
-        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 #[cfg(test)]
