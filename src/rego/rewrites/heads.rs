@@ -3,7 +3,8 @@
 //!
 //! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop the values of the
 //! other solutions: one container without a name would hide all others. With `else`, it would evaluate the next body. It cannot evaluate
-//! lookups in heads, as in `names contains input.containers[_].name`.
+//! lookups in heads, as in `names contains input.containers[_].name`. A comprehension in the head of a rule with `else` would not see the
+//! variables of the body.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -20,7 +21,8 @@ use crate::rego::tree::{self, Part};
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
 
-/// Moves the values of `rule` that may be undefined into `body`. Returns those that a variable replaces in the head.
+/// Moves the values of `rule` that may be undefined, or that may use variables of `body` in a comprehension, into `body`. Returns those that
+/// a variable replaces in the head.
 pub(super) fn rewrite<'t>(
     text: &mut Changes<'_>,
     rule: &'t Rule,
@@ -28,7 +30,8 @@ pub(super) fn rewrite<'t>(
     defined: &Defined<'t>,
 ) -> Vec<&'t Expr> {
     let mut values = given(rule, Some(body));
-    values.retain(|value| may_be_undefined(value, defined));
+    let loses_variables = has_else(rule) && !body.is_else;
+    values.retain(|value| may_be_undefined(value, defined) || loses_variables && has_comprehension(value));
     let statements = assigned(&values, defined, &text.meanings);
     text.append(
         &body.query,
@@ -78,6 +81,17 @@ fn has_own_head(rule: &Rule, body: &RuleBody) -> bool {
     let Rule::Spec { bodies, .. } = rule else { return false };
     let is_alone = body.is_else || bodies.iter().filter(|body| !body.is_else).count() == 1;
     is_alone && !body.query.stmts.is_empty()
+}
+
+fn has_else(rule: &Rule) -> bool {
+    matches!(rule, Rule::Spec { bodies, .. } if bodies.iter().any(|body| body.is_else))
+}
+
+fn has_comprehension(expr: &Expr) -> bool {
+    tree::parts(expr).into_iter().any(|part| match part {
+        Part::Expr(part) => has_comprehension(part),
+        Part::Comprehension(..) => true,
+    })
 }
 
 /// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an index is a variable
@@ -151,6 +165,10 @@ mod tests {
             (
                 "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if some c in input.cs",
                 "package a\nimport rego.v1\nlabels[policysync_given_1] := \n\n\n\npolicysync_given_0 if { some c in input.cs; policysync_given_0 := count([x | some x in c.l; x > 1; x < \"9\"]); policysync_given_1 := c.key }",
+            ),
+            (
+                "package a\np = {\"k\": [y | y = input.b]} { y := 3 } else = [y | y = input.b] { y := 4 }",
+                "package a\np = policysync_given_0 { y := 3; policysync_given_0 := {\"k\": [y | y = input.b]} } else = [y | y = input.b] { y := 4 }",
             ),
             (
                 "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`\n}",
