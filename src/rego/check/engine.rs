@@ -28,6 +28,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             faults.extend(negative(module, expr));
             faults.extend(exponent(module, expr));
             faults.extend(wildcard(module, expr));
+            faults.extend(comprehension_as_index(module, expr));
             faults.extend(pattern(module, rules, &names, expr));
             faults.extend(schema(module, rules, &names, expr));
             if let Expr::Var { span, .. } = tree::steps(expr).0 {
@@ -37,6 +38,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
         tree::each_statement(rule, &mut |statement| {
             faults.extend(object_of_result(module, rules, &names, statement));
             faults.extend(within_itself(module, statement));
+            faults.extend(true_with(module, statement));
             if let Literal::Every { key, value, query, .. } = &statement.literal {
                 let names = key.iter().chain([value]).map(|name| name.text()).collect();
                 rebound(module, query, names, &mut faults);
@@ -127,6 +129,30 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
             format!("{operator} calls the rule or import {function} of this package in OPA: rename that");
         module.fault(place, text)
     })
+}
+
+/// A comprehension in an index of `expr`. OPA does not look up an index that has one with variables of the body: each reference holds.
+fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
+    let index = tree::indexes(expr).find(|index| has_comprehension(index))?;
+    Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
+}
+
+/// Whether `expr` has a comprehension outside of the arguments of calls.
+fn has_comprehension(expr: &Expr) -> bool {
+    let is_call = matches!(expr, Expr::Call { .. });
+    !is_call
+        && tree::parts(expr).into_iter().any(|part| match part {
+            Part::Expr(part) => has_comprehension(part),
+            Part::Comprehension(..) => true,
+        })
+}
+
+/// `true with …`. As the only statement of a body, it holds in OPA even if the value of `with` is undefined.
+fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let is_true = matches!(expr.as_ref(), Expr::Bool { value, .. } if *value == Value::Bool(true));
+    let has_no_effect = is_true && !statement.with_mods.is_empty();
+    has_no_effect.then(|| module.fault(&statement.span, "with has no effect on true: remove with"))
 }
 
 /// A pattern with an object for the result of the call `statement`.

@@ -205,6 +205,11 @@ fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
             "p if { x := 1; y := -x; y < 0 }",
             "3:21: a minus before something else than a number: write 0 - x for -x",
         ),
+        (
+            "p if { x := 1; not input.l.a[[[x | true]]] }",
+            "3:30: a comprehension as an index: assign it to a variable first",
+        ),
+        ("p if { input.a; true with input as data.b }", "3:17: with has no effect on true: remove with"),
         ("p := -1 - -2", ""),
         ("policysync_a := 1", "3:1: names that begin with policysync_ are reserved: rename policysync_a"),
         (
