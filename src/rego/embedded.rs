@@ -75,8 +75,9 @@ impl Embedded {
     pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine).map_err(|error| bundle.original(bundle.fault_of_engine(&error)))?;
-        // Builtins that fail are undefined, as in OPA.
-        engine.set_strict_builtin_errors(false);
+        // An error in one definition of a function ends the evaluation, even if another definition has a value. A failed builtin of
+        // `extensions` is undefined, as in OPA.
+        engine.set_strict_builtin_errors(true);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
         Ok(Self { engine, packages: packages(bundle), bundle: Arc::new(bundle.clone()) })

@@ -33,7 +33,7 @@ use serde::de::IgnoredAny;
 
 use super::memory::OverLimit;
 use super::metadata::CONSTANT;
-use super::rewrites::{self, MEMBER, MEMBER_WITH_KEY, WALK};
+use super::rewrites::{self, DIVISOR, MEMBER, MEMBER_WITH_KEY, WALK};
 use super::template_strings;
 use crate::api::text::capped;
 
@@ -51,7 +51,7 @@ const EXPONENT: usize = 3;
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
-const FUNCTIONS: [Function; 77] = [
+const FUNCTIONS: [Function; 78] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("array.flatten", 1, flatten),
@@ -112,6 +112,7 @@ const FUNCTIONS: [Function; 77] = [
     ("numbers.range", 2, |values| range("numbers.range", values)),
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
     (CONSTANT, 1, |values| Ok(values.into_iter().next().unwrap_or(Value::Undefined))),
+    (DIVISOR, 1, rewrites::unless_zero),
     (MEMBER, 2, rewrites::has),
     (MEMBER_WITH_KEY, 3, rewrites::has_at),
     (WALK, 1, |values| engine("walk", &values)),

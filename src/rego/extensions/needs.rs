@@ -153,6 +153,7 @@ const RULES: &[Rule] = &[
     ("object.union", "oo", union),
     ("object.union_n", "a", collection),
     ("policysync_constant", "*", nothing),
+    ("policysync_divisor", "*", nothing),
     ("policysync_member", "**", nothing),
     ("policysync_member_3", "***", nothing),
     ("policysync_walk", "*", walk),

@@ -5,6 +5,7 @@
 mod aliases;
 mod bodies;
 mod declarations;
+mod divisors;
 pub(super) mod heads;
 mod imports;
 mod members;
@@ -27,6 +28,7 @@ use regorus::unstable::{Expr, Literal, Query, Ref, Rule};
 use super::edit::{Edit, Edited, offset};
 use super::module::{Module, Negation};
 use super::tree::{self, Part};
+pub(super) use divisors::{DIVISOR, unless_zero};
 pub(super) use members::is_membership;
 pub(super) use memberships::{MEMBER, MEMBER_WITH_KEY, has, has_at};
 use negations::Lifted;
@@ -181,6 +183,7 @@ impl<'m> Changes<'m> {
         }
         self.edits.extend(walks::edits(self.module, expr));
         self.edits.extend(memberships::edits(self.module, expr));
+        self.edits.extend(divisors::edits(self.module, expr));
         for part in tree::parts(expr) {
             match part {
                 Part::Expr(expr) => self.expr(expr, defined, lifted),

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use regorus::unstable::{ArithOp, BinOp, Expr, Literal, LiteralStmt, Query, Ref, WithModifier};
 
+use super::divisors::{self, DIVISOR};
 use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::quantified::Meanings;
@@ -225,8 +226,11 @@ impl<'d> Renderer<'d> {
             | Expr::BoolExpr { lhs, rhs, .. }
             | Expr::ArithExpr { lhs, rhs, .. } => {
                 let (own, operator) = (level_of(expr), symbol(expr));
-                let text =
-                    format!("{} {operator} {}", self.at(own, lhs, lifted), self.at(own + 1, rhs, lifted));
+                let rhs = match divisors::of(expr) {
+                    Some(divisor) => format!("{DIVISOR}({})", self.item(divisor, lifted)),
+                    None => self.at(own + 1, rhs, lifted),
+                };
+                let text = format!("{} {operator} {rhs}", self.at(own, lhs, lifted));
                 if own < level { format!("({text})") } else { text }
             }
         }
@@ -287,6 +291,7 @@ mod tests {
             ("1 + 2 * 3 > 4", "1 + 2 * 3 > 4"),
             ("(1 + 2) * (3 - (4 - 5)) / 6", "(1 + 2) * (3 - (4 - 5)) / 6"),
             ("1 - 2 - 3", "1 - 2 - 3"),
+            ("a % (b / 2)", "a % policysync_divisor(b / 2)"),
             ("(1 > 2) == (3 == 4)", "1 > 2 == (3 == 4)"),
             ("{x} | ({y} & z)", "{x} | {y} & z"),
             ("({x} | y) & z", "({x} | y) & z"),
@@ -309,7 +314,7 @@ mod tests {
         ] {
             let found = rendered(expr);
             assert_eq!(found, expected);
-            if !expr.contains("walk") {
+            if !expr.contains("walk") && !expr.contains('%') {
                 assert_eq!(rendered(&found), found);
             }
         }
