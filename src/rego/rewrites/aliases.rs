@@ -3,18 +3,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query};
+use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Span};
 
 use super::{Changes, closed, start};
 use crate::rego::edit::Edit;
 use crate::rego::tree::{self, Part};
 
 /// The sources of the assignments in `query` that get one direction.
-pub(super) fn sources(query: &Query) -> Vec<&Expr> {
+pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     let declared = tree::declared_in(query);
-    let bound_by = |statement| {
+    let bound_by = |statement: &'t LiteralStmt| {
         let mut names = BTreeSet::new();
         tree::expressions(statement).into_iter().for_each(|expr| bindable(expr, &mut names));
+        // The engine may evaluate an `every` before the assignment of a variable that its body uses.
+        if let Literal::Every { query, .. } = &statement.literal {
+            let mut visit = |span: &'t Span| {
+                names.insert(span.text());
+            };
+            query.stmts.iter().for_each(|inner| tree::each_root_of_statement(inner, &mut visit));
+        }
         names
     };
     // The number of statements that could bind each variable.
@@ -87,6 +94,7 @@ mod tests {
     fn assignments_of_variables_get_one_direction() {
         assert_bodies(&[
             ("y := 1; x := y; not input.a[x]", "y := 1; x := [y][0]; not input.a[[x][0]]"),
+            ("y := 1; x := y; every z in [1] { z < x }", "y := 1; x := [y][0]; every z in [1] { z < x }"),
             ("some y in input.a; x = y; input.b[x]", "some y in input.a; x = [y][0]; input.b[x]"),
             ("some y in input.a; y = x; input.b[x]", "some y in input.a; [y][0] = x; input.b[x]"),
             ("y := 1; [x, z] := [y, `a`]; input.b[z]", "y := 1; [x, z] := [[y, `a`]][0]; input.b[z]"),
