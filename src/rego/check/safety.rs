@@ -113,10 +113,12 @@ impl<'m> Safety<'m> {
         match part {
             Part::Expr(expr) => self.uses(expr, bound, negated),
             Part::Comprehension(query, terms) => {
-                let inner = self.query(query, bound);
+                let mut inner = self.query(query, bound);
                 if terms.iter().any(|term| name_of(term) == Some(PART)) {
                     self.template(query, &inner, bound);
                 }
+                // Terms are evaluated in the body.
+                inner.insert("_");
                 // A comprehension is evaluated before the negation.
                 terms.into_iter().for_each(|term| self.uses(term, &inner, false));
             }

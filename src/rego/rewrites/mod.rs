@@ -17,6 +17,7 @@ mod outputs;
 mod partials;
 mod quantified;
 mod render;
+mod terms;
 mod walks;
 mod wildcards;
 
@@ -188,8 +189,12 @@ impl<'m> Changes<'m> {
             match part {
                 Part::Expr(expr) => self.expr(expr, defined, lifted),
                 Part::Comprehension(query, terms) => {
-                    terms.into_iter().for_each(|term| self.expr(term, defined, lifted));
-                    self.query(query, defined);
+                    let inner = self.query(query, defined);
+                    for term in terms {
+                        if !terms::rewrite(self, query, term, &inner) {
+                            self.expr(term, defined, lifted);
+                        }
+                    }
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::memberships::{MEMBER, MEMBER_WITH_KEY};
 use super::negations::{self, Lifted};
 use super::quantified::Meanings;
 use super::walks::{self, WALK, is_generator};
-use super::{Defined, aliases, declarations, members, objects, orders, outputs, wildcards};
+use super::{Defined, aliases, declarations, members, objects, orders, outputs, terms, wildcards};
 use crate::rego::module::{Negation, name_of};
 use crate::rego::tree;
 
@@ -200,13 +200,16 @@ impl<'d> Renderer<'d> {
                 format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
             }
             Expr::ArrayCompr { term: value, query, .. } => {
-                format!("[{} | {}]", term(value), self.query(query, []))
+                let (query, [value]) = self.comprehension(query, [value], lifted);
+                format!("[{value} | {query}]")
             }
             Expr::SetCompr { term: value, query, .. } => {
-                format!("{{{} | {}}}", term(value), self.query(query, []))
+                let (query, [value]) = self.comprehension(query, [value], lifted);
+                format!("{{{value} | {query}}}")
             }
             Expr::ObjectCompr { key, value, query, .. } => {
-                format!("{{{}: {} | {}}}", term(key), term(value), self.query(query, []))
+                let (query, [key, value]) = self.comprehension(query, [key, value], lifted);
+                format!("{{{key}: {value} | {query}}}")
             }
             Expr::Call { params, .. } if is_generator(expr) => format!("{WALK}({})[_]", list(params)),
             Expr::Call { fcn, params, .. } => format!("{}({})", term(fcn), list(params)),
@@ -234,6 +237,23 @@ impl<'d> Renderer<'d> {
                 if own < level { format!("({text})") } else { text }
             }
         }
+    }
+
+    /// The body of a comprehension, and its terms.
+    fn comprehension<const N: usize>(
+        &self,
+        query: &Query,
+        terms: [&Expr; N],
+        lifted: &Lifted<'_>,
+    ) -> (String, [String; N]) {
+        let mut body = self.query(query, []);
+        let terms = terms.map(|term| {
+            let text = self.at(TERM, term, lifted);
+            let Some(name) = terms::variable(term) else { return text };
+            body.push_str(&format!("; {name} := {text}"));
+            name
+        });
+        (body, terms)
     }
 
     /// `expr` as an item of a list, where `a | b` would begin a comprehension.
