@@ -41,7 +41,7 @@ const TIMEOUT: u8 = 5;
 /// What to do about the entries of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plan {
-    /// They are as they should be.
+    /// They are up to date.
     Nothing,
     /// Leave them as they are: what they should be is not known, and why.
     Wait(String),

@@ -191,7 +191,7 @@ impl Registrar {
         })
     }
 
-    /// Keeps the entries of a configuration as they should be.
+    /// Keeps the entries of a configuration up to date.
     async fn register(&self, key: &Key, sort: Sort) -> Result<(), RegisterError> {
         let (settings, facts) = (&self.shared.settings, self.shared.facts.borrow().clone());
         let (now, name) = (self.shared.clock.now(), &settings.name);
@@ -260,7 +260,7 @@ impl Registrar {
     fn note(&self, key: &Key, fault: Option<String>) {
         let is_another = self.shared.note(key, fault.clone());
         if is_another && let Some(fault) = &fault {
-            warn!(what = ?key, why = fault, "webhooks are not registered as they should be");
+            warn!(what = ?key, why = fault, "webhook configurations are not up to date");
         }
         if is_another && *key == Key::Certificate {
             // Entries wait for it, and say why.

@@ -35,7 +35,7 @@ pub struct PolicyOn {
 pub struct GatewayThere {
     /// Until when it serves on there in grace, in RFC 3339; none where it is placed.
     pub until: Option<String>,
-    /// What is not as it should be there, in a word, and in a sentence.
+    /// The reason for which it is not in force there: a code and a sentence.
     pub reason: Option<(&'static str, String)>,
     /// Whether what is there is what the hub has.
     pub certain: bool,

@@ -26,7 +26,7 @@ pub struct GatewayPage {
     pub routes: String,
     /// What is attached to it.
     pub picture: Picture,
-    /// Whether all of it attaches, counts and is as it should be.
+    /// Whether all routes and policies are attached, and no reference is broken.
     pub is_fine: bool,
     /// Whether it is known of all of it whether it attaches.
     pub is_known: bool,

@@ -25,7 +25,7 @@ use crate::sync::{Problem, View};
 /// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
 pub const SIZE_LIMIT: usize = 500 * 1024;
 
-/// A work as it should be, the same in every cluster that gets it.
+/// A planned work, the same in every cluster that gets it.
 #[derive(Clone, Debug)]
 pub struct PlannedWork {
     /// Its name.

@@ -57,7 +57,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         Self { graph, folds: RefCell::new(folds), scope, faults, shown, effective }
     }
 
-    /// Whether all of it attaches, counts and is as it should be.
+    /// Whether all routes and policies are attached, and no reference is broken.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.faults.is_empty()

@@ -91,7 +91,7 @@ pub(in crate::rego::loading) fn fare(
     fare.faults.more += more;
     match unregistered(carried, verdicts, registered) {
         Some(Unregistered { why, is_asked: true }) => {
-            fare.notes.insert(format!("its webhook cannot be kept as it should be: {why}"));
+            fare.notes.insert(format!("its webhook cannot be kept up to date: {why}"));
         }
         Some(Unregistered { why, is_asked: false }) => {
             fare.good_stays &= !fare.faults.is_empty();

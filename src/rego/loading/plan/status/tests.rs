@@ -219,7 +219,7 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     assert_eq!(says_with(&placement, &long_ago), waits);
     assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
     assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
-    let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept as it should be: why"]});
+    let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept up to date: why"]});
     assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
     // A last good text is in force, and asked no more than any other.
     let refused = [(
