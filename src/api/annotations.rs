@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::names::ClusterName;
+use super::policy_state::PolicyState;
 
 /// Where a label or an annotation stands, and who writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,6 +155,12 @@ pub struct Synced {
     /// The copy's conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<SyncedCondition>,
+    /// Whether the condition `Enforced` is true for a part of the targets only, as its message says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// The category of the problem for which the copy is left unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<String>,
     /// The values of the configured `statusFields`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
@@ -163,6 +170,14 @@ pub struct Synced {
     /// Whether the entry says less than the cluster does, because that would take too much room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+}
+
+impl Synced {
+    /// The condition of this type, if the copy has it.
+    #[must_use]
+    pub fn condition(&self, name: &str) -> Option<&SyncedCondition> {
+        self.conditions.iter().find(|condition| condition.condition_type == name)
+    }
 }
 
 /// A condition of a copy.
@@ -197,21 +212,43 @@ pub fn says_overridden(reason: &str) -> bool {
     matches!(reason, "Overridden" | "Overriden")
 }
 
-/// The list of a hub policy in numbers.
+/// The list of a hub policy in numbers. `enforced` and `overridden` count conditions; `rejected`, `partial`, `not_enforced`, `frozen` and
+/// `unknown` count [states](PolicyState), and are left out if they are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Entries.
     pub clusters: usize,
     /// Entries that hold the copy as it is planned.
     pub applied: usize,
-    /// Entries whose copy is enforced.
+    /// Entries whose copy is enforced, also those that are in `partial`.
     pub enforced: usize,
-    /// Entries where a policy of the spoke's own wins.
+    /// Entries where another policy takes precedence.
     pub overridden: usize,
     /// Entries that are not applied, or whose answer is still to come.
     pub pending: usize,
+    /// Entries whose copy is rejected.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rejected: usize,
+    /// Entries whose copy is in force on a part of its targets.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub partial: usize,
+    /// Entries whose copy has no effect.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_enforced: usize,
+    /// Entries whose copy is left unchanged, because it cannot be planned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frozen: usize,
+    /// Entries without a report from a controller on whether the copy is enforced.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: usize,
     /// Whether every placed cluster is applied.
     pub synced: bool,
+}
+
+/// Whether `count` is 0, for serde.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Summary {
@@ -219,16 +256,40 @@ impl Summary {
     #[must_use]
     pub fn new(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
         let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
-        let enforced = |entry: &Synced| {
-            entry.conditions.iter().any(|c| c.condition_type == ENFORCED && c.status == "True")
-        };
+        let of = |state| count(&|entry| PolicyState::of(entry) == state);
         Self {
             clusters: entries.len(),
             applied: count(&|entry| entry.applied),
-            enforced: count(&enforced),
+            enforced: count(&|entry| entry.condition(ENFORCED).is_some_and(|found| found.status == "True")),
             overridden: count(&|entry| entry.conditions.iter().any(SyncedCondition::is_overridden)),
             pending: count(&|entry| !entry.applied || entry.pending),
+            rejected: of(PolicyState::Rejected),
+            partial: of(PolicyState::PartiallyEnforced),
+            not_enforced: of(PolicyState::NotEnforced),
+            frozen: of(PolicyState::Frozen),
+            unknown: of(PolicyState::Unknown),
             synced: entries.iter().all(|entry| entry.applied || !placed(&entry.cluster)),
         }
+    }
+
+    /// The states that it counts, each with how many entries have it.
+    pub fn states(&self) -> impl Iterator<Item = (PolicyState, usize)> {
+        let counts = [
+            (PolicyState::Rejected, self.rejected),
+            (PolicyState::NotEnforced, self.not_enforced),
+            (PolicyState::Frozen, self.frozen),
+            (PolicyState::PartiallyEnforced, self.partial),
+            (PolicyState::Pending, self.pending),
+            (PolicyState::Unknown, self.unknown),
+            (PolicyState::Overridden, self.overridden),
+            (PolicyState::Enforced, self.enforced),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+
+    /// The worst state that it counts.
+    #[must_use]
+    pub fn worst(&self) -> Option<PolicyState> {
+        self.states().map(|(state, _)| state).min()
     }
 }

@@ -15,6 +15,7 @@ pub mod names;
 pub mod object;
 pub mod params;
 pub mod placed_by_policy;
+pub mod policy_state;
 pub mod rego_policy;
 pub(crate) mod release;
 pub mod schema;

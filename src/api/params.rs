@@ -103,9 +103,10 @@ pub struct ResourceToSync {
 }
 
 /// As what parameters list a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Policies, which go where the Gateways are that they target.
+    #[default]
     Policy,
     /// Resources, which go where they are placed themselves.
     Resource,

@@ -12,8 +12,9 @@ use super::output::{self, print};
 use super::settings::SettingsArguments;
 use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::text::named;
 use crate::hub::HubClient;
-use crate::report::{self, ExplainQuery, Meant, ServedKind, full, meant, served};
+use crate::report::{self, Check, ExplainQuery, Meant, ServedKind, full, meant, served};
 use crate::sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\
@@ -85,7 +86,10 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Json => output::json(&explanation.json())?,
         Format::Yaml => output::yaml(&explanation.json())?,
     })?;
-    Ok(if explanation.in_sync() { Answer::Fine } else { Answer::No })
+    let unknown: Vec<&str> = explanation.unknown().map(|cluster| &*cluster.0).collect();
+    let unknown = (!unknown.is_empty())
+        .then(|| format!("no controller reports whether it is enforced on {}", named(&unknown)));
+    super::answer(explanation.check() != Check::Failed, &Vec::from_iter(unknown))
 }
 
 /// The kind that a user means by `word`.

@@ -12,7 +12,9 @@ mod table;
 mod view;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, stdout};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
@@ -25,16 +27,17 @@ use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
 use super::{Answer, progress, terminal};
-use crate::api::names::ControllerName;
+use crate::api::names::{ClusterName, ControllerName};
+use crate::api::text::named;
 use crate::hub::{HubClient, Scope, watching};
-use crate::report::{self, Asked, Differences, Item, Query, Report, Waits};
+use crate::report::{self, Asked, Check, Differences, FailOn, Item, Query, Report, Waits};
 use crate::telemetry::metrics::Metrics;
 use printer::{Printer, Screen};
-use view::{Rows, View};
+use view::{Only, Rows, View};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What is not as it should be anywhere, the longest wait first
+  # Items that are out of sync, the longest wait first
   policy-sync status -A --not-synced
 
   # A policy, with a row for each of its clusters
@@ -58,9 +61,15 @@ pub struct Arguments {
     /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Only what is not as it should be, the longest wait first, with the clusters that are missing.
+    /// Only items that are out of sync, the longest wait first, with the clusters that lack the current revision.
     #[arg(long, conflicts_with = "watch")]
     not_synced: bool,
+    /// Only items that are out of sync or not enforced, in the order of `--not-synced`.
+    #[arg(long, conflicts_with_all = ["watch", "not_synced"])]
+    not_enforced: bool,
+    /// The states for which the exit code is 1.
+    #[arg(long, value_enum, default_value_t = FailOnArgument::NotEnforced, value_name = "STATES", conflicts_with = "watch")]
+    fail_on: FailOnArgument,
     /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
     watch: bool,
@@ -72,10 +81,37 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// The items that are shown, if not all.
+    fn only(&self) -> Option<Only> {
+        let not_synced = self.not_synced.then_some(Only::NotSynced);
+        not_synced.or_else(|| self.not_enforced.then_some(Only::NotEnforced))
+    }
+
     /// The terminal that a watch draws on, if any.
     fn screen(&self) -> Option<Screen> {
         let draws = matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal();
         draws.then_some(terminal::width)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOnArgument {
+    /// A cluster lacks the current revision, or a Gateway is not accepted or not programmed.
+    OutOfSync,
+    /// That, or a policy is rejected, not enforced, partially enforced, not applied, frozen or pending, or its cluster is not
+    /// available.
+    NotEnforced,
+    /// That, or another policy takes precedence on a cluster.
+    Overridden,
+}
+
+impl FailOnArgument {
+    fn fail_on(self) -> FailOn {
+        match self {
+            Self::OutOfSync => FailOn::OutOfSync,
+            Self::NotEnforced => FailOn::NotEnforced,
+            Self::Overridden => FailOn::Overridden,
+        }
     }
 }
 
@@ -146,15 +182,29 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     if !report.has_classes {
         say(printable(&format!("no GatewayClass of the hub has the controllerName {}", controller.as_str())));
     }
-    let all = report.seen.items();
-    let known = match cluster {
-        Some(cluster) => is_known(&hub.client, cluster, &all).await?,
-        None => true,
+    let mut all = report.seen.items();
+    let (known, unavailable) = match cluster {
+        Some(cluster) => found(&hub.client, cluster, &all).await?,
+        None if arguments.watch || !all.iter().any(|item| item.policy().is_some()) => (true, BTreeSet::new()),
+        None => {
+            let (unavailable, unread) = report::unavailable(&hub.client, &controller).await?;
+            if let Some(unread) = unread {
+                say(printable(&format!(
+                    "{unread}: clusters that are not available are shown by what they last reported"
+                )));
+            }
+            (true, unavailable)
+        }
     };
+    let unavailable = Arc::new(unavailable);
+    all.iter_mut().for_each(|item| item.set_unavailable(&unavailable));
+    let all = all;
     let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
     let watches = arguments.watch && known && !report.seen.sources().is_empty();
     let mut items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
-    let in_sync = items.iter().all(|item| view.in_sync(item));
+    let checks =
+        items.iter().map(|item| (item.check(view.rows.cluster(), arguments.fail_on.fail_on()), *item));
+    let (passed, unknown) = checked(checks);
     let none = items.is_empty() && report.unread.is_empty();
     if none && report.has_classes && known {
         let of = name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -174,8 +224,8 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
-    if arguments.not_synced {
-        only_not_synced(&hub.client, &controller, &mut view, &mut items).await?;
+    if view.only.is_some() {
+        filter(&hub.client, &controller, &mut view, &mut items).await?;
     }
     if !arguments.watch && view.shows_differences(&items) {
         let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
@@ -187,21 +237,49 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
     let missing = none && arguments.name.is_some();
-    super::answer(report.faults.is_empty() && known && !missing && in_sync, &report.unread)
+    let unread: Vec<String> = report.unread.into_iter().chain(unknown).collect();
+    super::answer(report.faults.is_empty() && known && !missing && passed, &unread)
 }
 
-/// Whether the hub has the ManagedCluster `name`; where it has none, that is said. A policy that names the
-/// cluster is proof enough where this may not be asked.
-async fn is_known(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<bool> {
+/// Whether no item fails its check, and the sentence on those whose state is not known.
+fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option<String>) {
+    let (mut passed, mut unknown) = (true, Vec::new());
+    for (check, item) in checks {
+        passed &= check != Check::Failed;
+        match item {
+            Item::Policy(report) if check == Check::Unknown => {
+                unknown.push(format!("{} {}", report.kind, report.origin.object()));
+            }
+            Item::Copy(report) if check == Check::Unknown => {
+                let object =
+                    report.origin.iter().map(|origin| format!("{} {}", report.kind, origin.object()));
+                unknown.extend(object);
+            }
+            _ => {}
+        }
+    }
+    let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    let sentence =
+        || format!("{}: no controller reports on every cluster whether it is enforced", named(&names));
+    let unknown = (!names.is_empty()).then(sentence);
+    (passed, unknown)
+}
+
+/// Whether the hub has the ManagedCluster `name`, which is said if it has none, and its name if it is not available. A policy that names
+/// the cluster is proof enough if ManagedClusters may not be read.
+async fn found(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<(bool, BTreeSet<ClusterName>)> {
     let mut policies = items.iter().filter_map(Item::policy);
     let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
     match report::cluster(hub, &name.into()).await {
-        Ok(Some(_)) => Ok(true),
+        Ok(Some(cluster)) => Ok((true, report::unavailable_of([&cluster]))),
         Ok(None) => {
             say(printable(&format!("the hub has no ManagedCluster {name}")));
-            Ok(false)
+            Ok((false, BTreeSet::new()))
         }
-        Err(error) if error.is_answer() && named() => Ok(true),
+        Err(error) if error.is_answer() && named() => {
+            say(printable(&format!("{error}: if it is not available, its last report is shown")));
+            Ok((true, BTreeSet::new()))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -215,20 +293,27 @@ fn view(arguments: &Arguments, policies: usize) -> View {
         None if wide && arguments.name.is_some() && one => Rows::Clusters,
         None => Rows::Policies,
     };
-    View { rows, namespaces: arguments.all_namespaces, wide, differences: None, waits: None }
+    View {
+        rows,
+        namespaces: arguments.all_namespaces,
+        wide,
+        differences: None,
+        only: arguments.only(),
+        waits: None,
+    }
 }
 
-/// Leaves of `items` what is not as it should be, the longest wait first.
-async fn only_not_synced(
+/// Keeps the `items` that the filter of `view` lets through, the longest wait first.
+async fn filter(
     hub: &HubClient,
     controller: &ControllerName,
     view: &mut View,
     items: &mut Vec<&Item>,
 ) -> anyhow::Result<()> {
     let found = items.len();
-    items.retain(|item| !view.in_sync(item));
-    if found > 0 && items.is_empty() {
-        say("all that was found is as it should be");
+    items.retain(|item| view.passes_filter(item));
+    if let Some(only) = view.only.filter(|_| found > 0 && items.is_empty()) {
+        say(only.none());
     }
     let (waits, unread) = Waits::read(hub, controller, items, view.rows.cluster()).await?;
     if let Some(unread) = unread {

@@ -257,16 +257,17 @@ impl Surveyor<'_> {
         let code = reason.map(|reason| reason.code).unwrap_or_default();
         let state = match code {
             "Enforced" => PolicyState::Enforced,
-            "Applied" => PolicyState::Applied,
+            // For a partially enforced policy the paths in force are not known.
+            "Applied" | "Accepted" | "PartiallyEnforced" | "Unknown" => PolicyState::Applied,
             _ if reason.is_some_and(|reason| self.is_planned(reason)) => PolicyState::Planned,
             _ => PolicyState::NotInForce,
         };
         let silent = silent(verdict);
         let is_known = match code {
-            // The cluster's own policy is in force, whose content nobody has told.
-            "Overridden" => false,
+            // The cluster does not report which rules are in force.
+            "Overridden" | "PartiallyEnforced" | "Unknown" => false,
             // The cluster has judged what is there.
-            "NotEnforced" => true,
+            "NotEnforced" | "Rejected" => true,
             // Of an earlier revision that may be in force nothing is kept.
             _ => state.counts() || !self.may_be_there(origin, cluster),
         };

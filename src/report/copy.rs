@@ -7,6 +7,8 @@ use super::key::ItemKey;
 use crate::api::annotations::{REVISION, Synced};
 use crate::api::names::{ControllerName, Origin};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
 use crate::sync::rows::work::{Purpose, Work};
@@ -22,12 +24,16 @@ pub struct CopyReport {
     pub origin: Option<Origin>,
     /// The kind of that in objects.
     pub kind: String,
+    /// As what parameters list that kind.
+    pub role: Role,
     /// What its work says; `None` where there is none.
     pub work: Option<Synced>,
     /// Since when its agent says so, or since when it is asked to remove it.
     pub since: Option<Timestamp>,
     /// Since when its agent has yet to apply it, or to remove it; `None` where it has.
     pub waiting_since: Option<Timestamp>,
+    /// Whether the cluster is not available. The caller sets it, because works do not have it.
+    pub unavailable: bool,
     desired: Desired,
 }
 
@@ -37,15 +43,22 @@ enum Desired {
     /// It is not, as far as is known.
     #[default]
     No,
-    /// It is; what there is to know of it.
-    Yes(Option<String>),
+    /// It is; the message of its hub object, and the state on the cluster that this has in its annotations.
+    Yes(Option<String>, Option<PolicyState>),
 }
 
 impl Desired {
     fn message(&self) -> Option<&str> {
         match self {
             Self::No => None,
-            Self::Yes(message) => message.as_deref(),
+            Self::Yes(message, _) => message.as_deref(),
+        }
+    }
+
+    fn state(&self) -> Option<PolicyState> {
+        match self {
+            Self::No => None,
+            Self::Yes(_, state) => *state,
         }
     }
 }
@@ -96,13 +109,20 @@ impl CopyReport {
         } else {
             deleting.or(refused.map(|condition| condition.last_transition_time.0)).or_else(asked)
         };
-        Some(Self { origin, kind, work: Some(entry), since, waiting_since, desired: Desired::No })
+        let role = if work.of_resource { Role::Resource } else { Role::Policy };
+        Some(Self { origin, kind, role, work: Some(entry), since, waiting_since, ..Self::default() })
     }
 
-    /// One that is to be there, of an object of this kind that says so of it.
-    pub(super) fn desired(origin: Origin, kind: &str, message: Option<String>) -> Self {
+    /// A copy of an object of this kind that is to be there, with the message and the state in the object's annotations.
+    pub(super) fn desired(
+        origin: Origin,
+        kind: &str,
+        role: Role,
+        message: Option<String>,
+        state: Option<PolicyState>,
+    ) -> Self {
         let (origin, kind) = (Some(origin), kind.to_owned());
-        Self { origin, kind, desired: Desired::Yes(message), ..Self::default() }
+        Self { origin, kind, role, desired: Desired::Yes(message, state), ..Self::default() }
     }
 
     /// This copy, of which the hub object says what `desired` does.
@@ -116,7 +136,37 @@ impl CopyReport {
         self.origin.as_ref().is_some_and(|origin| origin.as_gateway().is_some())
     }
 
-    /// Whether it is there as it should be.
+    /// The state of a policy or a resource; `None` for a Gateway and for the access.
+    #[must_use]
+    pub fn state(&self) -> Option<PolicyState> {
+        self.origin.as_ref().filter(|_| !self.is_gateway())?;
+        let frozen = self.desired.state().filter(|state| *state == PolicyState::Frozen);
+        let of_work = || {
+            self.work.as_ref().map_or(PolicyState::Pending, |entry| PolicyState::of_kind(self.role, entry))
+        };
+        let state = frozen.unwrap_or_else(of_work);
+        Some(if self.unavailable { state.on_unavailable_cluster() } else { state })
+    }
+
+    /// The state in a word: of a policy or a resource its [state](Self::state), of a Gateway also whether it is programmed.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if let Some(state) = self.state() {
+            return state.as_str();
+        }
+        match &self.work {
+            _ if self.unavailable => PolicyState::Unreachable.as_str(),
+            None => PolicyState::Pending.as_str(),
+            Some(entry) if !entry.applied || entry.deleting || entry.pending => {
+                PolicyState::of(entry).as_str()
+            }
+            Some(_) if !self.is_gateway() => PolicyState::Applied.as_str(),
+            Some(_) if self.in_sync() => "Programmed",
+            Some(_) => "NotProgrammed",
+        }
+    }
+
+    /// Whether the cluster has the current revision; of a Gateway, whether it is programmed.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let Some(entry) = &self.work else { return false };
@@ -161,6 +211,7 @@ impl CopyReport {
             "resource": resource,
             "name": name,
             "inSync": self.in_sync(),
+            "state": self.word(),
             "written": entry.is_some(),
             "applied": is(&|entry| entry.applied),
             "pending": is(&|entry| entry.pending),

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::check::Check;
 use super::served::ServedKind;
 use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
+use crate::api::policy_state::PolicyState;
 use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
@@ -32,7 +34,7 @@ pub struct ObjectExplanation {
     pub kind: String,
     /// What is the same for all clusters, in the order in which it is decided.
     pub steps: Vec<Step>,
-    /// The clusters: first where it is as it should be, then where it should be, then where it should not.
+    /// The clusters with it in force, then the other clusters that it is for, then the rest.
     pub groups: Vec<Group>,
     /// Whether it is about one cluster that was asked for.
     pub one: bool,
@@ -167,12 +169,25 @@ impl ObjectExplanation {
         Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one, on_hub: None }
     }
 
-    /// Whether it is there and in force: on the cluster that was asked for, or on each that it is for.
+    /// Whether it is in force on the requested cluster, or on each cluster that it is for. An overridden policy is not.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let states = self.groups.iter().map(|group| group.verdict.state);
         let mut asked = states.filter(|state| state.is_desired() || self.one).peekable();
         asked.peek().is_some() && asked.all(|state| state == State::InSync)
+    }
+
+    /// The result of the check of [`NotEnforced`](super::FailOn::NotEnforced) on the requested cluster, or on each cluster that it is for.
+    #[must_use]
+    pub fn check(&self) -> Check {
+        let asked = self.groups.iter().filter(|group| group.verdict.state.is_desired() || self.one);
+        asked.map(Group::check).max().unwrap_or(Check::Failed)
+    }
+
+    /// The clusters on which the state of the policy is not known.
+    pub fn unknown(&self) -> impl Iterator<Item = &ClusterName> {
+        let groups = self.groups.iter().filter(|group| group.check() == Check::Unknown);
+        groups.flat_map(|group| &group.clusters)
     }
 
     /// On how many clusters it is so.
@@ -191,8 +206,9 @@ impl ObjectExplanation {
             value
         };
         let group = |group: &Group| {
-            let Verdict { state, reasons } = &group.verdict;
+            let Verdict { state, policy_state, reasons } = &group.verdict;
             json!({
+                "state": policy_state,
                 "desired": state.is_desired(), "present": state.is_present(), "inSync": *state == State::InSync,
                 "reasons": reasons.iter().map(reason).collect::<Vec<_>>(),
                 "clusters": group.clusters,
@@ -215,6 +231,15 @@ impl ObjectExplanation {
 }
 
 impl Group {
+    fn check(&self) -> Check {
+        let Verdict { state, policy_state, .. } = &self.verdict;
+        match (state, policy_state) {
+            (State::InSync, _) | (State::OutOfSync, Some(PolicyState::Overridden)) => Check::Passed,
+            (State::OutOfSync, Some(PolicyState::Unknown)) => Check::Unknown,
+            _ => Check::Failed,
+        }
+    }
+
     /// Takes in a cluster of which the same is to be said, since or until whenever: the earliest moment counts.
     fn take(&mut self, cluster: ClusterName, verdict: &Verdict) {
         for (reason, other) in self.verdict.reasons.iter_mut().zip(&verdict.reasons) {

@@ -1,5 +1,8 @@
 //! Something that is shown.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -7,7 +10,8 @@ use super::copy::CopyReport;
 use super::gateway::{GatewayOnCluster, GatewayReport};
 use super::key::ItemKey;
 use super::policy::{PolicyOnCluster, PolicyReport};
-use crate::api::names::Origin;
+use crate::api::names::{ClusterName, Origin};
+use crate::api::params::Role;
 
 /// Something that is shown.
 #[derive(Clone, Debug)]
@@ -69,7 +73,14 @@ impl Item {
         }
     }
 
-    /// Whether it is as it should be, wherever that is.
+    /// Sets which clusters are not available, for the states of a policy.
+    pub fn set_unavailable(&mut self, clusters: &Arc<BTreeSet<ClusterName>>) {
+        if let Self::Policy(report) = self {
+            report.unavailable = clusters.clone();
+        }
+    }
+
+    /// Whether every cluster that it is for has the current revision.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         match self {
@@ -101,18 +112,20 @@ impl Item {
 
     /// The copy that is to be on `cluster`, of which its hub object says this; `None` where none is.
     pub(super) fn desired_on(&self, cluster: &str) -> Option<CopyReport> {
-        let (origin, kind, message) = match self {
+        match self {
             Self::Gateway(report) => {
                 report.on(cluster)?;
-                (Origin::Gateway(report.key.clone()), "Gateway", report.message())
+                let origin = Origin::Gateway(report.key.clone());
+                Some(CopyReport::desired(origin, "Gateway", Role::Policy, report.message(), None))
             }
             Self::Policy(report) => {
-                report.on(cluster).filter(|on| on.entry.is_some_and(|entry| !entry.deleting))?;
-                (report.origin.clone(), &*report.kind, report.message.clone())
+                let entry = report.on(cluster)?.entry.filter(|entry| !entry.deleting)?;
+                let (origin, message) = (report.origin.clone(), report.message.clone());
+                let state = report.state_of(entry);
+                Some(CopyReport::desired(origin, &report.kind, report.role, message, state))
             }
-            Self::Copy(_) => return None,
-        };
-        Some(CopyReport::desired(origin, kind, message))
+            Self::Copy(_) => None,
+        }
     }
 
     /// When the object was created.
@@ -138,7 +151,7 @@ pub enum ItemOnCluster<'i> {
 }
 
 impl ItemOnCluster<'_> {
-    /// Whether the cluster has it as it should be.
+    /// Whether the cluster has the current revision.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         match self {

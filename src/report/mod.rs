@@ -12,6 +12,7 @@
 //! rights the reader has: what they do not let be read is told beside it, and is not taken for nothing.
 
 mod across;
+mod check;
 mod copy;
 mod differences;
 mod explanation;
@@ -31,6 +32,7 @@ mod waits;
 mod watch;
 
 pub use across::{Across, AcrossQuery, across, across_files};
+pub use check::{Check, FailOn};
 pub use copy::CopyReport;
 pub use differences::{Differences, Differs};
 pub use explanation::{
@@ -41,7 +43,9 @@ pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
 pub use names::{clusters, namespaces, objects};
 pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
-pub use query::{Asked, Listed, Query, QueryError, Report, cluster, synced_kinds};
+pub use query::{
+    Asked, Listed, Query, QueryError, Report, cluster, synced_kinds, unavailable, unavailable_of,
+};
 pub use seen::Seen;
 pub use served::{Meant, ServedKind, discover, full, meant, served};
 pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};

@@ -4,18 +4,23 @@
 mod cluster;
 mod detail;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::fleet::Cell;
 use super::served::ServedKind;
 use crate::api::annotations::{
-    CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
-    Summary, Synced, SyncedCondition,
+    CLUSTER_OVERRIDES, ENFORCED, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY,
+    POLICY_SYNC_MESSAGE, Summary, Synced, SyncedCondition,
 };
-use crate::api::names::{ControllerName, GroupResource, ObjectKey, Origin};
+use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::hub::{Pruned, Row};
 use crate::sync::desired::overrides::Overrides;
 use crate::sync::rows::Strings;
@@ -117,6 +122,10 @@ pub struct PolicyReport {
     pub faults: Vec<String>,
     /// How its spec differs from cluster to cluster.
     pub overrides: Reading<Overrides>,
+    /// The clusters that are not available. The caller sets them, because annotations do not have them.
+    pub unavailable: Arc<BTreeSet<ClusterName>>,
+    /// The state of each entry whose state the level of detail leaves out, if the summary shows that it is the same for all of them.
+    left_out: Option<PolicyState>,
     detail_text: Option<String>,
     /// The list as it is written, where it can be read.
     clusters_text: Option<String>,
@@ -158,6 +167,8 @@ impl PolicyReport {
                 clusters.len()
             ));
         }
+        let left_out = summary.value().zip(clusters.value());
+        let left_out = left_out.and_then(|(summary, clusters)| left_out_state(detail, summary, clusters));
         let clusters_text = clusters.value().and_then(|_| text(POLICIES_SYNCED));
         Self {
             origin: Origin::new(GroupResource::new("", ""), key),
@@ -171,6 +182,8 @@ impl PolicyReport {
             message: text(POLICY_SYNC_MESSAGE),
             faults,
             overrides: overrides(annotations.get(CLUSTER_OVERRIDES)),
+            unavailable: Arc::default(),
+            left_out,
             detail_text,
             clusters_text,
         }
@@ -187,6 +200,47 @@ impl PolicyReport {
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.summary != Reading::Missing || self.clusters != Reading::Missing || self.message.is_some()
+    }
+
+    /// The state on the cluster of `entry`; `None` if the annotations do not show it.
+    #[must_use]
+    pub fn state_of(&self, entry: &Synced) -> Option<PolicyState> {
+        let written = self.written_state(entry);
+        if self.unavailable.contains(&entry.cluster) {
+            return Some(written.map_or(PolicyState::Unreachable, PolicyState::on_unavailable_cluster));
+        }
+        written
+    }
+
+    /// The same as it is written on the hub.
+    fn written_state(&self, entry: &Synced) -> Option<PolicyState> {
+        if !self.detail.shows_states() {
+            return self.left_out;
+        }
+        match PolicyState::of_kind(self.role, entry) {
+            PolicyState::Unknown if self.detail == Detail::Minimal && entry.conditions.is_empty() => {
+                self.left_out
+            }
+            state => Some(state),
+        }
+    }
+
+    /// The state on each cluster of the list, by its name. A state that the annotations do not show is `None`.
+    #[must_use]
+    pub fn states(&self) -> BTreeMap<&str, Option<PolicyState>> {
+        let clusters = self.clusters.value().into_iter().flatten();
+        clusters.map(|entry| (&*entry.cluster.0, self.state_of(entry))).collect()
+    }
+
+    /// The worst state on its clusters; `None` if it is on none, or the annotations do not show it.
+    #[must_use]
+    pub fn worst(&self) -> Option<PolicyState> {
+        let states: Vec<Option<PolicyState>> = self.states().into_values().collect();
+        if !states.contains(&None) {
+            return states.into_iter().flatten().min();
+        }
+        let counted = self.summary.value().and_then(Summary::worst);
+        states.into_iter().flatten().chain(counted).min()
     }
 
     /// The clusters where a policy of their own wins; `None` where the list does not say.
@@ -214,16 +268,20 @@ impl PolicyReport {
         }
     }
 
-    /// What there is to know: the policy's message, or that of the first cluster that does not hold it.
+    /// The policy's message, or that of the first cluster in the worst state, unless the policy is enforced everywhere.
     #[must_use]
     pub fn first_message(&self) -> Option<String> {
-        let clusters = self.clusters.value().filter(|_| self.detail.shows_states());
-        let failing = || {
-            clusters.into_iter().flatten().filter(|entry| !entry.applied).find_map(|entry| {
-                entry.message.as_ref().map(|message| format!("{}: {message}", entry.cluster))
-            })
+        let worst = || {
+            let entries = self.clusters.value().into_iter().flatten();
+            let states = entries.filter_map(|entry| Some((self.state_of(entry)?, entry)));
+            let bad = states.filter(|(state, _)| *state < PolicyState::Removing);
+            // The first of those that are equally bad.
+            let (state, entry) = bad.min_by_key(|(state, _)| *state)?;
+            let cell = Cell::of_entry(self, entry);
+            let message = cell.message.map(|message| format!(": {message}")).unwrap_or_default();
+            Some(format!("{}: {}{message}", entry.cluster, state.as_str()))
         };
-        self.message.clone().or_else(failing)
+        self.message.clone().or_else(worst)
     }
 
     /// The report for programs. Clusters are as the annotation has them: what it leaves out is not made up.
@@ -243,8 +301,38 @@ impl PolicyReport {
             "message": self.message,
             "clusters": clusters,
             "missing": self.missing(),
+            "states": self.states(),
             "faults": self.faults,
         })
+    }
+}
+
+/// The state of all entries of a list whose states are left out because it was too large; `None` if they may differ.
+fn left_out_state(detail: Detail, summary: &Summary, entries: &[Synced]) -> Option<PolicyState> {
+    let (entries, hidden) = match detail {
+        Detail::Full | Detail::Other => return None,
+        Detail::Keys | Detail::First { .. } => (&[][..], summary.clusters),
+        Detail::Minimal => {
+            let is_hidden = |entry: &&Synced| {
+                entry.conditions.is_empty() && PolicyState::of(entry) == PolicyState::Unknown
+            };
+            (entries, entries.iter().filter(is_hidden).count())
+        }
+    };
+    let shown = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
+    let is_enforced = |entry: &Synced| entry.condition(ENFORCED).is_some_and(|found| found.status == "True");
+    let is_unknown =
+        |entry: &Synced| !entry.conditions.is_empty() && PolicyState::of(entry) == PolicyState::Unknown;
+    // An entry that is frozen, partially enforced or rejected may have the condition `Enforced=True`, too.
+    let others = summary.partial + summary.frozen + summary.rejected + shown(&is_enforced);
+    let enforced = summary.enforced.saturating_sub(others);
+    let unknown = summary.unknown.saturating_sub(shown(&is_unknown));
+    if hidden > 0 && enforced >= hidden {
+        Some(PolicyState::Enforced)
+    } else if hidden > 0 && unknown >= hidden {
+        Some(PolicyState::Unknown)
+    } else {
+        None
     }
 }
 

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
 use super::seen::Seen;
 use super::served::{Meant, ServedKind, full, meant, served};
+use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::api::params::{Merge, Role};
@@ -109,6 +110,30 @@ pub struct Report {
 /// Where it cannot be read.
 pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
     hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
+}
+
+/// The clusters that the hub reports as not available; if ManagedClusters may not be listed, none, with the reason.
+///
+/// # Errors
+///
+/// If the hub cannot be reached.
+pub async fn unavailable(
+    hub: &HubClient,
+    controller: &ControllerName,
+) -> Result<(BTreeSet<ClusterName>, Option<HubError>), HubError> {
+    match hub.list(&CLUSTERS.all(), &CLUSTERS.gvr(), controller, "list ManagedClusters").await {
+        Ok(clusters) => Ok((unavailable_of(&clusters), None)),
+        Err(error) if error.is_answer() => Ok((BTreeSet::new(), Some(error))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Those of these ManagedClusters that are not available.
+pub fn unavailable_of<'c>(clusters: impl IntoIterator<Item = &'c HubObject>) -> BTreeSet<ClusterName> {
+    let is_unavailable =
+        |cluster: &&HubObject| cluster.status_as::<ManagedClusterStatus>().unavailable_since().is_some();
+    let unavailable = clusters.into_iter().filter(is_unavailable);
+    unavailable.map(|cluster| ClusterName::from(&*cluster.metadata.name)).collect()
 }
 
 /// The kinds that the parameters of the classes of `controller` list, as far as they can be read and are served.

@@ -1,4 +1,4 @@
-//! Since when what is not as it should be is so, as far as the hub tells.
+//! Since when items are out of sync. The hub does not have that moment for each of them.
 //!
 //! | of | moment |
 //! |---|---|
@@ -23,13 +23,13 @@ use crate::hub::{HubClient, HubError};
 /// How many clusters' works are read at a time.
 const AT_A_TIME: usize = 8;
 
-/// Since when things are not as they should be.
+/// Since when each item is out of sync.
 #[derive(Clone, Debug, Default)]
 pub struct Waits(BTreeMap<ItemKey, Timestamp>);
 
 impl Waits {
-    /// Reads since when `items` are not as they should be, on `cluster` or anywhere; where works may not be read, returns why
-    /// beside it.
+    /// Reads since when `items` are out of sync, on `cluster` or anywhere. If works may not be read, returns the reason
+    /// as well.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Waits {
         Ok((Self(items.iter().filter_map(since).collect()), unread))
     }
 
-    /// Since when `item` is not as it should be; `None` where the hub does not tell.
+    /// Since when `item` is out of sync; `None` if the hub does not show it.
     #[must_use]
     pub fn since(&self, item: &Item) -> Option<Timestamp> {
         self.0.get(&item.key()).copied()

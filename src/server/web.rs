@@ -89,9 +89,10 @@ async fn policy(
         Item::Policy(report) => Some(*report),
         Item::Gateway(_) | Item::Copy(_) => None,
     });
-    let Some(found) = found else {
+    let Some(mut found) = found else {
         return Err(pages.missing(&format!("There is no {what}, or nothing places it.")));
     };
+    found.unavailable = pages.live.look().unavailable().into();
     let query = query.unwrap_or_default();
     let why = value(&query, "why").filter(|why| !why.is_empty());
     let notices = Notices {
@@ -134,8 +135,12 @@ async fn cluster(
         Ok(report) => {
             notices.unread.extend(report.unread);
             notices.faults.extend(report.faults);
+            let unavailable = silent_since.is_some();
             let copies = report.seen.items().into_iter().filter_map(|item| match item {
-                Item::Copy(copy) => Some(*copy),
+                Item::Copy(mut copy) => {
+                    copy.unavailable = unavailable;
+                    Some(*copy)
+                }
                 Item::Gateway(_) | Item::Policy(_) => None,
             });
             Some(copies.collect())

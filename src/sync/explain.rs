@@ -23,6 +23,7 @@ use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
 use crate::sync::desired::{Absence, Kept, Outcome, WorksPlan, plan_works};
 use crate::sync::rows::work::Work;
@@ -227,7 +228,17 @@ impl Explainer<'_> {
         let present = work.is_some_and(|work| {
             work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
         });
-        Verdict { state: State::new(desired, present, in_sync), reasons }
+        let state = State::new(desired, present, in_sync);
+        let policy_state = self.policy_state(cluster).filter(|_| state != State::Absent);
+        Verdict { state, policy_state, reasons }
+    }
+
+    /// The state of a policy or a resource on `cluster`.
+    fn policy_state(&self, cluster: &ClusterName) -> Option<PolicyState> {
+        let entry = self.entries.get(cluster).filter(|_| matches!(self.origin, Origin::Object(..)))?;
+        let state = PolicyState::of_kind(self.role, entry);
+        let is_unavailable = self.unavailable.contains_key(cluster) && self.works.contains_key(cluster);
+        Some(if is_unavailable { state.on_unavailable_cluster() } else { state })
     }
 
     /// Why it is not to be there.

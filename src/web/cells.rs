@@ -4,35 +4,35 @@ use maud::{Markup, html};
 
 use super::layout::plain;
 use crate::api::annotations::SyncedCondition;
+use crate::api::policy_state::PolicyState;
 use crate::api::text::printable;
-use crate::report::fleet::{Cell, State};
+use crate::report::fleet::Cell;
 
 /// The sign and the class of a state.
-fn sign(state: State) -> (&'static str, &'static str) {
+fn sign(state: PolicyState) -> (&'static str, &'static str) {
     match state {
-        State::Refused => ("✕", "bad"),
-        State::NotEnforced => ("⊘", "bad"),
-        State::Frozen => ("❄", "warn"),
-        State::Pending => ("…", "warn"),
-        State::Unknown => ("?", "warn"),
-        State::Leaving => ("←", "warn"),
-        State::Overridden => ("⇄", "other"),
-        State::Applied => ("✓", "good"),
-        State::Enforced => ("●", "good"),
+        PolicyState::Rejected | PolicyState::NotApplied => ("✕", "bad"),
+        PolicyState::NotEnforced => ("⊘", "bad"),
+        PolicyState::Frozen => ("❄", "warn"),
+        PolicyState::PartiallyEnforced => ("◐", "warn"),
+        PolicyState::Pending => ("…", "warn"),
+        PolicyState::Unreachable => ("⚡", "warn"),
+        PolicyState::Unknown => ("?", "warn"),
+        PolicyState::Removing => ("←", "warn"),
+        PolicyState::Overridden => ("⇄", "other"),
+        PolicyState::Accepted | PolicyState::Applied => ("✓", "other"),
+        PolicyState::Enforced => ("●", "good"),
     }
 }
 
 /// A word with its sign.
-pub(super) fn word(state: State) -> Markup {
+pub(super) fn word(state: PolicyState) -> Markup {
     html! { span.state.(sign(state).1) { (said(state)) } }
 }
 
 /// The same without what says how it looks: a page of the matrix has thousands.
-fn said(state: State) -> Markup {
-    match state {
-        State::Unknown => html! { abbr title="not known" { "?" } },
-        state => after(sign(state).0, state.word()),
-    }
+fn said(state: PolicyState) -> Markup {
+    after(sign(state).0, state.as_str())
 }
 
 /// These words with a sign before them.
@@ -71,7 +71,7 @@ pub(super) fn legend() -> Markup {
         details #legend {
             summary { "What the words mean" }
             dl {
-                @for state in State::ALL {
+                @for state in PolicyState::ALL {
                     div { dt { (word(state)) } dd { (plain(state.meaning())) } }
                 }
             }

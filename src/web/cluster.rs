@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::address;
-use super::cells::{conditions, signed};
+use super::cells::{self, conditions, word};
 use super::layout::{Notices, page, plain, range, table};
 use crate::api::names::{ClusterName, Origin};
 use crate::report::CopyReport;
@@ -67,9 +67,9 @@ fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     html! {
         p {
             @match lacking {
-                0 => "All of it is as it should be.",
-                1 => { "1 of " (of) " is not as it should be." }
-                more => { (more) " of " (of) " are not as they should be." }
+                0 => "All of it is in sync.",
+                1 => { "1 of " (of) " is out of sync." }
+                more => { (more) " of " (of) " are out of sync." }
             }
         }
         @if next < of { p { a href=(address::with_query(&address, &[("copy", &next.to_string())])) { "More of it" } } }
@@ -84,15 +84,19 @@ fn page_of(copy: &CopyReport, origin: &Origin) -> String {
     }
 }
 
-fn row(copy: &CopyReport) -> Markup {
-    let (sign, class, state) = match (&copy.work, copy.in_sync()) {
-        (None, _) => ("…", "warn", "not written"),
-        (Some(work), _) if work.deleting => ("←", "warn", "leaving"),
-        (Some(work), false) if work.pending => ("…", "warn", "pending"),
-        (Some(work), false) if !work.applied => ("✕", "bad", "refused"),
-        (Some(_), false) => ("✕", "bad", "not as it should be"),
-        (Some(_), true) => ("✓", "good", "as it should be"),
+/// The state of a Gateway or of the agent's access.
+fn signed(copy: &CopyReport) -> Markup {
+    let (sign, class) = match &copy.work {
+        None => ("…", "warn"),
+        Some(work) if work.deleting => ("←", "warn"),
+        Some(_) if copy.in_sync() => ("✓", "good"),
+        Some(work) if work.pending => ("…", "warn"),
+        Some(_) => ("✕", "bad"),
     };
+    cells::signed(sign, class, copy.word())
+}
+
+fn row(copy: &CopyReport) -> Markup {
     html! {
         tr {
             th scope="row" {
@@ -102,7 +106,12 @@ fn row(copy: &CopyReport) -> Markup {
                 }
                 @if copy.origin.is_some() { " " span.kind { (plain(&copy.kind)) } }
             }
-            td { (signed(sign, class, state)) }
+            td {
+                @match copy.state() {
+                    Some(state) => (word(state)),
+                    None => (signed(copy)),
+                }
+            }
             td { @if let Some(work) = &copy.work { (conditions(&work.conditions)) } }
             td { @if let Some(since) = copy.since { (since) } }
             td { (plain(copy.message().unwrap_or_default())) }

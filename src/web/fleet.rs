@@ -148,7 +148,7 @@ fn form(shown: &FleetPage) -> Markup {
                 "Clusters with labels "
                 input name="clusters" value=(query.clusters) placeholder="region=eu" autocomplete="off";
             }
-            label { input type="checkbox" name="not-synced" value="1" checked[query.not_synced]; " Only what is not as it should be" }
+            label { input type="checkbox" name="not-synced" value="1" checked[query.not_synced]; " Only policies out of sync" }
             button { "Show" }
             @if query.filters() { " " a href=(FLEET) { "Show all" } }
         }
@@ -179,9 +179,9 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
             p {
                 (counted(matrix.policies, "policy")) (place) (clusters) ". "
                 @match matrix.not_synced {
-                    0 => "All are as they should be.",
-                    1 => "1 is not as it should be.",
-                    more => { (more) " are not as they should be." }
+                    0 => "All are in sync.",
+                    1 => "1 is out of sync.",
+                    more => { (more) " are out of sync." }
                 }
             }
             @if matrix.rows.is_empty() && matrix.of.0 > 0 {

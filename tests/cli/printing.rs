@@ -52,7 +52,7 @@ async fn tables_fit_the_terminal_and_are_whole_elsewhere() {
     };
     let whole = finish(status(&[]), "").stdout;
     assert!(whole.contains(message.trim_end()), "{whole}");
-    for columns in [80, 120] {
+    for columns in [100, 120] {
         let shown = on_terminal(columns, &status(&[])).stdout;
         assert!(shown.contains('…') && shown.contains("RateLimitPolicy   limits"), "{shown}");
         let longest = shown.lines().map(|line| line.chars().count()).max();

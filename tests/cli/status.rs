@@ -1,6 +1,7 @@
 //! `policy-sync status`, of a real hub on which the tests write what the controller would.
 
 mod cluster;
+mod fail_on;
 mod gateways;
 mod not_synced;
 mod resources;
@@ -213,9 +214,9 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     assert_eq!(
         rows(&ran),
         [
-            vec!["NAMESPACE", "KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
-            vec!["other", "TimeoutPolicy", "timeouts", "-", "-", "-", "-"],
-            vec!["shop", "RateLimitPolicy", "limits", "2/2", "1/2", "eu-1", "-"],
+            vec!["NAMESPACE", "KIND", "NAME", "STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
+            vec!["other", "TimeoutPolicy", "timeouts", "-", "-", "-", "-", "-"],
+            vec!["shop", "RateLimitPolicy", "limits", "Overridden", "2/2", "1/2", "eu-1", "-"],
         ]
     );
     // The context names no namespace.
@@ -224,18 +225,20 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     assert_eq!(status(kubeconfig, &["gateways"]).stderr, "no Gateway found in namespace default\n");
     for word in ["ratelimitpolicies", "RateLimitPolicy", "ratelimitpolicy", "ratelimitpolicies.kuadrant.io"] {
         let ran = status(kubeconfig, &[word, "limits", "-n", "shop"]);
-        assert_eq!(rows(&ran)[1..], [vec!["RateLimitPolicy", "limits", "2/2", "1/2", "eu-1", "-"]]);
+        let row = vec!["RateLimitPolicy", "limits", "Overridden", "2/2", "1/2", "eu-1", "-"];
+        assert_eq!(rows(&ran)[1..], [row]);
     }
     let ran = status(kubeconfig, &["ratelimitpolicy", "limits", "-n", "shop", "-o", "wide"]);
     assert_eq!(
         ran.stdout,
-        "CLUSTER   APPLIED   ENFORCED   REASON       MESSAGE\n\
-         eu-1      yes       False      Overridden   -\n\
-         us-1      yes       True       Enforced     -\n"
+        "CLUSTER   STATE        APPLIED   ENFORCED   REASON       MESSAGE\n\
+         eu-1      Overridden   yes       False      Overridden   -\n\
+         us-1      Enforced     yes       True       Enforced     -\n"
     );
     let json: Value = serde_json::from_str(&status(kubeconfig, &["-A", "-o", "json"]).stdout).unwrap();
     assert_eq!(json["items"][1]["summary"]["enforced"], 1);
     assert_eq!(json["items"][1]["clusters"][0]["conditions"][0]["reason"], "Overridden");
+    assert_eq!(json["items"][1]["states"], json!({"eu-1": "Overridden", "us-1": "Enforced"}));
     assert_eq!(json["items"][0]["clusters"], Value::Null);
     let yaml: Value = serde_saphyr::from_str(&status(kubeconfig, &["-A", "-o", "yaml"]).stdout).unwrap();
     assert_eq!(yaml, json);
@@ -259,7 +262,7 @@ async fn something_is_wrong(client: &Client, kubeconfig: &Path) {
     let ran = status(kubeconfig, &["-n", "shop"]);
     assert_eq!(
         (ran.code, &rows(&ran)[1][..]),
-        (1, &["RateLimitPolicy", "limits", "1/2", "1/2", "eu-1", "-"][..])
+        (1, &["RateLimitPolicy", "limits", "Pending", "1/2", "1/2", "eu-1", "us-1:", "Pending"][..])
     );
 
     let evil = "frozen\n\u{1b}[31mred\u{9b} \u{202e}der";
@@ -280,7 +283,10 @@ async fn something_is_wrong(client: &Client, kubeconfig: &Path) {
         BTreeMap::from([(POLICIES_SYNCED, "[".to_owned()), (POLICIES_SYNCED_SUMMARY, "{}".to_owned())]);
     annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), broken).await;
     let ran = status(kubeconfig, &["-n", "shop"]);
-    assert_eq!((ran.code, &rows(&ran)[1][..]), (1, &["RateLimitPolicy", "limits", "?", "?", "?", "-"][..]));
+    assert_eq!(
+        (ran.code, &rows(&ran)[1][..]),
+        (1, &["RateLimitPolicy", "limits", "?", "?", "?", "?", "-"][..])
+    );
     assert!(
         ran.stderr.contains("shop/limits: annotation kuadrant.io/policies-synced: EOF"),
         "{}",

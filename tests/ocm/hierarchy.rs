@@ -73,8 +73,15 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     let mut local = downstream(&policy);
     local["metadata"]["name"] = "local".into();
     let theirs = apply(&eu, &local).await?;
-    let overridden =
-        Summary { clusters: 2, applied: 2, enforced: 1, overridden: 1, pending: 0, synced: true };
+    let overridden = Summary {
+        clusters: 2,
+        applied: 2,
+        enforced: 1,
+        overridden: 1,
+        pending: 0,
+        synced: true,
+        ..Summary::default()
+    };
     let (entries, _) = tenant.until_folded(&policy, |_, summary| *summary == overridden).await?;
     let said = entry(&entries, "eu-1")?.conditions.iter().find(|said| said.is_overridden());
     let said = said.with_context(|| format!("eu-1 says {entries:?}"))?;

@@ -60,11 +60,11 @@ async fn files_are_shown_without_a_hub() {
     let fleet = site.get("/").await;
     assert_eq!(fleet.status, 200, "{fleet:?}");
     for text in [
-        "2 policies on 2 clusters. 2 are not",
+        "2 policies on 2 clusters. 2 are out of sync",
         "Files, as they were",
         "fleet.yaml:25: ",
-        "refused",
-        "enforced",
+        "Pending",
+        "Enforced",
     ] {
         assert!(fleet.body.contains(text), "{text}: {fleet:?}");
     }
@@ -125,7 +125,7 @@ async fn works_that_were_saved_say_what_is_on_a_cluster() {
     fs::write(folder.path().join("works.yaml"), works).unwrap();
     let site = site(folder.path(), &[]).await;
     let page = site.get("/clusters/us-1").await.body;
-    assert!(page.contains("shop/limits") && page.contains("pending"), "{page}");
+    assert!(page.contains("shop/limits") && page.contains("Pending"), "{page}");
     assert!(!page.contains("no ManifestWork is given"), "{page}");
 }
 

@@ -53,7 +53,7 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
     // All three are there before anything changes.
-    browser.until_text("#matrix", |text| text.contains("refused")).await;
+    browser.until_text("#matrix", |text| text.contains("NotApplied")).await;
     browser.find("#legend summary").await.click().await.unwrap();
     let link = format!("{LIMITS}/web-change/limits");
     browser.script(&format!("document.querySelector('a[href=\"{link}\"]').focus()")).await;
@@ -62,7 +62,7 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
     for (applied, refused) in [(false, 2), (true, 1), (false, 2)] {
         write(&tenant, "limits", applied, "no room").await;
         let began = Instant::now();
-        browser.until_text("#matrix tbody", |text| text.matches("refused").count() == refused).await;
+        browser.until_text("#matrix tbody", |text| text.matches("NotApplied").count() == refused).await;
         took.push(began.elapsed());
     }
     // One of them may meet a machine that does much else.
@@ -91,7 +91,7 @@ async fn many_tabs_listen_through_one() {
     }
     browser.until_text("#matrix", |text| text.contains("web-tabs/limits")).await;
     write(&tenant, "limits", false, "no room").await;
-    browser.until_text("#matrix tbody", |text| text.matches("refused").count() == 2).await;
+    browser.until_text("#matrix tbody", |text| text.matches("NotApplied").count() == 2).await;
     browser.end().await;
 }
 

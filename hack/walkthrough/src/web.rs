@@ -44,7 +44,7 @@ async fn shows(address: &str) -> Result<()> {
     let request = http::request("GET /", &[&format!("Host: {host}"), &web::cookie(host, key)]);
     wait::until("the page shows the policy", LIMIT, || async {
         let page = http::send(host, &request).await?;
-        let missing: Vec<&str> = ["shop/limits", "eu-1", "us-1", "enforced", "overridden"]
+        let missing: Vec<&str> = ["shop/limits", "eu-1", "us-1", "Enforced", "Overridden"]
             .into_iter()
             .filter(|text| !page.body.contains(text))
             .collect();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::printer::Printer;
 use super::view::{Rows, View};
-use super::{Arguments, Format, Hub, only_not_synced, watch};
+use super::{Arguments, Format, Hub, checked, filter, watch};
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName};
 use crate::cli::output::{self, print, say};
@@ -15,7 +15,7 @@ use crate::cli::{Answer, terminal};
 use crate::hub::Scope;
 use crate::report::{self, Asked, Item, Query, Report};
 
-/// Shows what is on the cluster that `arguments` name: fine where all of it is as it should be.
+/// Shows the items on the cluster of `arguments`, and checks them by `--fail-on`.
 pub(super) async fn answer(
     hub: Hub,
     controller: &ControllerName,
@@ -49,12 +49,24 @@ pub(super) async fn answer(
     if let Some(since) = unavailable {
         say(printable(&format!("cluster {name}: its agent is silent since {since}")));
     }
-    let items = report.seen.items();
+    let mut items = report.seen.items();
+    for item in &mut items {
+        if let Item::Copy(copy) = item {
+            copy.unavailable = unavailable.is_some();
+        }
+    }
     if items.is_empty() {
         say(printable(&format!("nothing of {} is on cluster {name}", controller.as_str())));
     }
     let wide = arguments.output == Format::Wide;
-    let mut view = View { rows: Rows::Policies, namespaces: true, wide, differences: None, waits: None };
+    let mut view = View {
+        rows: Rows::Policies,
+        namespaces: true,
+        wide,
+        differences: None,
+        only: arguments.only(),
+        waits: None,
+    };
     if arguments.watch {
         if !unread.is_empty() {
             say(printable(&unread.join("; ")));
@@ -62,15 +74,19 @@ pub(super) async fn answer(
         let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
-    let fine = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
+    let fail_on = arguments.fail_on.fail_on();
+    let (passed, unknown) = checked(items.iter().map(|item| (item.check(None, fail_on), item)));
+    unread.extend(unknown);
+    let in_sync = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
+    let fine = in_sync && passed;
     let mut shown: Vec<&Item> = items.iter().collect();
-    if arguments.not_synced {
-        only_not_synced(&hub.client, controller, &mut view, &mut shown).await?;
+    if view.only.is_some() {
+        filter(&hub.client, controller, &mut view, &mut shown).await?;
     }
     let list = || {
         let items: Vec<Value> = shown.iter().map(|item| view.json(item)).collect();
         let since = unavailable.map(|since| since.to_string());
-        json!({"cluster": {"name": name, "unavailableSince": since, "inSync": fine}, "items": items})
+        json!({"cluster": {"name": name, "unavailableSince": since, "inSync": in_sync}, "items": items})
     };
     match arguments.output {
         Format::Json => print(&output::json(&list())?)?,

@@ -5,7 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::table::{Row, cells, message};
 use crate::report::{CopyReport, Detail};
 
-pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
+pub(super) const ROW: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 
 /// The row of a copy, or of the access of an agent, which is as it is `since` then.
 pub(super) fn row(report: &CopyReport, since: Option<Timestamp>) -> Row {
@@ -13,10 +13,11 @@ pub(super) fn row(report: &CopyReport, since: Option<Timestamp>) -> Row {
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
     let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
     let main = if report.is_gateway() { "Programmed" } else { "Enforced" };
-    let mut state = match &report.work {
+    let mut state = vec![report.word().to_owned()];
+    state.extend(match &report.work {
         Some(entry) => cells(Some(entry), Detail::Full, main),
         None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
-    };
+    });
     state.push(since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
     state.push(message(report.message(), true));
     Row { of, state }

@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::api::annotations::{Summary, Synced, SyncedCondition};
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
 /// The most clusters that a table which is not wide names in one cell.
@@ -23,13 +24,14 @@ pub(super) struct Row {
     pub(super) state: Vec<String>,
 }
 
-pub(super) const POLICY: [&str; 5] = ["CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
+pub(super) const POLICY: [&str; 6] = ["STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
 
 /// The state of a policy.
 pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
     // Nothing enforces a resource, or overrides it.
     let of_policy = |cell: String| if report.role == Role::Policy { cell } else { "-".to_owned() };
     vec![
+        worst(report),
         count(report, |summary| summary.applied),
         of_policy(count(report, |summary| summary.enforced)),
         of_policy(overridden(report, wide)),
@@ -37,15 +39,30 @@ pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
     ]
 }
 
-pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
+/// The worst state of a policy.
+fn worst(report: &PolicyReport) -> String {
+    match (report.worst(), &report.summary, &report.clusters) {
+        (Some(state), ..) => state.as_str().to_owned(),
+        (None, Reading::Missing, Reading::Missing) => "-".to_owned(),
+        (None, _, Reading::Value(clusters)) if clusters.is_empty() => "-".to_owned(),
+        (None, ..) => "?".to_owned(),
+    }
+}
 
-/// One row for each cluster of a policy, or for each that is known not to hold it as it is.
-pub(super) fn clusters(report: &PolicyReport, not_synced: bool) -> Vec<Row> {
-    let is_synced = |entry: &Synced| !report.detail.shows_states() || entry.applied;
+/// The word of a state, if it is known.
+fn state_cell(state: Option<PolicyState>) -> String {
+    state.map_or("?", PolicyState::as_str).to_owned()
+}
+
+pub(super) const CLUSTER: [&str; 6] = ["CLUSTER", "STATE", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
+
+/// One row for each cluster of a policy that `shows` selects.
+pub(super) fn clusters(report: &PolicyReport, shows: impl Fn(&Synced) -> bool) -> Vec<Row> {
     let entries = report.clusters.value().into_iter().flatten();
-    let rows = entries.filter(|entry| !(not_synced && is_synced(entry))).map(|entry| {
+    let rows = entries.filter(|entry| shows(entry)).map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
-        let mut state = cells(known, report.detail, ENFORCED);
+        let mut state = vec![state_cell(report.state_of(entry))];
+        state.extend(cells(known, report.detail, ENFORCED));
         let ready = known.and_then(ready);
         let text = known.and_then(text).or(ready.as_deref());
         state.push(message(text, known.is_some()));
@@ -55,18 +72,19 @@ pub(super) fn clusters(report: &PolicyReport, not_synced: bool) -> Vec<Row> {
         Detail::First { named, of } if named < of => Some(of - named),
         _ => None,
     };
-    let more = cut.map(|more| Row { of: vec![format!("+{more} more")], state: vec!["?".to_owned(); 4] });
+    let more = cut.map(|more| Row { of: vec![format!("+{more} more")], state: vec!["?".to_owned(); 5] });
     rows.chain(more).collect()
 }
 
-pub(super) const ON_CLUSTER: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "MESSAGE", "AGE"];
-pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
-    ["APPLIED", "ENFORCED", "REASON", "CONDITIONS", "FIELDS", "MESSAGE", "AGE"];
+pub(super) const ON_CLUSTER: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASON", "MESSAGE", "AGE"];
+pub(super) const ON_CLUSTER_WIDE: [&str; 8] =
+    ["STATE", "APPLIED", "ENFORCED", "REASON", "CONDITIONS", "FIELDS", "MESSAGE", "AGE"];
 
 /// The state of a policy, as one cluster has it.
 pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     let (report, known) = (on.report, on.state());
-    let mut state = cells(known, report.detail, ENFORCED);
+    let mut state = vec![state_cell(on.policy_state())];
+    state.extend(cells(known, report.detail, ENFORCED));
     if wide {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }

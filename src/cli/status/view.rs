@@ -7,12 +7,15 @@ use serde_json::Value;
 
 use super::table::{self, Row};
 use super::{copies, gateways};
+use crate::api::annotations::Synced;
 use crate::cli::columns::fitting;
-use crate::report::{Differences, Differs, GatewayReport, Item, PolicyReport, Reading, Table, Waits};
+use crate::report::{
+    Check, Differences, Differs, FailOn, GatewayReport, Item, PolicyReport, Reading, Table, Waits,
+};
 
 /// The column of differences.
 const DIFFERS: &str = "DIFFERS";
-/// The columns of what is not as it should be, before this one.
+/// The columns of items that are out of sync, before this one.
 const WAITS: [&str; 2] = ["MISSING", "SINCE"];
 const MESSAGE: &str = "MESSAGE";
 
@@ -37,8 +40,37 @@ pub(super) struct View {
     pub(super) wide: bool,
     /// What shows where the policy differs, where it does.
     pub(super) differences: Option<Differences>,
-    /// Since when what is not as it should be is so, where that alone is shown.
+    /// The items that are shown, if not all.
+    pub(super) only: Option<Only>,
+    /// Since when the items are out of sync, if not all are shown.
     pub(super) waits: Option<Waits>,
+}
+
+/// A filter of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Only {
+    /// Of `--not-synced`.
+    NotSynced,
+    /// Of `--not-enforced`.
+    NotEnforced,
+}
+
+impl Only {
+    /// The check that an item fails if it is shown.
+    fn fail_on(self) -> FailOn {
+        match self {
+            Self::NotSynced => FailOn::OutOfSync,
+            Self::NotEnforced => FailOn::Overridden,
+        }
+    }
+
+    /// The sentence for an empty result.
+    pub(super) fn none(self) -> &'static str {
+        match self {
+            Self::NotSynced => "everything is in sync",
+            Self::NotEnforced => "everything is enforced",
+        }
+    }
 }
 
 impl Rows {
@@ -65,12 +97,10 @@ impl View {
         self.rows.cluster().is_none_or(|cluster| item.on(cluster).is_some())
     }
 
-    /// Whether what is shown of `item` is in sync.
-    pub(super) fn in_sync(&self, item: &Item) -> bool {
-        match self.rows.cluster() {
-            None => item.in_sync(),
-            Some(cluster) => item.on(cluster).is_none_or(|on| on.in_sync()),
-        }
+    /// Whether the filter lets `item` through.
+    pub(super) fn passes_filter(&self, item: &Item) -> bool {
+        let check = |only: Only| item.check(self.rows.cluster(), only.fail_on());
+        self.only.is_none_or(|only| check(only) != Check::Passed)
     }
 
     /// What is shown of `item`, for programs.
@@ -105,7 +135,7 @@ impl View {
         }
     }
 
-    /// The columns that `table` has besides, where only what is not as it should be is shown.
+    /// The additional columns of `table` if only items that are out of sync are shown.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
         match (&self.waits, table, &self.rows) {
             // Of one cluster, there is such a column anyway; of each cluster, nothing says it.
@@ -214,7 +244,7 @@ impl View {
         match &self.rows {
             Rows::Policies => vec![row(table::policy(report, self.wide))],
             Rows::Clusters => {
-                let mut rows = table::clusters(report, self.waits.is_some());
+                let mut rows = table::clusters(report, |entry| self.shows_entry(report, entry));
                 rows.iter_mut().for_each(|row| row.state.extend(self.differs(report, &row.of[0])));
                 rows
             }
@@ -222,6 +252,17 @@ impl View {
                 let state = |on| table::on_cluster(on, self.wide);
                 let rows = report.on(cluster).map(|on| [state(on), self.differs(report, cluster)].concat());
                 rows.map(row).into_iter().collect()
+            }
+        }
+    }
+
+    /// Whether the filter lets the row of `entry` through. A row whose state is not known stays.
+    fn shows_entry(&self, report: &PolicyReport, entry: &Synced) -> bool {
+        match self.only {
+            None => true,
+            Some(Only::NotSynced) => report.detail.shows_states() && !entry.applied,
+            Some(only) => {
+                report.state_of(entry).is_none_or(|state| only.fail_on().of_state(state) != Check::Passed)
             }
         }
     }

@@ -74,7 +74,31 @@ fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
     use PolicyState::{Applied, Enforced, NotInForce};
     vec![
         ("Enforced", told(condition("True", "Enforced")), Enforced, true),
-        ("Applied", told(applied()), Applied, true),
+        ("Unknown", told(applied()), Applied, false),
+        ("Unknown", told(condition("Unknown", "Unknown")), Applied, false),
+        (
+            "Accepted",
+            told(applied().observed(1).condition("Accepted", "True", "Accepted", "")),
+            Applied,
+            true,
+        ),
+        (
+            "PartiallyEnforced",
+            told(applied().observed(1).condition(
+                "Enforced",
+                "True",
+                "Enforced",
+                "RateLimitPolicy has been partially enforced",
+            )),
+            Applied,
+            false,
+        ),
+        (
+            "Rejected",
+            told(applied().observed(1).condition("Accepted", "False", "Conflicted", "in its words")),
+            NotInForce,
+            true,
+        ),
         ("Overridden", told(condition("False", "Overridden")), NotInForce, false),
         ("NotEnforced", told(condition("False", "Unknown")), NotInForce, true),
         (
@@ -86,9 +110,9 @@ fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
         ("WaitingForApply", written(), NotInForce, true),
         // An earlier revision is there, and an earlier one may be where the cluster refuses this one.
         ("WaitingForApply", updated(enforced()), NotInForce, false),
-        ("Refused", refusing(updated(enforced())), NotInForce, false),
+        ("NotApplied", refusing(updated(enforced())), NotInForce, false),
         // A copy is there, whichever it is.
-        ("Refused", told(refused("conflict with \"kubectl\"")), NotInForce, false),
+        ("NotApplied", told(refused("conflict with \"kubectl\"")), NotInForce, false),
         ("NotWritten", enforced().with(limits().label("team", "shop")), NotInForce, false),
         ("NotSelected", selecting(world(), "us"), NotInForce, true),
         ("NotSelected", selecting(enforced(), "us"), NotInForce, false),

@@ -3,6 +3,7 @@
 use super::{Group, ObjectExplanation};
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
+use crate::api::policy_state::PolicyState;
 use crate::api::text::named;
 use crate::sync::explain::{CLUSTER, Reason, State, When};
 
@@ -24,8 +25,8 @@ impl ObjectExplanation {
             return object + ":";
         }
         let (all, desired) = (self.count(|_| true), self.count(State::is_desired));
-        let in_sync = self.count(|state| state == State::InSync);
-        format!("{object} is for {desired} of {all} clusters, and as it should be on {in_sync}.")
+        let in_force = self.count(|state| state == State::InSync);
+        format!("{object} is for {desired} of {all} clusters, and in force on {in_force}.")
     }
 
     /// What is the same for all clusters.
@@ -39,13 +40,15 @@ impl Group {
     #[must_use]
     pub fn title(&self) -> String {
         let clusters: Vec<&str> = self.clusters.iter().map(|cluster| &*cluster.0).collect();
-        let how = match self.verdict.state {
-            State::InSync => "On",
-            State::OutOfSync => "Not as it should be on",
-            State::Leaving => "Still on",
-            State::Missing | State::Absent => "Not on",
+        let how = match (self.verdict.state, self.verdict.policy_state) {
+            (State::Absent, _) => "Not",
+            (State::Leaving, state) if state != Some(PolicyState::Removing) => "Still",
+            (_, Some(state)) => state.as_str(),
+            (State::InSync, None) => "Programmed",
+            (State::OutOfSync | State::Leaving, None) => "Not programmed",
+            (State::Missing, None) => "Not",
         };
-        format!("{how} {}:", named(&clusters))
+        format!("{how} on {}:", named(&clusters))
     }
 
     /// Why.

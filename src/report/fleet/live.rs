@@ -331,6 +331,14 @@ impl Look<'_> {
             .then(|| tables.rows(&CLUSTERS).map(|(key, row)| (&key.name, row)))
     }
 
+    /// The clusters that are not available; empty if clusters may not be read.
+    #[must_use]
+    pub fn unavailable(&self) -> BTreeSet<ClusterName> {
+        let clusters = self.clusters().into_iter().flatten();
+        let unavailable = clusters.filter(|(_, row)| row.silent_since.is_some());
+        unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
+    }
+
     /// The policies, each with its kind. Resources that nothing places are nothing to anybody.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&ServedKind, &ObjectKey, &FleetRow)> {
         let tables = self.guard.tables();

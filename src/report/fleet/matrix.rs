@@ -9,9 +9,12 @@ use kube::core::{Selector, SelectorExt};
 
 use super::live::Look;
 use super::rows::FleetRow;
-use super::state::{Cell, State};
+use super::state::Cell;
 use crate::api::annotations::Summary;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey};
+use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
+use crate::report::ServedKind;
 
 /// What of the matrix is asked for.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +25,7 @@ pub struct MatrixQuery {
     pub kind: Option<String>,
     /// Only clusters with such labels.
     pub clusters: Selector,
-    /// Only what is not as it should be, of policies and of clusters.
+    /// Only policies that are out of sync, and their clusters.
     pub not_synced: bool,
     /// How many policies, and how many clusters, come before the first that is shown.
     pub skip: (usize, usize),
@@ -41,7 +44,7 @@ pub struct Matrix {
     pub of: (usize, usize),
     /// How many policies there are, whatever is asked for.
     pub policies: usize,
-    /// How many of them are not as they should be.
+    /// How many of them are out of sync.
     pub not_synced: usize,
     /// How many clusters the hub has; `None` where they may not be read.
     pub clusters: Option<usize>,
@@ -56,7 +59,7 @@ pub struct MatrixRow {
     pub resource: GroupResource,
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// Whether it is as it should be wherever it is.
+    /// Whether every cluster that it is for has the current revision.
     pub in_sync: bool,
     /// Whether the controller has said anything on it.
     pub is_told: bool,
@@ -75,17 +78,16 @@ pub struct Column {
     pub cluster: ClusterName,
     /// Since when the hub has not heard of its agent; `None` where it does, or nothing says so.
     pub silent_since: Option<Timestamp>,
-    /// How many of the policies that are asked for are not there as they should be.
+    /// How many of the selected policies are out of sync there.
     pub lacking: usize,
 }
 
 /// What is asked for of a policy.
 struct Candidate<'l> {
-    kind: &'l str,
-    resource: &'l GroupResource,
+    kind: &'l ServedKind,
     key: &'l ObjectKey,
     row: &'l FleetRow,
-    worst: State,
+    worst: PolicyState,
     /// On how many clusters it is so.
     times: usize,
 }
@@ -115,7 +117,9 @@ impl Matrix {
             if selects && named.is_empty() && others.is_none_or(|(_, count)| count == 0) {
                 continue;
             }
-            let (worst, times) = worst(row, &named, others);
+            let states = named.iter().map(|(place, cell)| (state(cell, kind.role, &columns[*place]), 1));
+            let states = states.chain(others.map(|(cell, count)| (cell.state, count)));
+            let (worst, times) = worst(row, states.filter(|(_, count)| *count > 0));
             let all_others = others.is_some().then(|| {
                 let named: BTreeSet<usize> = named.iter().map(|(place, _)| *place).collect();
                 (0..columns.len()).filter(move |place| !named.contains(place))
@@ -124,8 +128,7 @@ impl Matrix {
                 columns[*place].lacking += usize::from(!cell.in_sync);
             }
             all_others.into_iter().flatten().for_each(|place| columns[place].lacking += 1);
-            let (kind, resource) = (&*kind.kind, &kind.gvr.kind);
-            rows.push(Candidate { kind, resource, key, row, worst, times });
+            rows.push(Candidate { kind, key, row, worst, times });
         }
         if query.not_synced {
             columns.retain(|column| column.lacking > 0);
@@ -139,7 +142,7 @@ impl Matrix {
         });
         rows.sort_by(|a, b| {
             let rank = |row: &Candidate<'_>| (row.row.in_sync, row.worst, Reverse(row.times));
-            rank(a).cmp(&rank(b)).then_with(|| (a.key, a.resource).cmp(&(b.key, b.resource)))
+            rank(a).cmp(&rank(b)).then_with(|| (a.key, &a.kind.gvr.kind).cmp(&(b.key, &b.kind.gvr.kind)))
         });
         matrix.of = (rows.len(), columns.len());
         matrix.columns = columns.into_iter().skip(query.skip.1).take(query.room.1).collect();
@@ -152,15 +155,19 @@ impl Matrix {
 impl Candidate<'_> {
     fn on(&self, columns: &[Column]) -> MatrixRow {
         let row = self.row;
+        let cell = |column: &Column| {
+            let cell = row.on(&column.cluster)?;
+            Some(Cell { state: state(cell, self.kind.role, column), ..cell.clone() })
+        };
         MatrixRow {
-            kind: self.kind.to_owned(),
-            resource: self.resource.clone(),
+            kind: self.kind.kind.clone(),
+            resource: self.kind.gvr.kind.clone(),
             key: self.key.clone(),
             in_sync: row.in_sync,
             is_told: row.is_told,
             summary: row.summary.clone(),
             message: row.message.clone().or_else(|| row.fault.clone()),
-            cells: columns.iter().map(|column| row.on(&column.cluster).cloned()).collect(),
+            cells: columns.iter().map(cell).collect(),
         }
     }
 }
@@ -181,13 +188,46 @@ fn columns(look: &Look<'_>, query: &MatrixQuery) -> Vec<Column> {
     named.into_iter().map(|name| Column { cluster: name.clone(), silent_since: None, lacking: 0 }).collect()
 }
 
-/// The worst that is known of a policy on the clusters that are asked for, and on how many it is so.
-fn worst(row: &FleetRow, named: &[(usize, &Cell)], others: Option<(&Cell, usize)>) -> (State, usize) {
-    let of_clusters = named.iter().map(|(_, cell)| (cell.state, 1));
-    let of_others = others.filter(|(_, count)| *count > 0).map(|(cell, count)| (cell.state, count));
-    let frozen = (row.message.is_some() || row.fault.is_some()).then_some((State::Frozen, 0));
-    let mut all: Vec<(State, usize)> = of_clusters.chain(of_others).chain(frozen).collect();
-    let Some(worst) = all.iter().map(|(state, _)| *state).min() else { return (State::Enforced, 0) };
+/// The state of a policy, of a kind that parameters list as `role` does, on the cluster of `column`.
+fn state(cell: &Cell, role: Role, column: &Column) -> PolicyState {
+    let state = match cell.state {
+        PolicyState::Unknown if role == Role::Resource && cell.in_sync => PolicyState::Applied,
+        state => state,
+    };
+    if column.silent_since.is_some() { state.on_unavailable_cluster() } else { state }
+}
+
+/// The worst of these states of a policy, and on how many clusters it is so.
+fn worst(row: &FleetRow, states: impl Iterator<Item = (PolicyState, usize)>) -> (PolicyState, usize) {
+    let frozen = (row.message.is_some() || row.fault.is_some()).then_some((PolicyState::Frozen, 0));
+    let mut all: Vec<(PolicyState, usize)> = states.chain(frozen).collect();
+    let Some(worst) = all.iter().map(|(state, _)| *state).min() else { return (PolicyState::Enforced, 0) };
     all.retain(|(state, _)| *state == worst);
     (worst, all.into_iter().map(|(_, times)| times).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_clusters_that_are_not_available_are_unreachable() {
+        let cell = |state, in_sync| Cell { state, in_sync, message: None };
+        let column = |silent_since| Column { cluster: ClusterName::from("eu-1"), silent_since, lacking: 0 };
+        let (available, silent) = (column(None), column(Some(Timestamp::UNIX_EPOCH)));
+        for (written, expected) in [
+            (PolicyState::Enforced, PolicyState::Unreachable),
+            (PolicyState::Pending, PolicyState::Unreachable),
+            (PolicyState::Frozen, PolicyState::Frozen),
+        ] {
+            assert_eq!(state(&cell(written, true), Role::Policy, &available), written);
+            assert_eq!(state(&cell(written, true), Role::Policy, &silent), expected);
+        }
+        // No controller enforces a resource.
+        let unknown = cell(PolicyState::Unknown, true);
+        assert_eq!(state(&unknown, Role::Policy, &available), PolicyState::Unknown);
+        assert_eq!(state(&unknown, Role::Resource, &available), PolicyState::Applied);
+        let unreadable = cell(PolicyState::Unknown, false);
+        assert_eq!(state(&unreadable, Role::Resource, &available), PolicyState::Unknown);
+    }
 }

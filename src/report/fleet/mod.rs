@@ -31,4 +31,4 @@ pub use live::{Live, LiveError, Look};
 pub use matrix::{Column, Matrix, MatrixQuery, MatrixRow};
 pub use roster::Roster;
 pub use rows::{ClusterRow, FleetRow};
-pub use state::{Cell, State};
+pub use state::Cell;

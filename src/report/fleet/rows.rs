@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::state::{Cell, State, kept};
+use super::state::{Cell, kept};
 use crate::api::annotations::Summary;
 use crate::api::cluster::{self, ManagedClusterStatus};
 use crate::api::names::{ClusterName, ControllerName};
@@ -82,13 +82,6 @@ impl FleetRow {
     /// The clusters that its list names, each with how it is there.
     pub fn cells(&self) -> impl Iterator<Item = (&ClusterName, &Cell)> {
         self.cells.iter().map(|(cluster, cell)| (cluster, cell))
-    }
-
-    /// The worst that is known of it; `None` where it is for no cluster.
-    #[must_use]
-    pub fn worst(&self) -> Option<State> {
-        let named = self.cells.iter().map(|(_, cell)| cell);
-        named.chain(&self.others).map(|cell| cell.state).min()
     }
 
     /// Lets `share` put texts and names in the place of equal ones.

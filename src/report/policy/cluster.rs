@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{PolicyReport, Reading};
 use crate::api::annotations::Synced;
+use crate::api::policy_state::PolicyState;
 
 /// A policy on a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,12 @@ impl PolicyOnCluster<'_> {
         self.entry.filter(|_| self.report.detail.shows_states())
     }
 
+    /// The state of the policy on the cluster; `None` if the annotations do not show it.
+    #[must_use]
+    pub fn policy_state(&self) -> Option<PolicyState> {
+        self.report.state_of(self.entry?)
+    }
+
     /// Whether the cluster holds the policy as it is, and nothing keeps the policy from being planned.
     #[must_use]
     pub fn in_sync(&self) -> bool {
@@ -74,6 +81,7 @@ impl PolicyOnCluster<'_> {
         let mut missing = self.report.missing();
         missing.iter_mut().for_each(|missing| missing.retain(|cluster| *cluster == self.cluster));
         json["missing"] = missing.into();
+        json["states"] = self.entry.map_or(Value::Null, |_| json!({ self.cluster: self.policy_state() }));
         json["inSync"] = self.in_sync().into();
         json
     }

@@ -61,3 +61,44 @@ fn a_shortened_list_claims_nothing() {
         assert!(report.json()["clusters"][0].get("applied").is_none());
     }
 }
+
+#[test]
+fn states_that_a_list_leaves_out_are_those_of_the_summary() {
+    let minimal = |conditions: [&str; 2], summary: &str| {
+        let entry = |cluster: &str, rest: &str| {
+            format!(r#"{{"cluster":"{cluster}","name":"limits","namespace":"n","applied":true{rest}}}"#)
+        };
+        let list = format!("[{},{}]", entry("eu-1", conditions[0]), entry("us-1", conditions[1]));
+        let summary = format!(r#"{{"clusters":2,"applied":2,"pending":0,"synced":true,{summary}}}"#);
+        let report = report(&[
+            (POLICIES_SYNCED_SUMMARY, &summary),
+            (POLICIES_SYNCED, &list),
+            (POLICIES_SYNCED_DETAIL, "minimal"),
+        ]);
+        report.states().into_values().collect::<Vec<_>>()
+    };
+    let (enforced, unknown) = (Some(PolicyState::Enforced), Some(PolicyState::Unknown));
+    let (none, partial) = ("", r#","partial":true"#);
+    let overridden = r#","conditions":[{"type":"Enforced","status":"False","reason":"Overridden"}]"#;
+    let not_ready =
+        r#","conditions":[{"type":"Enforced","status":"True"},{"type":"Ready","status":"False"}]"#;
+    let frozen = r#","frozen":"BadSelector""#;
+    for (conditions, summary, expected) in [
+        ([none, none], r#""enforced":2,"overridden":0"#, [enforced, enforced]),
+        ([none, none], r#""enforced":0,"overridden":0,"unknown":2"#, [unknown, unknown]),
+        // Which of both is which is not shown.
+        ([none, none], r#""enforced":1,"overridden":0,"unknown":1"#, [None, None]),
+        ([none, overridden], r#""enforced":1,"overridden":1"#, [enforced, Some(PolicyState::Overridden)]),
+        (
+            [none, partial],
+            r#""enforced":2,"overridden":0,"partial":1"#,
+            [enforced, Some(PolicyState::PartiallyEnforced)],
+        ),
+        ([none, not_ready], r#""enforced":1,"overridden":0,"unknown":1"#, [unknown, enforced]),
+        // The frozen entry may be the one that is counted as enforced.
+        ([none, frozen], r#""enforced":1,"overridden":0,"frozen":1"#, [None, Some(PolicyState::Frozen)]),
+        ([none, frozen], r#""enforced":2,"overridden":0,"frozen":1"#, [enforced, Some(PolicyState::Frozen)]),
+    ] {
+        assert_eq!(minimal(conditions, summary), expected, "{conditions:?} {summary}");
+    }
+}

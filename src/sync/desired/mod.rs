@@ -121,6 +121,15 @@ impl Outcome {
         }
     }
 
+    /// The category of the problem that freezes it.
+    #[must_use]
+    pub fn frozen(&self) -> Option<&'static str> {
+        match self {
+            Self::Kept(Kept::Frozen(problems)) => problems.first().map(Problem::category),
+            Self::Work(_) | Self::Held(..) | Self::Kept(_) => None,
+        }
+    }
+
     /// What it waits for.
     #[must_use]
     pub fn waiting(&self) -> Option<&Waiting> {

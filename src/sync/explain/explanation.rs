@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
+use crate::api::policy_state::PolicyState;
 
 /// When a reason began, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +111,8 @@ impl State {
 pub struct Verdict {
     /// How.
     pub state: State,
+    /// Of a policy or a resource that is there, or is to be: its state there.
+    pub policy_state: Option<PolicyState>,
     /// Why, the first before all others; never empty.
     pub reasons: Vec<Reason>,
 }

@@ -1,11 +1,12 @@
 //! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
 
 use super::{CLUSTER, Explainer, Reason, When};
-use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Origin};
+use crate::api::policy_state::{ACCEPTED, PolicyState};
 use crate::sync::desired::{PlannedWork, Waiting};
 use crate::sync::named::NAMED;
-use crate::sync::status::gateway::lacks;
+use crate::sync::status::gateway;
 
 impl Explainer<'_> {
     /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
@@ -39,14 +40,14 @@ impl Explainer<'_> {
             let text = format!("its agent could not apply it: {message}");
             return (
                 false,
-                Reason::new("Refused", text).change(format!("{} on cluster {CLUSTER}", self.copy)),
+                Reason::new("NotApplied", text).change(format!("{} on cluster {CLUSTER}", self.copy)),
             );
         }
         if !entry.applied {
             return (false, waiting());
         }
         match self.origin {
-            Origin::Gateway(_) => match lacks(found) {
+            Origin::Gateway(_) => match gateway::lacks(found) {
                 None => (true, Reason::new("Programmed", "it is programmed there")),
                 Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
             },
@@ -86,29 +87,39 @@ impl Explainer<'_> {
                 Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
             );
         }
-        let enforced = entry.conditions.iter().find(|condition| condition.condition_type == "Enforced");
-        let lacking = entry.conditions.iter().find(|condition| condition.status != "True");
-        match (enforced, lacking) {
-            (Some(condition), _) if condition.is_overridden() => {
-                let text = format!("a policy of the cluster's own overrides it{}", message(condition));
-                (
-                    false,
-                    Reason::new("Overridden", text)
-                        .change(format!("the policies of cluster {CLUSTER}'s own")),
-                )
+        let state = PolicyState::of_kind(self.role, entry);
+        let lacking = entry.condition(ENFORCED).filter(|condition| condition.status != "True");
+        let lacking =
+            lacking.or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"));
+        match state {
+            PolicyState::Enforced => (true, Reason::new("Enforced", "it is enforced there")),
+            PolicyState::Applied => (true, Reason::new("Applied", "it is applied there")),
+            PolicyState::Accepted => {
+                let text = "it is accepted there, and its controller does not report whether it is enforced";
+                (true, Reason::new("Accepted", text))
             }
-            (Some(condition), _) if condition.status != "True" => {
-                (false, self.not_in_force("NotEnforced", &format!("not enforced: {}", words(condition))))
+            PolicyState::Overridden => {
+                let because = lacking.map(message).unwrap_or_default();
+                let text = format!("a policy of the cluster's own overrides it{because}");
+                let change = format!("the policies of cluster {CLUSTER}'s own");
+                (false, Reason::new("Overridden", text).change(change))
             }
-            (None, Some(condition)) => {
-                let text = format!("not {}: {}", condition.condition_type.to_lowercase(), words(condition));
-                (false, self.not_in_force("NotEnforced", &text))
+            PolicyState::PartiallyEnforced => {
+                let because = entry.condition(ENFORCED).map(message).unwrap_or_default();
+                let text = format!("enforced on a part of its targets{because}");
+                (false, self.not_in_force("PartiallyEnforced", &text))
             }
-            (Some(_), _) => (true, Reason::new("Enforced", "it is enforced there")),
-            (None, None) => (
-                true,
-                Reason::new("Applied", "it is applied there, and nothing speaks against its being enforced"),
-            ),
+            PolicyState::Rejected => {
+                let because = entry.condition(ACCEPTED).map(words).unwrap_or_default();
+                (false, self.not_in_force("Rejected", &format!("not accepted: {because}")))
+            }
+            PolicyState::NotEnforced => (false, self.not_in_force("NotEnforced", &lacks(lacking))),
+            _ if lacking.is_some() => (false, self.not_in_force("Unknown", &lacks(lacking))),
+            _ => {
+                let text = "it is applied there, and no controller reports whether it is enforced";
+                let change = format!("the policy controller of cluster {CLUSTER}");
+                (false, Reason::new("Unknown", text).change(change))
+            }
         }
     }
 
@@ -121,6 +132,13 @@ impl Explainer<'_> {
 fn waiting() -> Reason {
     Reason::new("WaitingForApply", "its agent has not applied it yet")
         .change(format!("the agent of cluster {CLUSTER}"))
+}
+
+/// The condition that is not true, with its reason and message.
+fn lacks(condition: Option<&SyncedCondition>) -> String {
+    let text =
+        |found: &SyncedCondition| format!("not {}: {}", found.condition_type.to_lowercase(), words(found));
+    condition.map(text).unwrap_or_default()
 }
 
 fn words(condition: &SyncedCondition) -> String {

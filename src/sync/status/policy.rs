@@ -18,8 +18,9 @@ use crate::api::annotations::{
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Origin};
+use crate::api::params::Role;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
-use crate::sync::desired::plan_works;
+use crate::sync::desired::{Outcome, plan_works};
 use crate::sync::named::named;
 use crate::sync::rows::policy::PolicyFields;
 use crate::sync::rows::work::Work;
@@ -100,6 +101,9 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     }
     let entries = entries(view, settings, origin, &works);
     let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
+    // No controller enforces a resource: that nothing reports on it is expected.
+    let unknown = if view.role(origin.kind()) == Some(Role::Resource) { 0 } else { summary.unknown };
+    let summary = Summary { unknown, ..summary };
     let problems: BTreeSet<Problem> =
         works.problems.iter().cloned().chain(diff::works(view, origin, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
@@ -119,7 +123,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     } else {
         let theirs = if policy.fields.owned { write(BTreeMap::new()) } else { Fold::Settled };
         if is_nothing {
-            // What another controller says of a policy that is nothing to us is as it should be.
+            // Another controller writes the annotations of a policy that targets no Gateway of this controller.
             theirs
         } else {
             let ours = write(ours_alone(taking_over(annotations, &policy.fields), &policy.fields));
@@ -219,7 +223,9 @@ pub(in crate::sync) fn entries(
         .into_iter()
         .map(|(cluster, work)| {
             let outcome = works.outcomes.get(cluster);
-            entry::synced(cluster, &copy, work.and_then(|work| answer::expected(outcome, work)), work)
+            let expected = work.and_then(|work| answer::expected(outcome, work));
+            let entry = entry::synced(cluster, &copy, expected, work);
+            Synced { frozen: outcome.and_then(Outcome::frozen).map(str::to_owned), ..entry }
         })
         .collect()
 }

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::api::annotations::Summary;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey};
-use crate::report::fleet::{Cell, State};
+use crate::api::policy_state::PolicyState;
+use crate::report::fleet::Cell;
 
 fn column(cluster: &str, lacking: usize) -> Column {
     Column { cluster: ClusterName::from(cluster), silent_since: None, lacking }
@@ -17,14 +18,22 @@ fn row(name: &str, message: Option<&str>, cells: Vec<Option<Cell>>) -> MatrixRow
         key: ObjectKey::new("shop", name),
         in_sync: synced && message.is_none(),
         is_told: true,
-        summary: Some(Summary { clusters: 2, applied: 1, enforced: 1, overridden: 0, pending: 1, synced }),
+        summary: Some(Summary {
+            clusters: 2,
+            applied: 1,
+            enforced: 1,
+            overridden: 0,
+            pending: 1,
+            synced,
+            ..Summary::default()
+        }),
         message: message.map(Arc::from),
         cells,
     }
 }
 
-fn cell(state: State, message: Option<&str>) -> Option<Cell> {
-    let in_sync = matches!(state, State::Enforced | State::Applied | State::Overridden);
+fn cell(state: PolicyState, message: Option<&str>) -> Option<Cell> {
+    let in_sync = matches!(state, PolicyState::Enforced | PolicyState::Applied | PolicyState::Overridden);
     Some(Cell { state, in_sync, message: message.map(Arc::from) })
 }
 
@@ -45,8 +54,12 @@ fn page(query: &str, matrix: Matrix) -> FleetPage {
 fn some() -> Matrix {
     Matrix {
         rows: vec![
-            row("limits", None, vec![cell(State::Refused, Some("no room")), cell(State::Enforced, None)]),
-            row("quotas", Some("frozen since today"), vec![cell(State::Frozen, None), None]),
+            row(
+                "limits",
+                None,
+                vec![cell(PolicyState::Rejected, Some("no room")), cell(PolicyState::Enforced, None)],
+            ),
+            row("quotas", Some("frozen since today"), vec![cell(PolicyState::Frozen, None), None]),
         ],
         columns: vec![column("eu-1", 1), column("us-1", 0)],
         of: (240, 2),
@@ -67,7 +80,7 @@ fn the_page_is_a_table_with_words_and_links() {
 fn names_and_messages_are_text_whatever_they_are() {
     let evil = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
     let mut matrix = some();
-    matrix.rows[0] = row(evil, Some(evil), vec![cell(State::Refused, Some(evil)), None]);
+    matrix.rows[0] = row(evil, Some(evil), vec![cell(PolicyState::Rejected, Some(evil)), None]);
     matrix.rows[0].kind = evil.to_owned();
     matrix.columns[0] = column(evil, 1);
     let query = form_urlencoded::Serializer::new(String::new())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::status::status_of;
 
-use super::{LIMITS, explain_as, is_not_fine, silence, tenant, until, web, why};
+use super::{LIMITS, ends_with, explain_as, is_not_fine, silence, tenant, until, web, why};
 
 const LABEL: &str = "label cluster.open-cluster-management.io/placement";
 
@@ -177,9 +177,10 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
     tenant
         .answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", "by local/limits"))
         .await?;
-    is_not_fine(
+    ends_with(
         &tenant,
         cluster,
+        0,
         "A policy of the cluster's own overrides it: by local/limits",
         "the policies of cluster ex-said-1's own",
     )?;
@@ -203,11 +204,14 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
     // The other cluster has not said anything.
     let admin = tenant.hub().kubeconfig();
     let ran = explain_as(admin, &tenant, &LIMITS);
-    ensure!(ran.code == 1 && ran.stdout.contains("\nOn ex-said-1:\n- It is enforced there.\n"), "{ran:#?}");
+    ensure!(
+        ran.code == 1 && ran.stdout.contains("\nEnforced on ex-said-1:\n- It is enforced there.\n"),
+        "{ran:#?}"
+    );
     let work = tenant.until_work("ex-said-2", "ratelimitpolicy-limits", |_| true).await?;
     tenant.answer(&work, &enforced).await?;
     let ran = explain_as(admin, &tenant, &LIMITS);
-    ensure!(ran.code == 0 && ran.stdout.contains("\nOn ex-said-1, ex-said-2:\n"), "{ran:#?}");
+    ensure!(ran.code == 0 && ran.stdout.contains("\nEnforced on ex-said-1, ex-said-2:\n"), "{ran:#?}");
     ensure!(ran.stdout.starts_with(&format!("RateLimitPolicy {name}/limits is for 2 of ")), "{ran:#?}");
     let json = explain_as(admin, &tenant, &[&LIMITS[..], &["-o", "json"]].concat());
     let list: Value = serde_json::from_str(&json.stdout)?;

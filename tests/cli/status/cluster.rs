@@ -43,9 +43,9 @@ async fn one_cluster_is_shown_alone() {
     assert_eq!(
         rows(&ran),
         [
-            vec!["KIND", "NAME", "APPLIED", "ENFORCED", "REASON", "MESSAGE"],
-            vec!["RateLimitPolicy", "both", "yes", "False", "Overridden", "-"],
-            vec!["RateLimitPolicy", "cut", "?", "?", "?", "?"],
+            vec!["KIND", "NAME", "STATE", "APPLIED", "ENFORCED", "REASON", "MESSAGE"],
+            vec!["RateLimitPolicy", "both", "Overridden", "yes", "False", "Overridden", "-"],
+            vec!["RateLimitPolicy", "cut", "?", "?", "?", "?", "?"],
         ]
     );
     let left_out = "RateLimitPolicy status-cluster/cut: only the names of 1 of 900 clusters are in the list, \
@@ -93,9 +93,9 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
     assert_eq!(
         (ran.stdout.as_str(), ran.stderr.as_str(), ran.code),
         (
-            "CLUSTER   APPLIED   ENFORCED   REASON       MESSAGE   DIFFERS\n\
-             eu-1      yes       False      Overridden   -         -\n\
-             us-1      yes       True       Enforced     -         limits.all.rates\n",
+            "CLUSTER   STATE        APPLIED   ENFORCED   REASON       MESSAGE   DIFFERS\n\
+             eu-1      Overridden   yes       False      Overridden   -         -\n\
+             us-1      Enforced     yes       True       Enforced     -         limits.all.rates\n",
             "",
             0
         )
@@ -116,7 +116,7 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
     assert_eq!(ran.code, 0);
     assert!(ran.stdout.lines().skip(1).all(|row| row.ends_with("   ?")), "{}", ran.stdout);
     assert!(ran.stderr.contains("cannot list ManagedClusters on the hub at"), "{}", ran.stderr);
-    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
 }
 
 #[tokio::test]

@@ -120,14 +120,17 @@ async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
         answer(&tenant, cluster, "ratelimitpolicy-limits", &Answer::applied()).await?;
         answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     }
-    let ran = until(&tenant, admin, &["-n", name], |ran| ran.code == 0).await?;
+    let says = format!(
+        "policy-sync: RateLimitPolicy {name}/limits: no controller reports on every cluster whether it is enforced\n"
+    );
+    let ran = until(&tenant, admin, &["-n", name], |ran| ran.code == 2 && ran.stderr == says).await?;
     let words: Vec<Vec<&str>> = rows(&ran);
     let expected = [
         vec!["NAME", "CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MESSAGE"],
         vec!["web", name, "eu-1,us-1", "2/2", "True", "-"],
         vec![],
-        vec!["KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
-        vec!["RateLimitPolicy", "limits", "2/2", "0/2", "-", "-"],
+        vec!["KIND", "NAME", "STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
+        vec!["RateLimitPolicy", "limits", "Unknown", "2/2", "0/2", "-", "eu-1:", "Unknown"],
     ];
     ensure!(words == expected, "{words:#?}");
 

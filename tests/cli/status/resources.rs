@@ -41,10 +41,11 @@ async fn resources_are_shown_with_what_is_ready() {
     assert_eq!(
         rows(&ran)[..2],
         [
-            vec!["KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
-            vec!["Deployment", "web", "2/2", "-", "-", "-"],
+            vec!["KIND", "NAME", "STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
+            vec!["Deployment", "web", "Applied", "2/2", "-", "-", "-"],
         ]
     );
+    assert_eq!(ran.code, 0, "no controller enforces a resource: {ran:?}");
     let one = of(&["deployments", "web", "-o", "wide"]);
     assert!(one.stdout.contains("3 replicas are ready"), "{one:?}");
     let ran = of(&["policies"]);

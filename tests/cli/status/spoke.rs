@@ -36,16 +36,27 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
         answer(&tenant, cluster, "access", &Answer::applied()).await?;
         let ran = status_of(&tenant, admin, &words);
         ensure!(["conflict", "True"].iter().all(|text| ran.stdout.contains(text)), "{ran:#?}");
-        ensure!(rows(&ran)[1][3] == "yes", "{ran:#?}");
+        ensure!(rows(&ran)[1][4] == "yes", "{ran:#?}");
         Ok(ran)
     })
     .await?;
     let at = "2026-01-01T00:00:00Z";
     let expected = [
-        vec!["KIND", "NAMESPACE", "NAME", "APPLIED", "ENFORCED", "REASON", "SINCE"],
-        vec!["access", "-", "-", "yes", "-", "-", at],
-        vec!["Gateway", tenant.name(), "web", "yes", "True", "Programmed", at],
-        vec!["RateLimitPolicy", tenant.name(), "limits", "no", "pending", "-", at, "conflict", "with"],
+        vec!["KIND", "NAMESPACE", "NAME", "STATE", "APPLIED", "ENFORCED", "REASON", "SINCE"],
+        vec!["access", "-", "-", "Applied", "yes", "-", "-", at],
+        vec!["Gateway", tenant.name(), "web", "Programmed", "yes", "True", "Programmed", at],
+        vec![
+            "RateLimitPolicy",
+            tenant.name(),
+            "limits",
+            "NotApplied",
+            "no",
+            "pending",
+            "-",
+            at,
+            "conflict",
+            "with",
+        ],
     ];
     ensure!(rows(&ran) == expected && ran.code == 1, "{ran:#?}");
     running.prints("the refusal", |line| line.contains("conflict with")).await;
@@ -71,14 +82,13 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     let says = format!("cluster {cluster}: its agent is silent since 2026-01-02T00:00:00Z\n");
     ensure!((ran.code, ran.stderr.as_str()) == (1, says.as_str()), "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
+    let is_unreachable = |item: &Value| item["inSync"] == true && item["state"] == "Unreachable";
     ensure!(
         json["cluster"]
             == json!({"name": cluster, "unavailableSince": "2026-01-02T00:00:00Z", "inSync": false})
     );
     ensure!(
-        json["items"]
-            .as_array()
-            .is_some_and(|items| items.len() == 3 && items.iter().all(|item| item["inSync"] == true)),
+        json["items"].as_array().is_some_and(|items| items.len() == 3 && items.iter().all(is_unreachable)),
         "{json:#}"
     );
     controller.terminate().await?;
@@ -89,7 +99,10 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     let (works, name) = policy_sync_testenv::apply::api_for(tenant.client(), &work).await?;
     works.delete(&name, &Default::default()).await?;
     let ran = status_of(&tenant, admin, &["clusters", cluster]);
-    ensure!(rows(&ran)[3][..4] == ["RateLimitPolicy", tenant.name(), "limits", "deleting"], "{ran:#?}");
+    ensure!(
+        rows(&ran)[3][..5] == ["RateLimitPolicy", tenant.name(), "limits", "Unreachable", "deleting"],
+        "{ran:#?}"
+    );
     tenant.merge(&work, &json!({"metadata": {"finalizers": []}})).await?;
     Ok(())
 }

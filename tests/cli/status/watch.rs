@@ -45,18 +45,18 @@ async fn what_changes_is_printed_again() {
     is_synced(&tenant, "others").await;
     let mut running = watch(&tenant, tenant.hub().kubeconfig(), &["policies"]);
     let first = running.prints("both", row(&["RateLimitPolicy", "others"])).await;
-    assert!(row(&["KIND", "NAME", "CLUSTERS"])(&first[0]), "{first:#?}");
-    assert!(row(&["RateLimitPolicy", "limits", "1/2"])(&first[1]), "{first:#?}");
+    assert!(row(&["KIND", "NAME", "STATE", "CLUSTERS"])(&first[0]), "{first:#?}");
+    assert!(row(&["RateLimitPolicy", "limits", "Pending", "1/2"])(&first[1]), "{first:#?}");
 
     is_synced(&tenant, "limits").await;
-    running.prints("the change", row(&["RateLimitPolicy", "limits", "2/2"])).await;
+    running.prints("the change", row(&["RateLimitPolicy", "limits", "Overridden", "2/2"])).await;
     // A change of the spec is none of what is shown.
     let spec = json!({"spec": {"limits": {"all": {"rates": [{"limit": 9, "window": "1m"}]}}}});
     let others = fixtures::rate_limit_policy(tenant.name(), "others", "web");
     tenant.merge(&others, &spec).await.unwrap();
     is_deleted(&tenant, "limits").await;
     let all =
-        running.prints("the end", row(&["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-"])).await;
+        running.prints("the end", row(&["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-", "-"])).await;
     assert_eq!(all.len(), 5, "{all:#?}");
 
     running.signal("TERM");
@@ -107,7 +107,7 @@ async fn a_hub_that_was_away_is_read_again() {
     hub.start_api_server().await.unwrap();
     running.says("answers again").await;
     lags(&tenant, "limits").await;
-    running.prints("the change", row(&["RateLimitPolicy", "limits", "1/2"])).await;
+    running.prints("the change", row(&["RateLimitPolicy", "limits", "Pending", "1/2"])).await;
 
     // What it sleeps through, a new API server does not tell it event by event.
     running.signal("STOP");

@@ -36,25 +36,25 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
     let silent: Unavailable = silent.map(|(name, since)| (ClusterName::from(name), Moment(since))).into();
     let sentences = told_of(&world, &silent, text);
     insta::assert_snapshot!(sentences, @r#"
-    RateLimitPolicy shop/limits is for 100 of 1000 clusters, and as it should be on 1.
+    RateLimitPolicy shop/limits is for 100 of 1000 clusters, and in force on 1.
 
     - GatewayClass multi lists ratelimitpolicies.kuadrant.io.
     - It targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 100 clusters.
 
-    On c-0001:
+    Enforced on c-0001:
     - It is enforced there.
 
-    Not on c-0000, c-0005, c-0006, c-0007, c-0008, c-0009, c-0010, c-0011, c-0012, c-0013 and 86 more:
+    Pending on c-0000, c-0005, c-0006, c-0007, c-0008, c-0009, c-0010, c-0011, c-0012, c-0013 and 86 more:
     - Its agent has not applied it yet.
       To change: the agent of cluster <cluster>
 
-    Not as it should be on c-0002, c-0004:
+    Unreachable on c-0002, c-0004:
     - A policy of the cluster's own overrides it: by local/limits.
       To change: the policies of cluster <cluster>'s own
     - What its agent said may be over, because it is silent (since 1970-01-01T00:00:01Z at the earliest).
       To change: the agent of cluster <cluster>
 
-    Not on c-0003:
+    Unreachable on c-0003:
     - Its agent could not apply it: conflict with "kubectl".
       To change: RateLimitPolicy kuadrant-shop/limits on cluster c-0003
     - What its agent said may be over, because it is silent (since 1970-01-01T00:00:05Z).
@@ -142,7 +142,7 @@ fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters()
     };
     let (sentences, json) = told(report);
     insta::assert_snapshot!(sentences, @r"
-    RateLimitPolicy shop/limits is for 0 of 0 clusters, and as it should be on 0.
+    RateLimitPolicy shop/limits is for 0 of 0 clusters, and in force on 0.
 
     - GatewayClass multi lists ratelimitpolicies.kuadrant.io.
     - It targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 0 clusters.

@@ -58,7 +58,14 @@ fn access() -> HubObject {
 }
 
 fn table(seen: &Seen) -> String {
-    let view = View { rows: Rows::Policies, namespaces: true, wide: false, differences: None, waits: None };
+    let view = View {
+        rows: Rows::Policies,
+        namespaces: true,
+        wide: false,
+        differences: None,
+        only: None,
+        waits: None,
+    };
     view.tables(&seen.items(), AT.parse().unwrap(), None)
 }
 
@@ -86,10 +93,10 @@ fn everything_on_a_cluster_is_in_one_table() {
     let overridden = ("Enforced", "False", "by local/limits");
     let all = on_cluster(&[limits(&[overridden]), web("True"), access()], &[synced(None)], &[placed("True")]);
     insta::assert_snapshot!(table(&all), @r"
-    KIND              NAMESPACE   NAME     APPLIED   ENFORCED   REASON   SINCE                  MESSAGE
-    access            -           -        yes       -          -        2026-01-01T00:00:00Z   -
-    Gateway           shop        web      yes       True       Reason   2026-01-01T00:00:00Z   -
-    RateLimitPolicy   shop        limits   yes       False      Reason   2026-01-01T00:00:00Z   by local/limits
+    KIND              NAMESPACE   NAME     STATE         APPLIED   ENFORCED   REASON   SINCE                  MESSAGE
+    access            -           -        Applied       yes       -          -        2026-01-01T00:00:00Z   -
+    Gateway           shop        web      Programmed    yes       True       Reason   2026-01-01T00:00:00Z   -
+    RateLimitPolicy   shop        limits   NotEnforced   yes       False      Reason   2026-01-01T00:00:00Z   by local/limits
     ");
     assert_eq!(fine(&all), [true, true, true]);
 }
@@ -98,9 +105,9 @@ fn everything_on_a_cluster_is_in_one_table() {
 fn what_is_to_be_there_and_is_not_is_shown_with_what_its_object_says() {
     let none = on_cluster(&[], &[synced(None)], &[placed("False")]);
     insta::assert_snapshot!(table(&none), @r"
-    KIND              NAMESPACE   NAME     APPLIED   ENFORCED   REASON   SINCE   MESSAGE
-    Gateway           shop        web      no        -          -        -       not on us-1
-    RateLimitPolicy   shop        limits   no        -          -        -       the controller has not created its work yet
+    KIND              NAMESPACE   NAME     STATE     APPLIED   ENFORCED   REASON   SINCE   MESSAGE
+    Gateway           shop        web      Pending   no        -          -        -       not on us-1
+    RateLimitPolicy   shop        limits   Pending   no        -          -        -       the controller has not created its work yet
     ");
     assert_eq!(fine(&none), [false, false]);
     // Its own message is of all clusters, and the work knows better of this one.

@@ -7,7 +7,7 @@ use crate::report::tests::{BOTH, gateway, gateway_report, gateway_work, on_two};
 
 fn table(reports: &[GatewayReport], rows: Rows, wide: bool) -> String {
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
-    let view = View { rows, namespaces: true, wide, differences: None, waits: None };
+    let view = View { rows, namespaces: true, wide, differences: None, only: None, waits: None };
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
 

@@ -5,7 +5,11 @@ use crate::report::PolicyReport;
 use crate::report::tests::{CLUSTERS, SUMMARY, on_two, report};
 
 fn printer(rows: Rows, format: Format) -> Printer {
-    Printer::new(View { rows, namespaces: false, wide: false, differences: None, waits: None }, format, None)
+    Printer::new(
+        View { rows, namespaces: false, wide: false, differences: None, only: None, waits: None },
+        format,
+        None,
+    )
 }
 
 fn synced(message: Option<&str>) -> PolicyReport {
@@ -30,9 +34,9 @@ fn a_row_is_printed_when_it_changes_and_not_when_it_only_ages() {
     assert_eq!(news(&mut printer, Some(synced(None)), LATER), News::default());
     let frozen = news(&mut printer, Some(synced(Some("frozen"))), LATER).printed;
     insta::assert_snapshot!(format!("{first}{frozen}"), @r"
-    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
-    RateLimitPolicy   limits   2/2        1/2        eu-1         -         4d6h
-    RateLimitPolicy   limits   2/2        1/2        eu-1         frozen    8d
+    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         -         4d6h
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen    8d
     ");
 }
 
@@ -43,7 +47,7 @@ fn what_is_gone_is_printed_once() {
     let gone = news(&mut table, None, NOW).printed;
     assert_eq!(
         gone.split_whitespace().collect::<Vec<_>>(),
-        ["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-"]
+        ["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-", "-"]
     );
     assert_eq!(news(&mut table, None, NOW), News::default());
 
@@ -64,7 +68,7 @@ fn of_clusters_only_those_that_changed_are_printed() {
     let printed = news(&mut printer, Some(changed), NOW).printed;
     let words: Vec<Vec<&str>> =
         printed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
-    assert_eq!(words, [["us-1", "no"], ["eu-1", "gone"]]);
+    assert_eq!(words, [["us-1", "Pending"], ["eu-1", "gone"]]);
 }
 
 #[test]
@@ -117,9 +121,9 @@ fn rows_of_another_table_have_headers_of_their_own() {
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
     web    multi   eu-1,us-1   2/2          True       -         4d6h
 
-    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
-    RateLimitPolicy   limits   2/2        1/2        eu-1         -         4d6h
-    RateLimitPolicy   limits   2/2        1/2        eu-1         frozen    4d6h
+    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         -         4d6h
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen    4d6h
 
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE       AGE
     web    multi   eu-1,us-1   1/2          True       not on us-1   4d6h
@@ -128,7 +132,14 @@ fn rows_of_another_table_have_headers_of_their_own() {
 
 #[test]
 fn a_terminal_is_drawn_anew_with_all_that_there_is() {
-    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None, waits: None };
+    let view = View {
+        rows: Rows::Policies,
+        namespaces: false,
+        wide: false,
+        differences: None,
+        only: None,
+        waits: None,
+    };
     let mut printer = Printer::new(view, Format::Table, Some(|| None));
     let web = Item::from(on_two("True"));
     let first = printer.news([(web.key(), Some(web.clone()))], NOW.parse().unwrap()).unwrap();
@@ -140,8 +151,8 @@ fn a_terminal_is_drawn_anew_with_all_that_there_is() {
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
     web    multi   eu-1,us-1   2/2          True       -         4d6h
 
-    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
-    RateLimitPolicy   limits   2/2        1/2        ?            -         4d6h
+    KIND              NAME     STATE   CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   ?       2/2        1/2        ?            -         4d6h
 
     RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
     ");

@@ -7,7 +7,7 @@ use crate::report::Item;
 use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
 fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
-    let view = View { rows, namespaces: true, wide, differences: None, waits: None };
+    let view = View { rows, namespaces: true, wide, differences: None, only: None, waits: None };
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
@@ -28,10 +28,10 @@ fn policies_are_rows() {
         report(&[(POLICIES_SYNCED_SUMMARY, "?"), (POLICIES_SYNCED, "?")]),
     ];
     insta::assert_snapshot!(table(&reports, Rows::Policies, false), @r"
-    NAMESPACE   KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                                                                          AGE
-    shop        RateLimitPolicy   limits   2/2        1/2        eu-1         a long message that says why, where and what to change, and is whole in a pipe   4d6h
-    shop        RateLimitPolicy   limits   -          -          -            -                                                                                4d6h
-    shop        RateLimitPolicy   limits   ?          ?          ?            -                                                                                4d6h
+    NAMESPACE   KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                                                                          AGE
+    shop        RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         a long message that says why, where and what to change, and is whole in a pipe   4d6h
+    shop        RateLimitPolicy   limits   -            -          -          -            -                                                                                4d6h
+    shop        RateLimitPolicy   limits   ?            ?          ?          ?            -                                                                                4d6h
     ");
 }
 
@@ -47,12 +47,12 @@ fn clusters_are_rows_where_there_is_one_policy() {
          "conditions":[{"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]}]"#;
     let failing = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, failing)]);
     insta::assert_snapshot!(table(&[failing], Rows::Clusters, true), @r#"
-    CLUSTER   APPLIED    ENFORCED   REASON                    MESSAGE
-    eu-1      no         -          -                         conflict with "kubectl"
-    eu-2      yes        pending    -                         -
-    eu-3      deleting   -          -                         -
-    eu-4      yes        -          Accepted=False: Invalid   no such gateway
-    eu-5      yes        False      Overridden                by local/limits
+    CLUSTER   STATE        APPLIED    ENFORCED   REASON                    MESSAGE
+    eu-1      NotApplied   no         -          -                         conflict with "kubectl"
+    eu-2      Pending      yes        pending    -                         -
+    eu-3      Removing     deleting   -          -                         -
+    eu-4      Rejected     yes        -          Accepted=False: Invalid   no such gateway
+    eu-5      Overridden   yes        False      Overridden                by local/limits
     "#);
 }
 
@@ -80,7 +80,7 @@ fn a_shortened_list_is_counted() {
         (POLICIES_SYNCED_DETAIL, "keys"),
     ]);
     assert_eq!(overridden(&report, false), "(1)");
-    assert_eq!(clusters(&report, false)[0].state, ["?"; 4]);
+    assert_eq!(clusters(&report, |_| true)[0].state, ["?"; 5]);
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_list_of_the_first_says_how_many_more_there_are() {
         (POLICIES_SYNCED_DETAIL, "first 1 of 9"),
     ]);
     insta::assert_snapshot!(table(&[report], Rows::Clusters, true), @r"
-    CLUSTER   APPLIED   ENFORCED   REASON   MESSAGE
-    eu-1      ?         ?          ?        ?
-    +8 more   ?         ?          ?        ?
+    CLUSTER   STATE   APPLIED   ENFORCED   REASON   MESSAGE
+    eu-1      ?       ?         ?          ?        ?
+    +8 more   ?       ?         ?          ?        ?
     ");
 }
 
@@ -118,14 +118,14 @@ fn one_cluster_has_a_row_for_each_policy() {
         with(silent, "keys"),
     ];
     insta::assert_snapshot!(table(&reports, on("eu-1"), true), @r#"
-    NAMESPACE   KIND              NAME     APPLIED   ENFORCED   REASON       CONDITIONS                     FIELDS                  MESSAGE           AGE
-    shop        RateLimitPolicy   limits   yes       False      Overridden   Accepted=True,Enforced=False   generation=2,who="me"   by local/limits   4d6h
-    shop        RateLimitPolicy   limits   no        pending    -            -                              -                       conflict          4d6h
-    shop        RateLimitPolicy   limits   yes       -          -            -                              -                       -                 4d6h
-    shop        RateLimitPolicy   limits   yes       ?          -            ?                              ?                       -                 4d6h
-    shop        RateLimitPolicy   limits   ?         ?          ?            ?                              ?                       ?                 4d6h
+    NAMESPACE   KIND              NAME     STATE        APPLIED   ENFORCED   REASON       CONDITIONS                     FIELDS                  MESSAGE           AGE
+    shop        RateLimitPolicy   limits   Overridden   yes       False      Overridden   Accepted=True,Enforced=False   generation=2,who="me"   by local/limits   4d6h
+    shop        RateLimitPolicy   limits   NotApplied   no        pending    -            -                              -                       conflict          4d6h
+    shop        RateLimitPolicy   limits   Unknown      yes       -          -            -                              -                       -                 4d6h
+    shop        RateLimitPolicy   limits   Enforced     yes       ?          -            ?                              ?                       -                 4d6h
+    shop        RateLimitPolicy   limits   Enforced     ?         ?          ?            ?                              ?                       ?                 4d6h
     "#);
-    assert_eq!(on_cluster(reports[0].on("eu-1").unwrap(), false).len(), 4);
+    assert_eq!(on_cluster(reports[0].on("eu-1").unwrap(), false).len(), 5);
 }
 
 #[test]

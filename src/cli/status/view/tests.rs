@@ -26,6 +26,7 @@ fn table(report: PolicyReport, rows: Rows, labels: Option<BTreeMap<ClusterName, 
         namespaces: false,
         wide: true,
         differences: Some(Differences::new(labels)),
+        only: None,
         waits: None,
     };
     view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap(), None)
@@ -36,13 +37,13 @@ fn each_cluster_shows_the_places_that_its_overrides_change() {
     let overridden = with(&[(CLUSTER_OVERRIDES, OVERRIDES)]);
     let labels = labels(&[("us-1", "us"), ("eu-2", "eu")]);
     insta::assert_snapshot!(table(overridden.clone(), Rows::Clusters, labels.clone()), @r#"
-    CLUSTER   APPLIED   ENFORCED   REASON       MESSAGE           DIFFERS
-    eu-1      yes       False      Overridden   by local/limits   -
-    us-1      yes       True       Enforced     -                 limits.a.burst,limits.a.rate,limits["b c"]
+    CLUSTER   STATE        APPLIED   ENFORCED   REASON       MESSAGE           DIFFERS
+    eu-1      Overridden   yes       False      Overridden   by local/limits   -
+    us-1      Enforced     yes       True       Enforced     -                 limits.a.burst,limits.a.rate,limits["b c"]
     "#);
     insta::assert_snapshot!(table(overridden, Rows::OnCluster("us-1".to_owned()), labels), @r#"
-    KIND              NAME     APPLIED   ENFORCED   REASON     CONDITIONS      FIELDS   MESSAGE   DIFFERS                                      AGE
-    RateLimitPolicy   limits   yes       True       Enforced   Enforced=True   -        -         limits.a.burst,limits.a.rate,limits["b c"]   4d6h
+    KIND              NAME     STATE      APPLIED   ENFORCED   REASON     CONDITIONS      FIELDS   MESSAGE   DIFFERS                                      AGE
+    RateLimitPolicy   limits   Enforced   yes       True       Enforced   Enforced=True   -        -         limits.a.burst,limits.a.rate,limits["b c"]   4d6h
     "#);
 }
 
@@ -51,7 +52,14 @@ fn what_is_not_known_is_not_made_up() {
     let us = || labels(&[("us-1", "us")]);
     let cell = |annotations: &[(&str, &str)], labels| {
         let differences = Some(Differences::new(labels));
-        let view = View { rows: Rows::Clusters, namespaces: false, wide: true, differences, waits: None };
+        let view = View {
+            rows: Rows::Clusters,
+            namespaces: false,
+            wide: true,
+            differences,
+            only: None,
+            waits: None,
+        };
         view.differs(&with(annotations), "us-1").concat()
     };
     assert_eq!(cell(&[], us()), "-");
@@ -84,8 +92,8 @@ fn a_list_that_is_cut_ends_with_what_is_not_known() {
         (CLUSTER_OVERRIDES, r#"[{"clusterSelector": "", "patch": {"limits": null}}]"#),
     ]);
     insta::assert_snapshot!(table(cut, Rows::Clusters, labels(&[("us-1", "us")])), @r"
-    CLUSTER   APPLIED   ENFORCED   REASON   MESSAGE   DIFFERS
-    us-1      ?         ?          ?        ?         limits
-    +8 more   ?         ?          ?        ?         ?
+    CLUSTER   STATE   APPLIED   ENFORCED   REASON   MESSAGE   DIFFERS
+    us-1      ?       ?         ?          ?        ?         limits
+    +8 more   ?       ?         ?          ?        ?         ?
     ");
 }

@@ -42,7 +42,7 @@ fn what_its_agent_says_is_told_in_its_words() {
     assert_eq!(why(&world, "eu-1"), [waits]);
     let copy = "RateLimitPolicy kuadrant-shop/limits on cluster <cluster>";
     let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
-    let says = format!("Refused: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
+    let says = format!("NotApplied: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
     assert_eq!(why(&conflict, "eu-1"), [says]);
     assert!(!verdict(&conflict, "eu-1").state.is_present());
 
@@ -53,12 +53,12 @@ fn what_its_agent_says_is_told_in_its_words() {
     assert_eq!(why(&told(overridden), "eu-1"), [says]);
     let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
     let says = format!(
-        "NotEnforced: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
+        "Rejected: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(invalid), "eu-1"), [says]);
     let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
     let says = format!(
-        "NotEnforced: it is applied, and not enforced: Unknown: waits for the gateway [RateLimitPolicy shop/limits | {copy}]"
+        "Unknown: it is applied, and not enforced: Unknown: waits for the gateway [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(unknown), "eu-1"), [says]);
     let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
@@ -67,7 +67,7 @@ fn what_its_agent_says_is_told_in_its_words() {
     );
     let says_nothing = verdict(&told(applied()), "eu-1");
     assert!(
-        says_nothing.state == State::InSync && says_nothing.reasons[0].code == "Applied",
+        says_nothing.state == State::OutOfSync && says_nothing.reasons[0].code == "Unknown",
         "{says_nothing:?}"
     );
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::api::annotations::Synced;
+use crate::api::annotations::{ENFORCED, Synced};
 use crate::api::names::ClusterName;
 
 /// How many characters of a message the level `minimal` shows.
@@ -58,7 +58,10 @@ fn minimal(entry: &Synced) -> Synced {
     let mut entry = entry.clone();
     entry.fields.clear();
     entry.dropped.clear();
-    entry.conditions.retain(|condition| condition.status != "True");
+    // Beside another condition, `Enforced` decides the state.
+    let all_true = entry.conditions.iter().all(|condition| condition.status == "True");
+    let is_kept = |name: &str| !all_true && name == ENFORCED;
+    entry.conditions.retain(|condition| condition.status != "True" || is_kept(&condition.condition_type));
     shorten(&mut entry, MINIMAL_MESSAGE);
     entry
 }

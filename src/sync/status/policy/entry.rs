@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::conditions;
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
+use crate::api::policy_state::is_partial;
 use crate::sync::feedback::Ancestors;
 use crate::sync::rows::work::Work;
 use crate::sync::status::answer;
@@ -30,6 +31,8 @@ pub(super) fn synced(
         deleting: false,
         message: None,
         conditions: Vec::new(),
+        partial: false,
+        frozen: None,
         fields: serde_json::Map::new(),
         dropped: Vec::new(),
         cut: false,
@@ -50,6 +53,7 @@ pub(super) fn synced(
     }
     if !entry.pending {
         entry.conditions = conditions::synced(answer);
+        entry.partial = entry.conditions.iter().any(is_partial);
         entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
         let field =
             |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::annotations::SyncedCondition;
+use crate::api::policy_state::PolicyState;
 use crate::sync::tests::problems::bad_selector;
 
 fn condition(name: &str, status: &str, message: &str) -> SyncedCondition {
@@ -29,6 +30,8 @@ fn fleet(clusters: usize, name_length: usize, status: &str, message: &str) -> Ve
         fields: serde_json::Map::from_iter([("generation".to_owned(), json!(2))]),
         dropped: vec!["list".to_owned()],
         cut: false,
+        partial: false,
+        frozen: None,
     };
     (0..clusters).map(entry).collect()
 }
@@ -65,6 +68,17 @@ fn a_thousand_are_told_without_what_is_well() {
     assert_eq!((&*level, told.len()), ("minimal", 1_000));
     assert_eq!(told[0].get("conditions"), None);
     assert_eq!(told[0]["applied"], true);
+}
+
+#[test]
+fn a_shortened_entry_keeps_the_condition_that_decides_its_state() {
+    let mut entries = fleet(1_000, 20, "True", "fine");
+    entries[0].conditions[0] = condition("Ready", "False", "starting");
+    let (level, told) = told(&entries, 0);
+    assert_eq!(level, "minimal");
+    let shortened: Synced = serde_json::from_value(told[0].clone()).unwrap();
+    assert_eq!(PolicyState::of(&shortened), PolicyState::of(&entries[0]));
+    assert_eq!(PolicyState::of(&shortened), PolicyState::Enforced);
 }
 
 #[test]

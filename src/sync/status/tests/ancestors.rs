@@ -134,7 +134,15 @@ fn overridden_ancestors_count_in_the_summary() {
     let world = written();
     let message = message(&revision(&world), 1, &ancestors);
     let world = world.answered("eu-1", &applied().ancestors("ConditionRuleEvaluated", &message));
-    let expected = Summary { clusters: 1, applied: 1, enforced: 0, overridden: 1, pending: 0, synced: true };
+    let expected = Summary {
+        clusters: 1,
+        applied: 1,
+        enforced: 0,
+        overridden: 1,
+        pending: 0,
+        synced: true,
+        ..Summary::default()
+    };
     assert_eq!(world.fold("limits").summary, Some(expected));
 }
 

@@ -219,6 +219,8 @@ fn a_frozen_policy_still_shows_what_its_spokes_say() {
     let world =
         world.with(policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a in b"));
     assert_eq!(entry(&world)["conditions"][0]["status"], "True");
+    assert_eq!(entry(&world)["frozen"], "BadSelector");
+    assert_eq!(summary(&world).frozen, 1);
     let message = &world.annotations("limits")["kuadrant.io/policy-sync-message"];
     assert_eq!(message, "annotation kuadrant.io/cluster-selector: not a label key in \"a in b\"");
 }
@@ -235,12 +237,21 @@ fn the_summary_counts() {
         .answered("d", &overridden("Unknown"))
         .answered("e", &enforced().observed(7))
         .answered("f", &refused("conflict"));
-    let expected = Summary { clusters: 6, applied: 5, enforced: 1, overridden: 2, pending: 2, synced: false };
+    let expected = Summary {
+        clusters: 6,
+        applied: 5,
+        enforced: 1,
+        overridden: 2,
+        pending: 2,
+        not_enforced: 1,
+        synced: false,
+        ..Summary::default()
+    };
     assert_eq!(summary(&world), expected);
     let written = &world.annotations("limits")["kuadrant.io/policies-synced-summary"];
     assert_eq!(
         *written,
-        r#"{"clusters":6,"applied":5,"enforced":1,"overridden":2,"pending":2,"synced":false}"#
+        r#"{"clusters":6,"applied":5,"enforced":1,"overridden":2,"pending":2,"notEnforced":1,"synced":false}"#
     );
     let world = world.answered("f", &applied());
     assert!(summary(&world).synced, "every placed cluster is applied");

@@ -1,0 +1,130 @@
+//! Whether policies are in the states that a caller requires.
+
+use super::item::Item;
+use super::policy::{PolicyReport, Reading};
+use crate::api::annotations::{Summary, Synced};
+use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
+
+/// The states that fail a check. Each level fails all that the one before it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailOn {
+    /// A cluster lacks the current revision.
+    OutOfSync,
+    /// A policy is rejected, not enforced, partially enforced, not applied, frozen or pending on a cluster, or the cluster is not available.
+    #[default]
+    NotEnforced,
+    /// Another policy takes precedence on a cluster.
+    Overridden,
+}
+
+/// The result of a check, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// No state fails it.
+    Passed,
+    /// No state fails it, and the state on a cluster is not known.
+    Unknown,
+    /// A state fails it.
+    Failed,
+}
+
+impl FailOn {
+    /// Checks one state.
+    #[must_use]
+    pub fn of_state(self, state: PolicyState) -> Check {
+        let fails = match state {
+            PolicyState::Rejected
+            | PolicyState::NotEnforced
+            | PolicyState::PartiallyEnforced
+            | PolicyState::NotApplied
+            | PolicyState::Frozen
+            | PolicyState::Pending
+            | PolicyState::Unreachable => self >= Self::NotEnforced,
+            PolicyState::Overridden => self >= Self::Overridden,
+            PolicyState::Unknown if self >= Self::NotEnforced => return Check::Unknown,
+            _ => false,
+        };
+        if fails { Check::Failed } else { Check::Passed }
+    }
+
+    /// The same for the numbers of a list without states.
+    fn of_summary(self, summary: &Summary) -> Check {
+        summary.states().map(|(state, _)| self.of_state(state)).max().unwrap_or(Check::Passed)
+    }
+}
+
+impl PolicyReport {
+    fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
+        let is_shown = |entry: &&Synced| cluster.is_none_or(|cluster| *entry.cluster.0 == *cluster);
+        let summary = self.summary.value().filter(|_| self.role == Role::Policy);
+        let counted = || summary.map_or(Check::Passed, |summary| fail_on.of_summary(summary));
+        match &self.clusters {
+            Reading::Value(clusters) if self.detail.shows_states() => {
+                let shown = clusters.iter().filter(is_shown).map(|entry| self.state_of(entry));
+                let checks = shown.map(|state| state.map_or_else(counted, |state| fail_on.of_state(state)));
+                checks.max().unwrap_or(Check::Passed)
+            }
+            // The list has names only, which suffices for clusters that are not available.
+            Reading::Value(clusters) => {
+                let is_unavailable = |entry: &Synced| self.unavailable.contains(&entry.cluster);
+                let unreachable = clusters.iter().filter(is_shown).any(is_unavailable);
+                let check = unreachable.then(|| fail_on.of_state(PolicyState::Unreachable));
+                check.unwrap_or(Check::Passed).max(counted())
+            }
+            _ => counted(),
+        }
+    }
+}
+
+impl Item {
+    /// Checks the item, on `cluster` or wherever it is.
+    #[must_use]
+    pub fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
+        let in_sync = match cluster {
+            None => self.in_sync(),
+            Some(cluster) => self.on(cluster).is_none_or(|on| on.in_sync()),
+        };
+        match self {
+            _ if !in_sync => Check::Failed,
+            Self::Policy(report) => report.check(cluster, fail_on),
+            Self::Copy(report) => report.state().map_or(Check::Passed, |state| fail_on.of_state(state)),
+            Self::Gateway(_) => Check::Passed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_level_fails_more_states() {
+        for state in PolicyState::ALL {
+            let levels = [FailOn::OutOfSync, FailOn::NotEnforced, FailOn::Overridden];
+            let checks = levels.map(|level| level.of_state(state));
+            let expected = match state {
+                PolicyState::Overridden => [Check::Passed, Check::Passed, Check::Failed],
+                PolicyState::Unknown => [Check::Passed, Check::Unknown, Check::Unknown],
+                PolicyState::Enforced
+                | PolicyState::Accepted
+                | PolicyState::Applied
+                | PolicyState::Removing => [Check::Passed; 3],
+                _ => [Check::Passed, Check::Failed, Check::Failed],
+            };
+            assert_eq!(checks, expected, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_without_states_is_checked_by_its_numbers() {
+        let summary = Summary { clusters: 9, applied: 9, synced: true, ..Summary::default() };
+        assert_eq!(FailOn::NotEnforced.of_summary(&summary), Check::Passed);
+        let overridden = Summary { overridden: 1, unknown: 1, ..summary.clone() };
+        assert_eq!(FailOn::NotEnforced.of_summary(&overridden), Check::Unknown);
+        assert_eq!(FailOn::Overridden.of_summary(&overridden), Check::Failed);
+        let rejected = Summary { rejected: 1, ..summary };
+        assert_eq!(FailOn::OutOfSync.of_summary(&rejected), Check::Passed);
+        assert_eq!(FailOn::NotEnforced.of_summary(&rejected), Check::Failed);
+    }
+}

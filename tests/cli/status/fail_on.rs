@@ -1,0 +1,158 @@
+//! `policy-sync status --fail-on` and `--not-enforced`: the exit code of each state.
+
+use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_testenv::{Tenant, fixtures};
+use serde_json::{Value, json};
+
+use super::{annotated, rows, status_of, tenant, user_with};
+use crate::explain::silence;
+
+const LEVELS: [&str; 3] = ["out-of-sync", "not-enforced", "overridden"];
+
+/// A policy on one cluster: its name, its state, the rest of its entry, and the exit code of each level.
+type Case = (&'static str, &'static str, &'static str, [i32; 3]);
+
+const CASES: [Case; 12] = [
+    (
+        "enforced",
+        "Enforced",
+        r#""applied":true,"conditions":[{"type":"Enforced","status":"True"}]"#,
+        [0, 0, 0],
+    ),
+    (
+        "accepted",
+        "Accepted",
+        r#""applied":true,"conditions":[{"type":"Accepted","status":"True"}]"#,
+        [0, 0, 0],
+    ),
+    ("removing", "Removing", r#""deleting":true"#, [0, 0, 0]),
+    (
+        "overridden",
+        "Overridden",
+        r#""applied":true,"conditions":[{"type":"Enforced","status":"False","reason":"Overridden"}]"#,
+        [0, 0, 1],
+    ),
+    ("unknown", "Unknown", r#""applied":true"#, [0, 2, 2]),
+    ("unjudged", "Pending", r#""applied":true,"pending":true"#, [0, 1, 1]),
+    ("pending", "Pending", r#""pending":true"#, [1, 1, 1]),
+    (
+        "partial",
+        "PartiallyEnforced",
+        r#""applied":true,"partial":true,"conditions":[{"type":"Enforced","status":"True"}]"#,
+        [0, 1, 1],
+    ),
+    (
+        "frozen",
+        "Frozen",
+        r#""applied":true,"frozen":"BadSelector","conditions":[{"type":"Enforced","status":"True"}]"#,
+        [0, 1, 1],
+    ),
+    ("notapplied", "NotApplied", r#""pending":true,"message":"conflict""#, [1, 1, 1]),
+    (
+        "notenforced",
+        "NotEnforced",
+        r#""applied":true,"conditions":[{"type":"Enforced","status":"False","reason":"MissingResource"}]"#,
+        [0, 1, 1],
+    ),
+    (
+        "rejected",
+        "Rejected",
+        r#""applied":true,"conditions":[{"type":"Accepted","status":"False","reason":"Conflicted"}]"#,
+        [0, 1, 1],
+    ),
+];
+
+/// Writes the policy `name` with this entry for `cluster`.
+async fn write(tenant: &Tenant<'_>, name: &str, cluster: &str, entry: &str) {
+    let entry = format!(r#"{{"cluster":"{cluster}","name":"{name}","namespace":"kuadrant-shop",{entry}}}"#);
+    let entries: Vec<Synced> = vec![serde_json::from_str(&entry).unwrap()];
+    let summary = Summary::new(&entries, |_| !entries[0].deleting);
+    let annotations = [
+        (POLICIES_SYNCED, json!(entries).to_string()),
+        (POLICIES_SYNCED_SUMMARY, json!(summary).to_string()),
+    ];
+    let policy = fixtures::rate_limit_policy(tenant.name(), name, "web");
+    annotated(tenant.client(), policy, annotations.into()).await;
+}
+
+#[tokio::test]
+async fn each_state_has_an_exit_code_at_each_level() {
+    let tenant = tenant("status-fail-on").await;
+    let admin = tenant.hub().kubeconfig();
+    for (name, state, entry, codes) in CASES {
+        write(&tenant, name, "eu-1", entry).await;
+        let status = |arguments: &[&str]| {
+            let named = ["ratelimitpolicy", name, "-n", tenant.name()];
+            status_of(&tenant, admin, &[&named[..], arguments].concat())
+        };
+        for (level, code) in LEVELS.into_iter().zip(codes) {
+            for place in [&[][..], &["--cluster", "eu-1"]] {
+                let ran = status(&[&["-o", "json", "--fail-on", level][..], place].concat());
+                let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+                assert_eq!(json["items"][0]["states"], json!({"eu-1": state}), "{name}: {json:#}");
+                assert_eq!(ran.code, code, "{name} at level {level} {place:?}: {ran:?}");
+            }
+        }
+        assert_eq!(status(&[]).code, codes[1], "not-enforced is the default: {name}");
+    }
+
+    let ran = status_of(&tenant, admin, &["policies", "-n", tenant.name(), "--not-enforced"]);
+    let shown: std::collections::BTreeSet<&str> = rows(&ran)[1..].iter().map(|row| row[1]).collect();
+    let expected = CASES.iter().filter(|(.., codes)| *codes != [0; 3]).map(|(name, ..)| *name).collect();
+    assert_eq!((shown, ran.code), (expected, 1), "{ran:?}");
+    let ran =
+        status_of(&tenant, admin, &["ratelimitpolicy", "enforced", "-n", tenant.name(), "--not-enforced"]);
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, "", "everything is enforced\n"));
+}
+
+#[tokio::test]
+async fn the_message_names_the_first_cluster_that_is_not_enforced() {
+    let tenant = tenant("status-message").await;
+    let rejected = CASES.iter().find(|(_, state, ..)| *state == "Rejected").unwrap();
+    write(&tenant, "rejected", "eu-1", rejected.2).await;
+    let ran = status_of(&tenant, tenant.hub().kubeconfig(), &["policies", "-n", tenant.name()]);
+    let expected =
+        ["RateLimitPolicy", "rejected", "Rejected", "1/1", "0/1", "-", "eu-1:", "Rejected:", "Conflicted"];
+    assert_eq!((rows(&ran)[1].as_slice(), ran.code), (&expected[..], 1), "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
+    let tenant = tenant("status-unreachable").await;
+    let cluster = "status-unreachable-1";
+    tenant.apply(&fixtures::managed_cluster(cluster, &Default::default())).await.unwrap();
+    write(&tenant, "limits", cluster, CASES[0].2).await;
+    write(&tenant, "frozen", cluster, r#""applied":true,"frozen":"BadSelector""#).await;
+    let run = |kubeconfig: &std::path::Path, arguments: &[&str]| {
+        status_of(&tenant, kubeconfig, &[&["-n", tenant.name()][..], arguments].concat())
+    };
+    let admin = tenant.hub().kubeconfig();
+    let limits = ["ratelimitpolicy", "limits"];
+    assert_eq!(run(admin, &limits).code, 0);
+
+    silence(&tenant, cluster, "Unknown").await.unwrap();
+    for place in [&[][..], &["--cluster", cluster]] {
+        for (level, code) in LEVELS.into_iter().zip([0, 1, 1]) {
+            let ran = run(admin, &[&limits[..], &["--fail-on", level, "-o", "json"], place].concat());
+            let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(json["items"][0]["states"], json!({cluster: "Unreachable"}), "{json:#}");
+            assert_eq!(ran.code, code, "{level} {place:?}: {ran:?}");
+        }
+    }
+    // That is the hub's own decision.
+    let ran = run(admin, &["ratelimitpolicy", "frozen"]);
+    assert_eq!(rows(&ran)[1][2], "Frozen", "{ran:?}");
+
+    // Without the right to list clusters the state is the last that was reported, which is said.
+    let rights = [
+        (None, "kuadrant.io", "*"),
+        (None, "policies.example.com", "*"),
+        (None, "", "configmaps"),
+        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+    ];
+    let reader = user_with(&tenant, "reads-no-clusters", &rights).await;
+    let ran = run(&reader, &limits);
+    assert_eq!((ran.code, rows(&ran)[1][2]), (0, "Enforced"), "{ran:?}");
+    let says = "clusters that are not available are shown by what they last reported\n";
+    assert!(ran.stderr.ends_with(says) && ran.stderr.lines().count() == 1, "{ran:?}");
+}
