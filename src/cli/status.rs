@@ -8,6 +8,8 @@ mod cluster;
 mod copies;
 mod gateways;
 mod printer;
+#[cfg(test)]
+mod states;
 mod table;
 mod view;
 mod watch;

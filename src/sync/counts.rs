@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::feedback::Enforcement;
 use super::rows::work::{Purpose, Work};
 use crate::api::names::Origin;
 use crate::api::params::Role;
@@ -13,10 +12,10 @@ pub(super) const GROUPS: [(&str, &[&str]); 5] = [
     ("access", &STATES),
     ("foreign", &STATES),
     ("gateway", &STATES),
-    ("policy", &["deleting", "refused", "pending", "overridden", "not_enforced", "enforced"]),
+    ("policy", &STATES),
     ("resource", &STATES),
 ];
-const STATES: [&str; 4] = ["deleting", "refused", "pending", "applied"];
+const STATES: [&str; 4] = ["deleting", "not_applied", "pending", "applied"];
 
 /// How many works there are, by what they are for and by the state they are in.
 #[derive(Clone, Debug, Default)]
@@ -66,16 +65,10 @@ pub(super) fn of_origin(origin: &Origin, role: Role) -> &'static str {
 
 /// The first of these that holds.
 pub(super) fn state(work: &Work) -> &'static str {
-    let is_policy = purpose(work) == "policy";
     match &work.answer {
         _ if work.deleting.is_some() => "deleting",
-        Some(answer) if answer.applied && is_policy => match answer.enforcement() {
-            Enforcement::Overridden => "overridden",
-            Enforcement::NotEnforced => "not_enforced",
-            Enforcement::Enforced => "enforced",
-        },
         Some(answer) if answer.applied => "applied",
-        Some(answer) if answer.message.is_some() => "refused",
+        Some(answer) if answer.message.is_some() => "not_applied",
         _ => "pending",
     }
 }

@@ -19,6 +19,7 @@ use super::{Changes, ClassParams, Problem, View, counts};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Origin, WorkName};
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::telemetry::metrics::{Metrics, gauge_value};
 
 use tally::{STUCK, Tally};
@@ -33,6 +34,21 @@ const CLASSES: [&str; 3] = ["accepted", "invalid", "unread"];
 /// The states of clusters that have works.
 const CLUSTERS: [&str; 2] = ["available", "silent"];
 
+/// The states of policies on clusters, without those that only readers know or that policies do not have.
+const POLICY_STATES: [PolicyState; 11] = [
+    PolicyState::Rejected,
+    PolicyState::NotEnforced,
+    PolicyState::NotApplied,
+    PolicyState::Frozen,
+    PolicyState::PartiallyEnforced,
+    PolicyState::Pending,
+    PolicyState::Unknown,
+    PolicyState::Removing,
+    PolicyState::Overridden,
+    PolicyState::Accepted,
+    PolicyState::Enforced,
+];
+
 /// What metrics say of the hub. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct HubMetrics(Arc<Inner>);
@@ -42,6 +58,7 @@ struct Inner {
     classes: IntGaugeVec,
     kinds: IntGaugeVec,
     policies: IntGaugeVec,
+    policy_clusters: IntGaugeVec,
     resources: IntGaugeVec,
     gateways: IntGaugeVec,
     works: IntGaugeVec,
@@ -78,6 +95,11 @@ impl HubMetrics {
             policies: made.gauges(
                 "policy_sync_policies",
                 "Policies that target Gateways of this controller, by how they fare.",
+                &["state"],
+            )?,
+            policy_clusters: made.gauges(
+                "policy_sync_policy_clusters",
+                "Policies on clusters, each pair once, by the state of the policy on the cluster.",
                 &["state"],
             )?,
             resources: made.gauges(
@@ -155,7 +177,7 @@ impl HubMetrics {
         self.0.tally.answered(changes);
     }
 
-    /// What is said of `origin` on the hub is as it should be. Where that took a write until `written`, it took so long since
+    /// The annotations of `origin` are up to date. If that took a write until `written`, observes the time since
     /// the first answer that is in it.
     pub(super) fn is_said(&self, origin: &Origin, written: Option<Moment>) {
         if let (Some(answered), Some(written)) = (self.0.tally.take_answered(origin), written) {
@@ -177,6 +199,7 @@ impl HubMetrics {
         by_state(&self.0.kinds, &KindReason::ALL.map(KindReason::as_str), &counts.kinds);
         by_state(&self.0.clusters, &CLUSTERS, &counts.clusters);
         by_state(&self.0.policies, &State::OF_POLICIES.map(State::as_str), &counts.policies);
+        by_state(&self.0.policy_clusters, &POLICY_STATES.map(PolicyState::as_str), &counts.policy_clusters);
         by_state(&self.0.resources, &State::OF_POLICIES.map(State::as_str), &counts.resources);
         by_state(&self.0.gateways, &State::OF_GATEWAYS.map(State::as_str), &counts.gateways);
         for (purpose, states) in counts::GROUPS {
@@ -204,6 +227,7 @@ struct Counted {
     kinds: BTreeMap<&'static str, usize>,
     clusters: BTreeMap<&'static str, usize>,
     policies: BTreeMap<&'static str, usize>,
+    policy_clusters: BTreeMap<&'static str, usize>,
     resources: BTreeMap<&'static str, usize>,
     gateways: BTreeMap<&'static str, usize>,
     works: BTreeMap<(&'static str, &'static str), usize>,
@@ -269,4 +293,4 @@ fn stuck_access(view: View<'_>) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,7 +16,6 @@ use super::dropped;
 use super::gateway::GatewayAnswer;
 use super::room::Room;
 use super::value::ValueName;
-use crate::api::annotations::{ENFORCED, says_overridden};
 use crate::api::json::{DEPTH_LIMIT, depth};
 use crate::api::object::HubObject;
 use crate::api::text::capped;
@@ -52,39 +51,7 @@ pub struct Answer {
     pub gateway: Option<Box<GatewayAnswer>>,
 }
 
-/// Whether the copy of a policy has an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enforcement {
-    /// A policy of the spoke's own wins.
-    Overridden,
-    /// It has none, or not everywhere, or nothing says so.
-    NotEnforced,
-    /// It has.
-    Enforced,
-}
-
 impl Answer {
-    /// Whether the copy has an effect: by the worst that is said of that.
-    #[must_use]
-    pub fn enforcement(&self) -> Enforcement {
-        let of_ancestors = match &self.ancestors {
-            Some(Ancestors::Reported(reported)) => &reported.conditions[..],
-            _ => &[],
-        };
-        let all = self.conditions.iter().chain(of_ancestors.iter().map(|ancestor| &ancestor.condition));
-        let said: Vec<_> = all.filter(|condition| &*condition.condition_type == ENFORCED).collect();
-        let is_overridden = |condition: &&AnsweredCondition| {
-            &*condition.status == "False" && condition.reason.as_deref().is_some_and(says_overridden)
-        };
-        if said.iter().any(is_overridden) {
-            Enforcement::Overridden
-        } else if !said.is_empty() && said.iter().all(|condition| &*condition.status == "True") {
-            Enforcement::Enforced
-        } else {
-            Enforcement::NotEnforced
-        }
-    }
-
     /// What `status` says of `object`, a work for `purpose` with this spec.
     pub(in crate::sync) fn read(
         object: &HubObject,

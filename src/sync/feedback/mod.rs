@@ -17,7 +17,7 @@ mod room;
 mod value;
 
 pub use ancestors::Ancestors;
-pub use answer::{Answer, Enforcement};
+pub use answer::Answer;
 pub(crate) use asked::{Feedback, of_gateway, of_policy};
 pub use condition::{AnsweredCondition, TEXT_LIMIT};
 pub(in crate::sync) use condition::{applied, as_revision};

@@ -8,6 +8,7 @@ use super::Counted;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::shrink::take;
 use crate::sync::counts::of_origin;
 use crate::sync::kinds::WORKS;
@@ -31,6 +32,8 @@ struct Noted {
     state: State,
     /// The clusters that have yet to apply it, or to let go of it, by name.
     awaited: Vec<Awaited>,
+    /// Of a policy: the number of clusters in each state.
+    clusters: Box<[(PolicyState, usize)]>,
     /// When that was found, `None` where it was only supposed.
     at: Option<Moment>,
 }
@@ -59,7 +62,7 @@ impl Tally {
             return;
         };
         let at = (fare != Fare::UNKNOWN).then_some(view.now);
-        let Fare { state, awaited } = fare;
+        let Fare { state, awaited, clusters } = fare;
         let mut place = self.fares.entry(origin.clone());
         let before = match &mut place {
             Entry::Occupied(before) => Some(before.get_mut()),
@@ -76,7 +79,7 @@ impl Tally {
             let began = || began(view, origin, work, noted).min(view.now);
             Awaited { since: known.map_or_else(began, |known| known.since), sent: work.is_some(), cluster }
         });
-        let noted = Noted { state, awaited: awaited.collect(), at };
+        let noted = Noted { state, awaited: awaited.collect(), clusters: clusters.into_iter().collect(), at };
         place.insert(noted);
     }
 
@@ -114,6 +117,11 @@ impl Tally {
                 (Origin::Object(..), Role::Resource) => &mut counted.resources,
             };
             *states.entry(noted.state.as_str()).or_default() += 1;
+            if role == Role::Policy {
+                for (state, count) in &noted.clusters {
+                    *counted.policy_clusters.entry(state.as_str()).or_default() += count;
+                }
+            }
             let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
             let mut stuck = 0;
             for Awaited { cluster, since, sent } in &noted.awaited {

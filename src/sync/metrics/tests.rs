@@ -57,6 +57,15 @@ impl Measured {
     }
 }
 
+/// The metrics of `world`, with the policy or the resource `origin`.
+pub(crate) fn measured(world: &World, origin: &Origin) -> String {
+    let measured = Measured::new();
+    world.see(|view| {
+        measured.hub.fares(view, origin, status::policy::plan(view, &world.settings, origin).fare);
+    });
+    measured.text(world, true)
+}
+
 /// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`, of which both are available and have said nothing.
 fn unanswered() -> World {
     shop(&["eu-1", "us-1"])
@@ -224,20 +233,46 @@ fn classes_and_kinds_are_counted_by_what_is_wrong_with_them() {
 }
 
 #[test]
-fn works_of_policies_say_whether_they_have_an_effect() {
+fn works_are_counted_by_whether_they_are_applied() {
     let origin = policy_origin("limits");
-    let says = |answer| {
+    let state = |answer| {
         let world = fleet().answered("eu-1", &answer);
         world.see(|view| counts::state(view.work_of(&origin, &"eu-1".into()).unwrap()))
     };
-    assert_eq!(says(applied()), "not_enforced");
-    assert_eq!(says(applied().condition("Enforced", "True", "Enforced", "")), "enforced");
-    assert_eq!(says(applied().condition("Enforced", "False", "Overridden", "")), "overridden");
-    assert_eq!(says(applied().condition("Enforced", "False", "Unknown", "")), "not_enforced");
-    assert_eq!(says(refused("no")), "refused");
+    assert_eq!(state(applied()), "applied");
+    assert_eq!(state(applied().condition("Enforced", "False", "Overridden", "")), "applied");
+    assert_eq!(state(refused("no")), "not_applied");
     let world = unanswered();
     let states: Vec<_> = world.see(|view| view.works().map(|(.., work)| counts::state(work)).collect());
     assert!(states.iter().all(|state| *state == "pending"), "{states:?}");
+}
+
+#[test]
+fn each_policy_is_counted_on_each_cluster_by_its_state() {
+    let measured = Measured::new();
+    let states = |world: &World| {
+        measured.fold(world, &["limits"]);
+        let count = |state: PolicyState| {
+            measured.value(world, &format!("policy_clusters{{state=\"{}\"}}", state.as_str()))
+        };
+        let counts = POLICY_STATES.map(|state| (state.as_str(), count(state)));
+        counts.into_iter().filter(|(_, count)| *count > 0.0).collect::<Vec<_>>()
+    };
+    let world = unanswered();
+    assert_eq!(states(&world), [("Pending", 2.0)]);
+    let enforced = applied().condition("Enforced", "True", "Enforced", "").observed(1);
+    let world = world.answered("eu-1", &enforced).answered("us-1", &refused("no"));
+    assert_eq!(states(&world), [("NotApplied", 1.0), ("Enforced", 1.0)]);
+    // Whether the agent is available is counted once for each cluster, and not for each policy.
+    let world = world.with(managed("us-1", "Unknown"));
+    assert_eq!(states(&world), [("NotApplied", 1.0), ("Enforced", 1.0)]);
+    assert_eq!(measured.value(&world, "clusters{state=\"silent\"}"), 1.0);
+    let frozen = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "((");
+    let world = world.with(frozen);
+    assert_eq!(states(&world), [("Frozen", 2.0)]);
+    let none = world.without(policy("limits")).without(gateway("web"));
+    none.see(|view| measured.hub.fares(view, &policy_origin("limits"), None));
+    assert!(!measured.text(&none, true).contains("policy_sync_policy_clusters{state=\"Frozen\"} 2"));
 }
 
 #[test]
@@ -271,7 +306,7 @@ fn to_measure_takes_no_longer_for_many_works_that_are_stuck() {
     let awaited: Vec<ClusterName> = clusters.iter().map(|name| name.as_str().into()).collect();
     world.see(|view| {
         for number in 0..1_000 {
-            let fare = Fare { state: State::Pending, awaited: awaited.clone() };
+            let fare = Fare { awaited: awaited.clone(), ..Fare::UNKNOWN };
             measured.hub.fares(view, &policy_origin(&format!("limits-{number}")), Some(fare));
         }
     });

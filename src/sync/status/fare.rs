@@ -1,8 +1,11 @@
 //! How policies and Gateways fare, as metrics count them.
 
+use std::collections::BTreeMap;
+
 use crate::api::annotations::Synced;
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::{ClusterName, Origin};
+use crate::api::policy_state::PolicyState;
 use crate::sync::desired::{Kept, Outcome, WorksPlan};
 use crate::sync::{Problem, View};
 
@@ -13,6 +16,8 @@ pub struct Fare {
     pub state: State,
     /// The clusters that have yet to apply it as it is, or to let go of it.
     pub awaited: Vec<ClusterName>,
+    /// Of a policy: the number of clusters in each state.
+    pub clusters: BTreeMap<PolicyState, usize>,
 }
 
 /// The first of these that holds.
@@ -59,7 +64,7 @@ impl State {
 
 impl Fare {
     /// That of something of which it is not known yet what should become of it.
-    pub const UNKNOWN: Self = Self { state: State::Pending, awaited: Vec::new() };
+    pub const UNKNOWN: Self = Self { state: State::Pending, awaited: Vec::new(), clusters: BTreeMap::new() };
 
     /// That of a policy whose works are planned so, and whose clusters say this of it.
     pub(super) fn of_policy(works: &WorksPlan, entries: &[Synced]) -> Option<Self> {
@@ -70,7 +75,11 @@ impl Fare {
         let awaited = entries.iter().filter(|entry| !entry.applied);
         let awaited: Vec<ClusterName> = awaited.map(|entry| entry.cluster.clone()).collect();
         let state = planned(works).unwrap_or(if awaited.is_empty() { State::Synced } else { State::Pending });
-        Some(Self { state, awaited })
+        let mut clusters = BTreeMap::new();
+        for state in entries.iter().map(PolicyState::of) {
+            *clusters.entry(state).or_default() += 1;
+        }
+        Some(Self { state, awaited, clusters })
     }
 
     /// That of the Gateway `origin` whose works are planned so, and whose status is to be `status`.
@@ -88,7 +97,7 @@ impl Fare {
             Some(programmed) if programmed.reason == "NotProgrammed" => State::NotProgrammed,
             _ => State::Pending,
         });
-        Self { state, awaited }
+        Self { state, awaited, clusters: BTreeMap::new() }
     }
 }
 

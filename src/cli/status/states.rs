@@ -1,0 +1,232 @@
+//! Each state of a policy, in each output: all of them have the same word for it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::view::{Rows, View};
+use crate::api::annotations::POLICIES_SYNCED_SUMMARY;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, Origin};
+use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
+use crate::report::tests::report;
+use crate::report::{Item, ObjectExplanation, PolicyReport};
+use crate::sync::explain::{Unavailable, explain};
+use crate::sync::metrics::tests::measured;
+use crate::sync::status::policy::{Fold, plan};
+use crate::sync::tests::answers::{Answer, applied, refused};
+use crate::sync::tests::objects::{
+    cluster, deployment, deployment_origin, policy, policy_origin, resource_listing,
+};
+use crate::sync::tests::world::{World, shop, world};
+use crate::web::{self, Notices, PolicyPage};
+
+const CLUSTER: &str = "eu-1";
+
+/// A hub with an object on one cluster.
+struct Case {
+    world: World,
+    origin: Origin,
+    kind: &'static str,
+    role: Role,
+    is_unavailable: bool,
+}
+
+impl Case {
+    /// The policy `limits`, on which the cluster has not reported.
+    fn new() -> Self {
+        let world = shop(&[CLUSTER]).with(cluster(CLUSTER)).with(policy("limits").targets("web")).written();
+        let origin = policy_origin("limits");
+        Self { world, origin, kind: "RateLimitPolicy", role: Role::Policy, is_unavailable: false }
+    }
+
+    fn answered(self, answer: &Answer) -> Self {
+        let world = self.world.edited(&self.origin, CLUSTER, |work| work["status"] = answer.status(work));
+        Self { world, ..self }
+    }
+
+    fn with_condition(self, name: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.answered(&applied().observed(1).condition(name, status, reason, message))
+    }
+
+    fn enforced(self) -> Self {
+        self.with_condition("Enforced", "True", "Enforced", "")
+    }
+
+    /// A Deployment that the cluster has applied.
+    fn resource() -> Self {
+        let world = world()
+            .class("multi", &resource_listing(None))
+            .resource("apps", "deployments", "Deployment")
+            .decisions("all", &[CLUSTER])
+            .with(cluster(CLUSTER))
+            .after(60_000)
+            .with(deployment("web").placed_on("all"));
+        let origin = deployment_origin("web");
+        let world = world.settled(std::slice::from_ref(&origin));
+        let case = Self { world, origin, kind: "Deployment", role: Role::Resource, is_unavailable: false };
+        case.answered(&applied())
+    }
+
+    fn of(state: PolicyState) -> Self {
+        let new = Self::new();
+        match state {
+            PolicyState::Rejected => new.with_condition("Accepted", "False", "Conflicted", "an older policy"),
+            PolicyState::NotEnforced => new.with_condition("Enforced", "False", "MissingResource", "no wasm"),
+            PolicyState::NotApplied => new.answered(&refused("conflict")),
+            PolicyState::Frozen => {
+                let case = new.enforced();
+                let frozen = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "((");
+                Self { world: case.world.with(frozen), ..case }
+            }
+            PolicyState::PartiallyEnforced => {
+                let message = "RateLimitPolicy has been partially enforced";
+                new.with_condition("Enforced", "True", "Enforced", message)
+            }
+            PolicyState::Pending => new,
+            PolicyState::Unreachable => Self { is_unavailable: true, ..new.enforced() },
+            PolicyState::Unknown => new.answered(&applied()),
+            PolicyState::Removing => {
+                let world = new.world.terminating(&new.origin, CLUSTER);
+                Self { world, ..new }
+            }
+            PolicyState::Overridden => {
+                new.with_condition("Enforced", "False", "Overridden", "by kuadrant-shop/local")
+            }
+            PolicyState::Accepted => new.with_condition("Accepted", "True", "Accepted", ""),
+            PolicyState::Applied => Self::resource(),
+            PolicyState::Enforced => new.enforced(),
+        }
+    }
+
+    fn annotations(&self) -> Vec<(&'static str, String)> {
+        let fold = self.world.see(|view| plan(view, &self.world.settings, &self.origin)).fold;
+        let Fold::Write { annotations, .. } = fold else { panic!("nothing to write: {fold:?}") };
+        annotations.into_iter().collect()
+    }
+
+    fn report(&self) -> PolicyReport {
+        let annotations = self.annotations();
+        let texts: Vec<(&str, &str)> = annotations.iter().map(|(key, text)| (*key, &**text)).collect();
+        let unavailable = self.is_unavailable.then(|| ClusterName::from(CLUSTER));
+        let mut report = report(&texts);
+        report.role = self.role;
+        report.unavailable = Arc::new(unavailable.into_iter().collect());
+        report
+    }
+
+    fn explanation(&self) -> ObjectExplanation {
+        let unavailable: Unavailable =
+            self.is_unavailable.then(|| (ClusterName::from(CLUSTER), Moment(1))).into_iter().collect();
+        let explanation =
+            self.world.see(|view| explain(view, &self.world.settings, &self.origin, self.kind, &unavailable));
+        ObjectExplanation::new(self.origin.clone(), self.kind, explanation, false)
+    }
+}
+
+/// The words of states that `text` has.
+fn words(text: &str) -> Vec<&'static str> {
+    let letters = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let found: BTreeSet<&str> = letters.collect();
+    PolicyState::ALL.map(PolicyState::as_str).into_iter().filter(|word| found.contains(word)).collect()
+}
+
+/// The cell below the header `STATE`.
+fn state_cell(case: &Case, rows: Rows) -> String {
+    let view = View { rows, namespaces: false, wide: true, differences: None, only: None, waits: None };
+    let table =
+        view.tables(&[Item::from(case.report())], "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap(), None);
+    let mut lines = table.lines();
+    let place = lines.next().unwrap().find("STATE").unwrap();
+    lines.next().unwrap()[place..].split_whitespace().next().unwrap().to_owned()
+}
+
+/// The states that the summary annotation counts. Its key `pending` counts all clusters that have not reported.
+fn summary_words(case: &Case) -> Vec<&'static str> {
+    let annotations = case.annotations();
+    let (_, text) = annotations.iter().find(|(key, _)| *key == POLICIES_SYNCED_SUMMARY).unwrap();
+    let summary: Value = serde_json::from_str(text).unwrap();
+    let keys = [
+        ("rejected", "Rejected"),
+        ("notEnforced", "NotEnforced"),
+        ("frozen", "Frozen"),
+        ("partial", "PartiallyEnforced"),
+        ("unknown", "Unknown"),
+        ("overridden", "Overridden"),
+        ("pending", "Pending"),
+        ("enforced", "Enforced"),
+    ];
+    keys.into_iter().filter(|(key, _)| summary[*key] == 1).map(|(_, word)| word).collect()
+}
+
+#[test]
+fn every_output_has_the_same_word_for_a_state() {
+    for state in PolicyState::ALL {
+        let (case, word) = (Case::of(state), state.as_str());
+
+        let expected = match state {
+            // Its condition `Enforced` is counted as well.
+            PolicyState::Frozen | PolicyState::PartiallyEnforced => vec![word, "Enforced"],
+            PolicyState::NotApplied | PolicyState::Removing => vec!["Pending"],
+            // Only readers know it.
+            PolicyState::Unreachable => vec!["Enforced"],
+            PolicyState::Accepted | PolicyState::Applied => vec![],
+            _ => vec![word],
+        };
+        assert_eq!(summary_words(&case), expected, "{word}: summary");
+
+        assert_eq!(case.report().json()["states"][CLUSTER], word, "{word}: JSON of status");
+        for rows in [Rows::Policies, Rows::Clusters, Rows::OnCluster(CLUSTER.to_owned())] {
+            assert_eq!(state_cell(&case, rows.clone()), word, "{rows:?} of status");
+        }
+
+        let explanation = case.explanation();
+        assert_eq!(explanation.json()["groups"][0]["state"], word, "JSON of explain");
+        assert_eq!(explanation.groups[0].title(), format!("{word} on {CLUSTER}:"), "explain");
+
+        let (hub, notices, report) = (String::new(), Notices::default(), case.report());
+        let shown =
+            PolicyPage { hub, notices, report, on_hub: None, is_explained: false, why: None, skip: 0 };
+        let page = web::policy(&shown).into_string();
+        let table = page.split_once("id=\"clusters\"").unwrap().1.split_once("</table>").unwrap().0;
+        let cells: Vec<&str> = table.split("<span class=\"state ").skip(1).collect();
+        assert_eq!(cells.len(), 1, "{word}: {table}");
+        assert_eq!(words(cells[0].split_once("</span>").unwrap().0), [word], "{word}: web");
+        assert_eq!(
+            cells[0].starts_with("good"),
+            state == PolicyState::Enforced,
+            "{word}: only this is green"
+        );
+
+        let metrics = measured(&case.world, &case.origin);
+        let series =
+            metrics.lines().filter_map(|line| line.strip_prefix("policy_sync_policy_clusters{state=\""));
+        let counted = series.filter_map(|line| line.strip_suffix("\"} 1"));
+        let expected = match state {
+            PolicyState::Unreachable => vec!["Enforced"],
+            PolicyState::Applied => vec![],
+            _ => vec![word],
+        };
+        assert_eq!(counted.collect::<Vec<_>>(), expected, "{word}: metric");
+    }
+}
+
+#[test]
+fn the_documentation_has_each_state_with_its_exit_code() {
+    use crate::report::{Check, FailOn};
+    let page = include_str!("../../../docs/status.md");
+    for state in PolicyState::ALL {
+        let begin = format!("| `{}` | {} |", state.as_str(), state.meaning());
+        let row = page.lines().find(|line| line.starts_with(&begin));
+        let row = row.unwrap_or_else(|| panic!("docs/status.md has no row {begin}"));
+        let code = match FailOn::default().of_state(state) {
+            Check::Passed => 0,
+            Check::Failed => 1,
+            Check::Unknown => 2,
+        };
+        assert!(row.ends_with(&format!("| {code} |")), "{row}");
+    }
+}
