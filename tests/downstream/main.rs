@@ -1,0 +1,55 @@
+//! Compares `topology` with istiod and `effective` with the Kuadrant operator.
+//!
+//! A fixture holds random worlds in the short form of `tests/topology`, with the reports of the real controllers for them. Two tests
+//! compare these on every run. If `POLICY_SYNC_DOWNSTREAM` is set to a folder with the controllers, two more tests apply the same worlds
+//! to a real API server and compare the new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
+
+mod cluster;
+mod differences;
+mod fixtures;
+mod istio;
+mod kuadrant;
+#[path = "../topology/shorthand.rs"]
+#[allow(clippy::unwrap_used)]
+mod shorthand;
+mod worlds;
+
+use anyhow::Result;
+
+use crate::cluster::Cluster;
+use crate::differences::Difference;
+use crate::fixtures::{Fixture, World};
+
+fn compare_all(worlds: &[World], compare: impl Fn(&World) -> Vec<Difference>) -> Vec<Difference> {
+    worlds.iter().flat_map(compare).collect()
+}
+
+#[test]
+fn topology_agrees_with_stored_statuses_of_istiod() -> Result<()> {
+    let worlds = fixtures::read(Fixture::Istio, &worlds::of_routes())?;
+    differences::check(&compare_all(&worlds, istio::compare), differences::ISTIO)
+}
+
+#[test]
+fn effective_agrees_with_stored_policies_of_the_operator() -> Result<()> {
+    let worlds = fixtures::read(Fixture::Kuadrant, &worlds::of_policies())?;
+    differences::check(&compare_all(&worlds, kuadrant::compare), differences::KUADRANT)
+}
+
+#[tokio::test]
+async fn topology_agrees_with_istiod() -> Result<()> {
+    let Some(cluster) = Cluster::start(&["pilot-discovery"]).await? else { return Ok(()) };
+    let worlds = istio::ask(&cluster, worlds::of_routes()).await?;
+    fixtures::record(Fixture::Istio, &worlds)?;
+    differences::check(&compare_all(&worlds, istio::compare), differences::ISTIO)
+}
+
+#[tokio::test]
+async fn effective_agrees_with_the_operator() -> Result<()> {
+    let Some(cluster) = Cluster::start(&["pilot-discovery", "kuadrant-operator"]).await? else {
+        return Ok(());
+    };
+    let worlds = kuadrant::ask(&cluster, worlds::of_policies()).await?;
+    fixtures::record(Fixture::Kuadrant, &worlds)?;
+    differences::check(&compare_all(&worlds, kuadrant::compare), differences::KUADRANT)
+}
