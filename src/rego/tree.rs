@@ -53,6 +53,23 @@ pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
     }
 }
 
+/// Whether `is` holds for a part of `expr`, without those in comprehensions.
+pub(super) fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
+    parts(expr).into_iter().any(|part| match part {
+        Part::Expr(part) => is(part),
+        Part::Comprehension(..) => false,
+    })
+}
+
+/// Whether `expr` is or has a comprehension, outside of the arguments of calls.
+pub(super) fn has_comprehension(expr: &Expr) -> bool {
+    match expr {
+        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => true,
+        Expr::Call { .. } => false,
+        _ => any_part(expr, has_comprehension),
+    }
+}
+
 /// The expressions that `statement` has beside a query of its own, those of its `with` included.
 pub(super) fn expressions(statement: &LiteralStmt) -> Vec<&Expr> {
     let mut expressions: Vec<&Expr> = match &statement.literal {

@@ -133,18 +133,8 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
 
 /// A comprehension in an index of `expr`. OPA does not look up an index that has one with variables of the body: each reference holds.
 fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
-    let index = tree::indexes(expr).find(|index| has_comprehension(index))?;
+    let index = tree::indexes(expr).find(|index| tree::has_comprehension(index))?;
     Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
-}
-
-/// Whether `expr` has a comprehension outside of the arguments of calls.
-fn has_comprehension(expr: &Expr) -> bool {
-    let is_call = matches!(expr, Expr::Call { .. });
-    !is_call
-        && tree::parts(expr).into_iter().any(|part| match part {
-            Part::Expr(part) => has_comprehension(part),
-            Part::Comprehension(..) => true,
-        })
 }
 
 /// `true with …`. As the only statement of a body, it holds in OPA even if the value of `with` is undefined.

@@ -16,7 +16,7 @@ use super::render::Renderer;
 use super::{Changes, Defined, closed, may_be_undefined, replaced};
 use crate::rego::edit::Edit;
 use crate::rego::module::Syntax;
-use crate::rego::tree::{self, Part};
+use crate::rego::tree;
 
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
@@ -31,7 +31,9 @@ pub(super) fn rewrite<'t>(
 ) -> Vec<&'t Expr> {
     let mut values = given(rule, Some(body));
     let loses_variables = has_else(rule) && !body.is_else;
-    values.retain(|value| may_be_undefined(value, defined) || loses_variables && has_comprehension(value));
+    values.retain(|value| {
+        may_be_undefined(value, defined) || loses_variables && tree::has_comprehension(value)
+    });
     let statements = assigned(&values, defined, &text.meanings);
     text.append(
         &body.query,
@@ -87,13 +89,6 @@ fn has_else(rule: &Rule) -> bool {
     matches!(rule, Rule::Spec { bodies, .. } if bodies.iter().any(|body| body.is_else))
 }
 
-fn has_comprehension(expr: &Expr) -> bool {
-    tree::parts(expr).into_iter().any(|part| match part {
-        Part::Expr(part) => has_comprehension(part),
-        Part::Comprehension(..) => true,
-    })
-}
-
 /// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an index is a variable
 /// that has no value in the body. OPA evaluates such a value in the body. The embedded engine cannot evaluate it in the head.
 pub(in crate::rego) fn lookups<'t>(
@@ -115,14 +110,7 @@ fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
     tree::indexes(expr).for_each(|index| tree::pattern(index, &mut indexes));
     // Each `_` is a distinct variable.
     let is_free = |name: &&str| *name == "_" || !(bound.contains(*name) || matches!(*name, "data" | "input"));
-    indexes.iter().any(is_free) || any_part(expr, |part| has_free_index(part, bound))
-}
-
-fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
-    tree::parts(expr).into_iter().any(|part| match part {
-        Part::Expr(part) => is(part),
-        Part::Comprehension(..) => false,
-    })
+    indexes.iter().any(is_free) || tree::any_part(expr, |part| has_free_index(part, bound))
 }
 
 /// The values of `rule` for a solution of `body`, if it has one: its value, and the keys in its head.

@@ -6,7 +6,7 @@ use regorus::unstable::{Expr, Query};
 use super::render::Renderer;
 use super::{Changes, Defined, replaced};
 use crate::rego::module::name_of;
-use crate::rego::tree::{self, Part};
+use crate::rego::tree;
 
 /// The prefix of the variables for terms. The place of the term makes the name unique in a module.
 const TERM: &str = "policysync_term";
@@ -18,11 +18,7 @@ pub(super) fn variable(term: &Expr) -> Option<String> {
 
 /// Whether an index in `expr` is `_`.
 fn has_wildcard(expr: &Expr) -> bool {
-    tree::indexes(expr).any(|index| name_of(index) == Some("_"))
-        || tree::parts(expr).into_iter().any(|part| match part {
-            Part::Expr(part) => has_wildcard(part),
-            Part::Comprehension(..) => false,
-        })
+    tree::indexes(expr).any(|index| name_of(index) == Some("_")) || tree::any_part(expr, has_wildcard)
 }
 
 /// Moves `term` to the end of `query` if it is a lookup. Returns whether it did.
