@@ -16,7 +16,7 @@ use crate::fixtures::{Answers, World};
 use crate::shorthand::objects;
 
 const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"];
-/// Suffix of `BackendNotFound` in our answers if the Service exists but lacks the port.
+/// Follows `BackendNotFound` in our answers if the Service exists without that port.
 const NO_PORT: &str = " (no port)";
 const CONTROLLER: &str = "istio.io/gateway-controller";
 
@@ -56,12 +56,10 @@ async fn mark(cluster: &Cluster, round: u32) -> Result<()> {
     let set = json!({"ListenerSet": "marker/marker", "parent": "Gateway/marker", "listeners": [listener(81, "HTTP")]});
     let mut all = vec![gateway, set];
     for kind in &ROUTES[..4] {
-        let protocol = if *kind == "TCPRoute" {
-            "tcp"
-        } else if *kind == "TLSRoute" {
-            "tls"
-        } else {
-            "http"
+        let protocol = match *kind {
+            "TCPRoute" => "tcp",
+            "TLSRoute" => "tls",
+            _ => "http",
         };
         let mut route =
             json!({"parents": [format!("marker#{section}{protocol}")], "rules": [{"backends": ["none:80"]}]});

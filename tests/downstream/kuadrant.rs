@@ -108,7 +108,7 @@ fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<Answers>> {
 /// The path of a line of the log, the rules in force there and the policies that they are of.
 fn effective(line: &Value) -> Result<(String, Value)> {
     let kind = line["kind"].as_str().context("a line without kind")?;
-    let path: Vec<&str> = line["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let path: Vec<&str> = texts(&line["path"]).collect();
     let text = line["effectivePolicy"].as_str().context("a line without effectivePolicy")?;
     let policy: Value = serde_json::from_str(text)?;
     let spec = &policy["spec"];
@@ -133,14 +133,13 @@ fn effective(line: &Value) -> Result<(String, Value)> {
             other => ensure!(value == json!({}), "an unknown field {other} of {text}"),
         }
     }
-    let sources: BTreeSet<String> = line["sourcePolicies"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(short)
-        .collect();
+    let sources: BTreeSet<String> = texts(&line["sourcePolicies"]).map(short).collect();
     Ok((key(kind, &path)?, json!({"rules": rules, "sources": sources})))
+}
+
+/// The texts of an array.
+fn texts(array: &Value) -> impl Iterator<Item = &str> {
+    array.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// A locator without the groups that are known.
@@ -158,8 +157,7 @@ fn ours(graph: &Graph<'_>) -> Result<Answers> {
     let json = serde_json::to_value(TopologyReport::new(graph, Scope::default(), Vec::new()))?;
     let mut answers = Answers::new();
     for path in json["paths"].as_array().into_iter().flatten() {
-        let nodes: Vec<&str> =
-            path["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let nodes: Vec<&str> = texts(&path["nodes"]).collect();
         for (kind, id) in path["effective"].as_object().into_iter().flatten() {
             let effective = &json["effective"][id.as_str().unwrap_or_default()];
             let rules: Map<String, Value> = effective["rules"]
@@ -168,13 +166,7 @@ fn ours(graph: &Graph<'_>) -> Result<Answers> {
                 .flatten()
                 .map(|(key, rule)| (key.clone(), rule["value"].clone()))
                 .collect();
-            let sources: BTreeSet<String> = effective["sources"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(short)
-                .collect();
+            let sources: BTreeSet<String> = texts(&effective["sources"]).map(short).collect();
             let kind = kind.split('.').next().unwrap_or_default();
             if KINDS.contains(&kind) && nodes.len() == 5 {
                 answers.insert(key(kind, &nodes)?, json!({"rules": rules, "sources": sources}));
