@@ -148,22 +148,23 @@ impl CopyReport {
         Some(if self.unavailable { state.on_unavailable_cluster() } else { state })
     }
 
-    /// The state in a word: of a policy or a resource its [state](Self::state), of a Gateway also whether it is programmed.
+    /// The state that is shown: of a policy or a resource its [state](Self::state), of the access and of a Gateway whether the agent has
+    /// applied it; `None` for a Gateway that is applied, because its condition `Programmed` is shown.
+    #[must_use]
+    pub fn shown_state(&self) -> Option<PolicyState> {
+        self.state().or_else(|| match &self.work {
+            _ if self.unavailable => Some(PolicyState::Unreachable),
+            None => Some(PolicyState::Pending),
+            Some(entry) if !entry.applied || entry.deleting || entry.pending => Some(PolicyState::of(entry)),
+            Some(_) => (!self.is_gateway()).then_some(PolicyState::Applied),
+        })
+    }
+
+    /// The word for that state, or for whether a Gateway is programmed.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        if let Some(state) = self.state() {
-            return state.as_str();
-        }
-        match &self.work {
-            _ if self.unavailable => PolicyState::Unreachable.as_str(),
-            None => PolicyState::Pending.as_str(),
-            Some(entry) if !entry.applied || entry.deleting || entry.pending => {
-                PolicyState::of(entry).as_str()
-            }
-            Some(_) if !self.is_gateway() => PolicyState::Applied.as_str(),
-            Some(_) if self.in_sync() => "Programmed",
-            Some(_) => "NotProgrammed",
-        }
+        let programmed = if self.in_sync() { "Programmed" } else { "NotProgrammed" };
+        self.shown_state().map_or(programmed, PolicyState::as_str)
     }
 
     /// Whether the cluster has the current revision; of a Gateway, whether it is programmed.

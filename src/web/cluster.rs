@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::address;
-use super::cells::{self, conditions, word};
+use super::cells::{conditions, signed, word};
 use super::layout::{Notices, page, plain, range, table};
 use crate::api::names::{ClusterName, Origin};
 use crate::report::CopyReport;
@@ -84,18 +84,6 @@ fn page_of(copy: &CopyReport, origin: &Origin) -> String {
     }
 }
 
-/// The state of a Gateway or of the agent's access.
-fn signed(copy: &CopyReport) -> Markup {
-    let (sign, class) = match &copy.work {
-        None => ("…", "warn"),
-        Some(work) if work.deleting => ("←", "warn"),
-        Some(_) if copy.in_sync() => ("✓", "good"),
-        Some(work) if work.pending => ("…", "warn"),
-        Some(_) => ("✕", "bad"),
-    };
-    cells::signed(sign, class, copy.word())
-}
-
 fn row(copy: &CopyReport) -> Markup {
     html! {
         tr {
@@ -107,9 +95,10 @@ fn row(copy: &CopyReport) -> Markup {
                 @if copy.origin.is_some() { " " span.kind { (plain(&copy.kind)) } }
             }
             td {
-                @match copy.state() {
+                @match copy.shown_state() {
                     Some(state) => (word(state)),
-                    None => (signed(copy)),
+                    None if copy.in_sync() => (signed("✓", "good", copy.word())),
+                    None => (signed("✕", "bad", copy.word())),
                 }
             }
             td { @if let Some(work) = &copy.work { (conditions(&work.conditions)) } }

@@ -124,6 +124,29 @@ fn a_cluster_is_text() {
     assert!(!unread.contains("Nothing of ours") && !unread.contains("<table"));
 }
 
+#[test]
+fn nothing_is_green_on_a_cluster_that_is_not_available() {
+    let applied = r#"{"cluster":"eu-1","name":"web","namespace":"kuadrant-shop","applied":true,
+        "conditions":[{"type":"Programmed","status":"True"}]}"#;
+    let page = |unavailable| {
+        let mut copy = CopyReport::default();
+        let (origin, work) = (Origin::Gateway(ObjectKey::new("shop", "web")), serde_json::from_str(applied));
+        (copy.origin, copy.work, copy.unavailable) = (Some(origin), Some(work.unwrap()), unavailable);
+        let page = ClusterPage {
+            hub: String::new(),
+            notices: notices(),
+            cluster: ClusterName::from("eu-1"),
+            silent_since: None,
+            copies: Some(vec![copy]),
+            skip: 0,
+        };
+        cluster(&page).into_string()
+    };
+    let (available, silent) = (page(false), page(true));
+    assert!(available.contains("state good") && available.contains("Programmed"), "{available}");
+    assert!(silent.contains("Unreachable") && !silent.contains("state good"), "{silent}");
+}
+
 /// A Gateway with a route and a policy, whose names and texts are these.
 fn objects(text: &str) -> Objects {
     let mut objects = Objects::default();
