@@ -178,6 +178,12 @@ impl Synced {
     pub fn condition(&self, name: &str) -> Option<&SyncedCondition> {
         self.conditions.iter().find(|condition| condition.condition_type == name)
     }
+
+    /// Whether the copy has the condition of this type with this status.
+    #[must_use]
+    pub fn has_condition(&self, name: &str, status: &str) -> bool {
+        self.condition(name).is_some_and(|condition| condition.status == status)
+    }
 }
 
 /// A condition of a copy.
@@ -260,7 +266,7 @@ impl Summary {
         Self {
             clusters: entries.len(),
             applied: count(&|entry| entry.applied),
-            enforced: count(&|entry| entry.condition(ENFORCED).is_some_and(|found| found.status == "True")),
+            enforced: count(&|entry| entry.has_condition(ENFORCED, "True")),
             overridden: count(&|entry| entry.conditions.iter().any(SyncedCondition::is_overridden)),
             pending: count(&|entry| !entry.applied || entry.pending),
             rejected: of(PolicyState::Rejected),

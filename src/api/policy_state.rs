@@ -66,7 +66,6 @@ impl PolicyState {
     /// The state of the copy that `entry` describes.
     #[must_use]
     pub fn of(entry: &Synced) -> Self {
-        let is_false = |name| entry.condition(name).is_some_and(|condition| condition.status == "False");
         let enforced = entry.condition(ENFORCED);
         if entry.deleting {
             return Self::Removing;
@@ -80,7 +79,7 @@ impl PolicyState {
         if entry.pending {
             return Self::Pending;
         }
-        if is_false(ACCEPTED) {
+        if entry.has_condition(ACCEPTED, "False") {
             return Self::Rejected;
         }
         match enforced.map(|condition| (&*condition.status, condition)) {

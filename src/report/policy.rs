@@ -320,7 +320,7 @@ fn left_out_state(detail: Detail, summary: &Summary, entries: &[Synced]) -> Opti
         }
     };
     let shown = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
-    let is_enforced = |entry: &Synced| entry.condition(ENFORCED).is_some_and(|found| found.status == "True");
+    let is_enforced = |entry: &Synced| entry.has_condition(ENFORCED, "True");
     let is_unknown =
         |entry: &Synced| !entry.conditions.is_empty() && PolicyState::of(entry) == PolicyState::Unknown;
     // An entry that is frozen, partially enforced or rejected may have the condition `Enforced=True`, too.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
-use crate::api::policy_state::PolicyState;
+use crate::api::policy_state::{ACCEPTED, PolicyState};
 use crate::api::text::capped;
 use crate::report::PolicyReport;
 
@@ -31,7 +31,7 @@ impl Cell {
         };
         let message = match state {
             PolicyState::Frozen => report.message.clone(),
-            PolicyState::Rejected => entry.condition("Accepted").map(words),
+            PolicyState::Rejected => entry.condition(ACCEPTED).map(words),
             PolicyState::Overridden | PolicyState::NotEnforced | PolicyState::PartiallyEnforced => {
                 entry.condition(ENFORCED).map(words)
             }
