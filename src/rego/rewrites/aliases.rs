@@ -1,11 +1,14 @@
 //! `x := y` beside another statement that could bind `x`, such as `xs[x]`. The embedded engine reads the assignment of a variable in both
 //! directions, and so evaluates the other statement first. The text `x := [y][0]` has one direction.
+//!
+//! `x = [… | … x …]`: the comprehension cannot give `x` a value, so that another statement does. The embedded engine may take it for the
+//! source of `x`, and evaluate it first. The text `x == [… | … x …]` compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Query, Span};
 
-use super::{Changes, closed, start};
+use super::{Changes, Module, closed, offset, start};
 use crate::rego::edit::Edit;
 use crate::rego::tree::{self, Part};
 
@@ -84,6 +87,39 @@ pub(super) fn rewrite(text: &mut Changes<'_>, query: &Query) {
         text.edits.push(Edit::insert(start(text.module, source), "[".to_owned()));
         text.edits.push(Edit::insert(closed(text.module, source.span().end), "][0]".to_owned()));
     }
+    for place in query.stmts.iter().filter_map(|statement| unification(text.module, statement)) {
+        text.edits.push(Edit::insert(place, "=".to_owned()));
+    }
+}
+
+/// The end of the `=` between a variable and a comprehension that uses the variable.
+fn unification(module: &Module, statement: &LiteralStmt) -> Option<u32> {
+    let Literal::Expr { expr, .. } = &statement.literal else { return None };
+    let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr.as_ref() else { return None };
+    let is_used = |variable: &Expr, other: &Expr| match variable {
+        Expr::Var { span, .. } => uses(other, span.text()),
+        _ => false,
+    };
+    if !is_used(lhs, rhs) && !is_used(rhs, lhs) {
+        return None;
+    }
+    let (from, to) = (closed(module, lhs.span().end), start(module, rhs));
+    let sign = module.text.get(from as usize..to as usize)?.find('=')?;
+    Some(from + offset(sign) + 1)
+}
+
+/// Whether a comprehension in `expr` uses the variable `name` of the rule.
+fn uses(expr: &Expr, name: &str) -> bool {
+    tree::parts(expr).into_iter().any(|part| match part {
+        Part::Expr(part) => uses(part, name),
+        Part::Comprehension(query, terms) => {
+            let mut found = false;
+            let mut visit = |span: &Span| found |= span.text() == name;
+            query.stmts.iter().for_each(|statement| tree::each_root_of_statement(statement, &mut visit));
+            terms.into_iter().for_each(|term| tree::each_root_of_expr(term, &mut visit));
+            found && !tree::declared_in(query).contains(name)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -103,6 +139,11 @@ mod tests {
             ("y := 1; x := y; x == 1", "y := 1; x := y; x == 1"),
             ("y := 1; x := y + 1; input.a[x]", "y := 1; x := y + 1; input.a[x]"),
             ("x = y; input.a[x]; input.b[y]", "x = y; input.a[x]; input.b[y]"),
+            ("y := 1; x = y; x = [1 | [z] := [x]]", "y := 1; x = [y][0]; x == [1 | [z] := [x]]"),
+            ("y := 1; x = y; {x | true} = x", "y := 1; x = [y][0]; {x | true} == x"),
+            ("x = 1; x = [[y | y := x][0]]", "x = 1; x == [[y | y := x][0]]"),
+            ("x = [x | x := 1]", "x = [x | x := 1]"),
+            ("x = [y | y := 1]", "x = [y | y := 1]"),
         ]);
     }
 }
