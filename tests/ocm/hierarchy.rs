@@ -1,5 +1,9 @@
-//! RFC 0007's hierarchy: a policy that the spoke's people make for the same target wins there. The hub shows it while it is
-//! there, shows when it is gone, and does nothing about it.
+//! RFC 0007's hierarchy: a policy of the spoke with the same target takes precedence over a copy. The hub reports this as long as
+//! that policy exists, and changes nothing.
+//!
+//! The policy controller of these tests is played: it reads the annotation `kuadrant.io/policy-synced`. Kuadrant 1.5.2 does not,
+//! and lets the creation times decide (docs/parameters.md). These tests show how the hub reports a spoke that implements the RFC,
+//! not what Kuadrant does.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
