@@ -96,6 +96,8 @@ struct Explainer<'v> {
     /// As what classes list its kind.
     role: Role,
     gateways: BTreeMap<ObjectKey, Target>,
+    /// `RateLimitPolicy`.
+    kind: &'v str,
     /// `RateLimitPolicy shop/limits`.
     regarding: String,
     /// The same of its copy.
@@ -170,7 +172,7 @@ impl<'v> Explainer<'v> {
         view: View<'v>,
         settings: &Settings,
         origin: &'v Origin,
-        kind: &str,
+        kind: &'v str,
         unavailable: &'v Unavailable,
     ) -> Self {
         let plan = plan_works(view, settings, origin);
@@ -183,6 +185,7 @@ impl<'v> Explainer<'v> {
             origin,
             role: view.role(origin.kind()).unwrap_or(Role::Policy),
             gateways: gateways.into_iter().map(|key| (key.clone(), Target::new(view, &key))).collect(),
+            kind,
             regarding: format!("{kind} {}", origin.object()),
             copy: format!(
                 "{kind} {}/{}",

@@ -5,8 +5,9 @@ use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Origin};
 use crate::api::policy_state::{ACCEPTED, PolicyState};
 use crate::sync::desired::{PlannedWork, Waiting};
-use crate::sync::named::NAMED;
+use crate::sync::named::{NAMED, named};
 use crate::sync::status::gateway;
+use crate::sync::status::overriding::Overriding;
 
 impl Explainer<'_> {
     /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
@@ -98,12 +99,7 @@ impl Explainer<'_> {
                 let text = "it is accepted there, and its controller does not report whether it is enforced";
                 (true, Reason::new("Accepted", text))
             }
-            PolicyState::Overridden => {
-                let because = lacking.map(message).unwrap_or_default();
-                let text = format!("a policy of the cluster's own overrides it{because}");
-                let change = format!("the policies of cluster {CLUSTER}'s own");
-                (false, Reason::new("Overridden", text).change(change))
-            }
+            PolicyState::Overridden => (false, self.overridden(entry, lacking)),
             PolicyState::PartiallyEnforced => {
                 let because = entry.condition(ENFORCED).map(message).unwrap_or_default();
                 let text = format!("enforced on a part of its targets{because}");
@@ -121,6 +117,22 @@ impl Explainer<'_> {
                 (false, Reason::new("Unknown", text).change(change))
             }
         }
+    }
+
+    /// Names the policies that override it: of the hub's own those whose copies the cluster names, otherwise the cluster's.
+    fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
+        let overriding = Overriding::read(self.view, self.origin, entry).unwrap_or_default();
+        let hub = || named(overriding.of_hub.iter().map(ToString::to_string));
+        let who = match (overriding.of_hub.len(), overriding.of_cluster) {
+            (0, _) => "a policy of the cluster's own overrides it".to_owned(),
+            (1, false) => format!("policy {} of the hub overrides it", hub()),
+            (_, false) => format!("the policies {} of the hub override it", hub()),
+            (_, true) => format!("{} of the hub and a policy of the cluster's own override it", hub()),
+        };
+        let reason = Reason::new("Overridden", format!("{who}{}", condition.map(message).unwrap_or_default()));
+        let reason = reason.changes(overriding.of_hub.iter().map(|key| format!("{} {key}", self.kind)));
+        let of_cluster = overriding.of_cluster || overriding.of_hub.is_empty();
+        reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
     }
 
     fn not_in_force(&self, code: &'static str, why: &str) -> Reason {

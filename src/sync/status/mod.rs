@@ -7,6 +7,7 @@ pub mod contest;
 pub mod fare;
 pub mod gateway;
 mod notice;
+pub(in crate::sync) mod overriding;
 pub mod policy;
 pub(in crate::sync) mod reason;
 

@@ -1,12 +1,13 @@
 //! What people should hear of: changes of how a policy or a Gateway fares, in the words of an Event.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::NoticeReason;
-use crate::api::annotations::{Synced, SyncedCondition};
+use super::overriding::Overriding;
+use crate::api::annotations::Synced;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::params::Role;
 use crate::sync::View;
 use crate::sync::named::named;
@@ -61,12 +62,7 @@ pub(super) fn of_policy(
         clusters: BTreeSet::new(),
         note: format!("{what} is applied on all of its clusters: {}", entries.len()),
     });
-    let overridden =
-        entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
-    let overridden = overridden.map(|entry| entry.cluster.clone()).collect();
-    let overridden = Notice::about(NoticeReason::Overridden, overridden, |clusters| {
-        format!("a policy of the spoke's own wins on: {}", names(clusters))
-    });
+    let overridden = overridden(view, origin, entries);
 
     let changed = view.policy_changed(origin).unwrap_or_default();
     let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
@@ -75,6 +71,30 @@ pub(super) fn of_policy(
         format!("neither applied nor deleted on {} after 5 minutes", names(clusters))
     });
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
+}
+
+/// Reports the clusters where other policies override the policy `origin`: those of the spokes, and those of the hub by name.
+fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Notice> {
+    let (mut all, mut of_cluster) = (BTreeSet::new(), BTreeSet::new());
+    let mut of_hub: BTreeMap<ObjectKey, BTreeSet<ClusterName>> = BTreeMap::new();
+    for entry in entries {
+        let Some(overriding) = Overriding::read(view, origin, entry) else { continue };
+        all.insert(entry.cluster.clone());
+        if overriding.of_cluster {
+            of_cluster.insert(entry.cluster.clone());
+        }
+        for key in overriding.of_hub {
+            of_hub.entry(key).or_default().insert(entry.cluster.clone());
+        }
+    }
+    Notice::about(NoticeReason::Overridden, all, |_| {
+        let of_cluster = (!of_cluster.is_empty())
+            .then(|| format!("a policy of the spoke's own wins on: {}", names(&of_cluster)));
+        let of_hub = of_hub.iter().map(|(key, clusters)| {
+            format!("policy {key} of the hub takes precedence on: {}", names(clusters))
+        });
+        named(of_cluster.into_iter().chain(of_hub).collect::<Vec<_>>().into_iter())
+    })
 }
 
 /// The clusters that have not let go of what they have of the Gateway `origin` for long, and when there may be more.

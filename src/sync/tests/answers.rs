@@ -158,6 +158,11 @@ impl World {
 
     /// The agent of `cluster` says this of its work for the policy `limits`.
     pub(crate) fn answered(self, cluster: &str, answer: &Answer) -> Self {
-        self.edited(&policy_origin("limits"), cluster, |work| work["status"] = answer.status(work))
+        self.answered_of("limits", cluster, answer)
+    }
+
+    /// The same of the work of the policy `policy`.
+    pub(crate) fn answered_of(self, policy: &str, cluster: &str, answer: &Answer) -> Self {
+        self.edited(&policy_origin(policy), cluster, |work| work["status"] = answer.status(work))
     }
 }

@@ -51,6 +51,34 @@ fn what_its_agent_says_is_told_in_its_words() {
     let says = "Overridden: a policy of the cluster's own overrides it: by local/limits \
                 [the policies of cluster <cluster>'s own]";
     assert_eq!(why(&told(overridden), "eu-1"), [says]);
+    let named = applied().observed(1).condition(
+        "Enforced",
+        "False",
+        "Overridden",
+        "RateLimitPolicy is overridden by [kuadrant-shop/zzz]",
+    );
+    let says = "Overridden: policy shop/zzz of the hub overrides it: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+                [RateLimitPolicy shop/zzz]";
+    let two = || {
+        let world = crate::sync::explain::tests::world().written().with(policy("zzz").targets("web"));
+        world.settled(&[policy_origin("zzz")])
+    };
+    assert_eq!(why(&two().answered("eu-1", &named), "eu-1"), [says]);
+    let both = applied().observed(1).condition(
+        "Enforced",
+        "False",
+        "Overridden",
+        "overridden by kuadrant-shop/zzz, kuadrant-shop/local.",
+    );
+    let says = "Overridden: shop/zzz of the hub and a policy of the cluster's own override it: overridden by \
+                kuadrant-shop/zzz, kuadrant-shop/local. \
+                [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
+    // The spoke has a policy of its own with that name: the agent reports the conflict.
+    let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
+    let says = "Overridden: a policy of the cluster's own overrides it: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+                [the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&taken.answered("eu-1", &named), "eu-1"), [says]);
     let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
     let says = format!(
         "Rejected: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"

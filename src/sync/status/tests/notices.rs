@@ -44,6 +44,39 @@ fn where_a_policy_of_the_spoke_wins() {
 }
 
 #[test]
+fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
+    let by = |names: &str| {
+        applied().condition(
+            "Enforced",
+            "False",
+            "Overridden",
+            &format!("RateLimitPolicy is overridden by [{names}]"),
+        )
+    };
+    let world = on_two().with(policy("zzz").targets("web")).settled(&[policy_origin("zzz")]);
+    let note = |world: &World| {
+        let said = notices(world).0;
+        let note = said.iter().find_map(|said| said.strip_prefix("Overridden: "));
+        note.map(str::to_owned).unwrap_or_default()
+    };
+    let by_copy = world.answered("eu-1", &by("kuadrant-shop/zzz"));
+    assert_eq!(note(&by_copy), "policy shop/zzz of the hub takes precedence on: eu-1");
+    let by_both = by_copy.answered("us-1", &by("kuadrant-shop/local kuadrant-shop/zzz"));
+    assert_eq!(
+        note(&by_both),
+        "a policy of the spoke's own wins on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
+    );
+    // A hub policy without a copy there, the policy itself, and a policy of another namespace are no copies.
+    for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
+        let world = on_two()
+            .with(policy("zzz").targets("web"))
+            .settled(&[policy_origin("zzz")])
+            .answered("eu-1", &by(names));
+        assert_eq!(note(&world), "a policy of the spoke's own wins on: eu-1", "{names}");
+    }
+}
+
+#[test]
 fn where_nothing_has_come_of_it_for_long() {
     let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
     let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);

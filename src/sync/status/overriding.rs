@@ -1,0 +1,69 @@
+//! Which policies override a copy, as the message of its condition `Enforced` names them.
+//!
+//! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke, and some of
+//! them may be copies of hub policies. The spoke may write anything: a name counts as a copy only if there is a work for it on that
+//! cluster, and only in the namespace of the policy itself, because policies of other namespaces cannot have the same target.
+
+use std::collections::BTreeSet;
+
+use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::sync::View;
+use crate::sync::named::NAMED;
+
+/// The policies that override a copy on one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::sync) struct Overriding {
+    /// Policies of the hub, whose copies override it.
+    pub(in crate::sync) of_hub: BTreeSet<ObjectKey>,
+    /// Whether policies of the cluster override it, as far as the message says.
+    pub(in crate::sync) of_cluster: bool,
+}
+
+impl Overriding {
+    /// The policies that override the copy of `origin` on the cluster of `entry`; `None` if none does.
+    pub(in crate::sync) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
+        let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
+        Some(Self::of_condition(view, origin, &entry.namespace, &entry.cluster, condition))
+    }
+
+    fn of_condition(
+        view: View<'_>,
+        origin: &Origin,
+        downstream: &str,
+        cluster: &ClusterName,
+        condition: &SyncedCondition,
+    ) -> Self {
+        let own = origin.object();
+        let mut found = Self::default();
+        for name in names(condition.message.as_deref().unwrap_or_default(), downstream) {
+            let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };
+            let is_copy =
+                key != *own && is_copied(view, &Origin::new(origin.kind().clone(), key.clone()), cluster);
+            if !is_copy {
+                found.of_cluster = true;
+            } else if found.of_hub.len() < NAMED {
+                found.of_hub.insert(key);
+            }
+        }
+        // A message without names says nothing of a copy of ours.
+        found.of_cluster |= found.of_hub.is_empty();
+        found
+    }
+}
+
+/// Whether the object with the name of the copy of `origin` on `cluster` is that copy. If the agent reports a conflict instead, it
+/// belongs to the cluster.
+fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
+    let answer = view.work_of(origin, cluster).map(|work| work.answer.as_ref());
+    answer.is_some_and(|answer| answer.is_none_or(|answer| answer.applied || answer.revision.is_some()))
+}
+
+/// The names in `text` that are written as `<namespace>/<name>`.
+fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
+    let words = text.split(move |c| !is_of_name(c)).map(|word| word.trim_matches('.'));
+    words
+        .filter_map(move |word| word.split_once('/').filter(|(found, _)| *found == namespace))
+        .map(|(_, name)| name)
+}
