@@ -127,6 +127,10 @@ impl Surveyor<'_> {
             for cluster in clusters {
                 let Some(verdict) = explanation.clusters.get(&cluster) else { continue };
                 let there = self.policy(&origin, &cluster, verdict, || variants.on(self.view, &cluster));
+                let work = self.view.work_of(&origin, &cluster);
+                if let Some(created) = work.and_then(|work| work.copied) {
+                    on.created.insert(cluster.clone(), created);
+                }
                 on.clusters.insert(cluster, there);
             }
             across.fleet.policies.insert(key, on);

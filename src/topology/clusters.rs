@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::locator::{GATEWAY, Kind};
-use super::rows::{Policy, Target};
+use super::rows::{Created, Policy, Target};
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey};
 
 /// What is on clusters.
@@ -28,6 +29,8 @@ pub struct PolicyOn {
     pub gateways: BTreeSet<ObjectKey>,
     /// How it is on every cluster of these.
     pub clusters: BTreeMap<ClusterName, PolicyThere>,
+    /// When the copy was created on a cluster, by the clock of that cluster, if its agent reports it.
+    pub created: BTreeMap<ClusterName, Moment>,
 }
 
 /// How a Gateway is on a cluster.
@@ -140,11 +143,17 @@ pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
 
 impl Policy {
     /// The policy as its copy is where of all Gateways only `key` is looked at: with the references to that alone, and with `spec`
-    /// in place of its own.
-    pub(super) fn copy(&self, own: &ObjectKey, key: &ObjectKey, spec: Option<&Arc<str>>) -> Self {
+    /// in place of its own. `created` is when the copy was created there, if that is known.
+    pub(super) fn copy(
+        &self,
+        own: &ObjectKey,
+        key: &ObjectKey,
+        spec: Option<&Arc<str>>,
+        created: Option<Created>,
+    ) -> Self {
         let targets = self.targets.iter().filter(|target| is_target(target, &own.namespace, key));
         Self {
-            created: self.created,
+            created: created.unwrap_or(self.created),
             targets: targets.cloned().collect(),
             spec: spec.unwrap_or(&self.spec).clone(),
             ..Self::default()

@@ -261,3 +261,53 @@ fn a_gateway_that_leaves_is_told() {
     assert!(fleet.gateways.is_empty() || !fleet.gateways.contains_key(&ObjectKey::new("shop", "web")));
     assert!(unknown.iter().any(|text| text.contains("on cluster eu-1, which it leaves: ")), "{unknown:?}");
 }
+
+#[test]
+fn of_two_policies_on_a_gateway_the_creation_times_there_decide() {
+    let rates = |limit: u32| json!({"all": {"rates": [{"limit": limit}]}});
+    // On the hub `limits` is older; both are defaults, and of two defaults on one target the younger one is in force.
+    let limits = limits().metadata("creationTimestamp", "2026-01-01T00:00:00Z".into());
+    let other = policy("zzz").targets("web").spec("limits", rates(20));
+    let other = other.metadata("creationTimestamp", "2026-01-01T00:00:01Z".into());
+    let world = world().with(limits).with(other).settled(&[
+        policy_origin("zzz"),
+        policy_origin("limits"),
+        gateway_origin("web"),
+    ]);
+    let enforced =
+        |created: &str| applied().observed(1).condition("Enforced", "True", "Enforced", "").created(created);
+    let (first, second) = ("2026-02-01T00:00:01Z", "2026-02-01T00:00:02Z");
+    let world = world.answered("eu-1", &enforced(first)).answered_of("zzz", "eu-1", &enforced(second));
+    let report = |world: &World| {
+        let Across { objects, fleet, .. } = across(world, &Unavailable::new());
+        let report = ClustersReport::new(&objects, &fleet, &Scope::default(), None, Vec::new());
+        serde_json::to_value(&report).unwrap()
+    };
+    let limit_on = |json: &serde_json::Value, cluster: &str| {
+        let answers = json["answers"].as_array().unwrap();
+        let of =
+            |answer: &&serde_json::Value| answer["clusters"].as_array().unwrap().contains(&json!(cluster));
+        let answer = answers.iter().find(of).unwrap();
+        let rules = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"];
+        rules["limits#all"]["value"]["rates"][0]["limit"].clone()
+    };
+    let is_unknown = |json: &serde_json::Value| {
+        json["unknown"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("is older"))
+    };
+    // us-1 reports no creation time: the ages of the hub are taken, and that is said.
+    let without =
+        world.answered("us-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""));
+    let without = without.answered_of("zzz", "us-1", &enforced(first));
+    let json = report(&without);
+    assert_eq!((limit_on(&json, "eu-1"), limit_on(&json, "us-1")), (json!(20), json!(20)), "{json:#}");
+    assert!(is_unknown(&json));
+    // There `zzz` is older, so that `limits` is in force.
+    let world = without.answered("us-1", &enforced(second));
+    let json = report(&world);
+    assert_eq!((limit_on(&json, "eu-1"), limit_on(&json, "us-1")), (json!(20), json!(10)), "{json:#}");
+    assert!(!is_unknown(&json));
+    // Other moments in the same order are no difference.
+    let same =
+        report(&world.answered("us-1", &enforced(first)).answered_of("zzz", "us-1", &enforced(second)));
+    assert_eq!(same["answers"].as_array().unwrap().len(), 1, "{same:#}");
+}

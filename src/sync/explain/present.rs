@@ -1,8 +1,10 @@
 //! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
 
+use std::cmp::Ordering;
+
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
-use crate::api::names::{ClusterName, Origin};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::policy_state::{ACCEPTED, PolicyState};
 use crate::sync::desired::{PlannedWork, Waiting};
 use crate::sync::named::{NAMED, named};
@@ -125,7 +127,10 @@ impl Explainer<'_> {
         let hub = || named(overriding.of_hub.iter().map(ToString::to_string));
         let who = match (overriding.of_hub.len(), overriding.of_cluster) {
             (0, _) => "a policy of the cluster's own overrides it".to_owned(),
-            (1, false) => format!("policy {} of the hub overrides it", hub()),
+            (1, false) => {
+                let age = overriding.of_hub.first().and_then(|key| self.age(key, &entry.cluster));
+                format!("policy {} of the hub overrides it{}", hub(), age.unwrap_or_default())
+            }
             (_, false) => format!("the policies {} of the hub override it", hub()),
             (_, true) => format!("{} of the hub and a policy of the cluster's own override it", hub()),
         };
@@ -133,6 +138,18 @@ impl Explainer<'_> {
         let reason = reason.changes(overriding.of_hub.iter().map(|key| format!("{} {key}", self.kind)));
         let of_cluster = overriding.of_cluster || overriding.of_hub.is_empty();
         reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
+    }
+
+    /// How old the copy of the policy `key` is on `cluster`, beside that of this policy of the same kind; `None` if that is not known.
+    /// Controllers such as Kuadrant's order policies of one target by it, in whole seconds.
+    fn age(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<&'static str> {
+        let other = Origin::new(self.origin.kind().clone(), key.clone());
+        let other = self.view.work_of(&other, cluster)?.copied?;
+        Some(match other.cmp(&self.works.get(cluster)?.copied?) {
+            Ordering::Less => ", and its copy is older there",
+            Ordering::Equal => ", and the copies are of the same second there",
+            Ordering::Greater => ", and its copy is younger there",
+        })
     }
 
     fn not_in_force(&self, code: &'static str, why: &str) -> Reason {

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::ancestors::Ancestors;
@@ -17,6 +18,7 @@ use super::gateway::GatewayAnswer;
 use super::room::Room;
 use super::value::ValueName;
 use crate::api::json::{DEPTH_LIMIT, depth};
+use crate::api::moment::Moment;
 use crate::api::object::HubObject;
 use crate::api::text::capped;
 use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
@@ -25,6 +27,9 @@ use crate::sync::rows::purpose::Purpose;
 
 /// The most values that are kept of those that parameters ask for, and the most that are named as dropped.
 const FIELDS_LIMIT: usize = 64;
+
+/// The most bytes of a moment in RFC 3339.
+const CREATED_LIMIT: usize = 40;
 
 /// What a spoke's agent says about a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,12 +78,7 @@ impl Answer {
                 answer.message = Some(room.text(&failed.unwrap_or(applied).message, TEXT_LIMIT));
             }
         }
-        let Purpose::Copy(origin) = purpose else { return answer };
-        let carries = |manifest: &&ManifestStatus| {
-            *manifest.resource_meta.resource == *origin.kind().resource
-                && *manifest.resource_meta.group == *origin.kind().group
-        };
-        let Some(manifest) = status.resource_status.manifests.iter().find(carries) else { return answer };
+        let Some(manifest) = copy_of(status, purpose) else { return answer };
         // A spoke adds no value that nobody asked for. But it may write what is asked for as well.
         let asked_for = asked_for(spec);
         let known: HashSet<&str> = asked_for.iter().copied().collect();
@@ -108,6 +108,31 @@ impl Answer {
     }
 }
 
+/// What is reported of the copy that a work for `purpose` carries.
+fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s ManifestStatus> {
+    let Purpose::Copy(origin) = purpose else { return None };
+    status.resource_status.manifests.iter().find(|manifest| {
+        *manifest.resource_meta.resource == *origin.kind().resource
+            && *manifest.resource_meta.group == *origin.kind().group
+    })
+}
+
+/// When the copy that a work for `purpose` carries was created on its spoke. Only an object with a revision is a copy: if the spoke
+/// has an object of its own with that name, the agent reports the creation time of that one.
+///
+/// It is no part of [`Answer`]: answers of many clusters are equal and are kept once, creation times are not.
+pub(in crate::sync) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
+    let values = &copy_of(status, purpose)?.status_feedback.values;
+    let text = |wanted: ValueName<'_>| {
+        let value = values.iter().find(|value| ValueName::parse(&value.name) == Some(wanted))?;
+        value.field_value.string.as_deref()
+    };
+    text(ValueName::Revision).and_then(as_revision)?;
+    let created = text(ValueName::Created).filter(|text| text.len() <= CREATED_LIMIT)?;
+    let created: Timestamp = created.parse().ok()?;
+    Some(Moment(created.as_second().saturating_mul(1000)))
+}
+
 /// The names of the values that the work asks its agent for.
 fn asked_for(spec: &ManifestWorkSpec) -> Vec<&str> {
     let rules = spec.manifest_configs.iter().flat_map(|config| &config.feedback_rules);
@@ -130,6 +155,8 @@ impl Answer {
             Some(ValueName::Revision) => {
                 self.revision = value.string.as_deref().and_then(as_revision).map(Into::into);
             }
+            // `created` reads it.
+            Some(ValueName::Created) => {}
             Some(ValueName::Generation) => self.generation = value.integer,
             Some(ValueName::ObservedGeneration) => self.observed_generation = value.integer,
             Some(ValueName::Condition(condition_type, part)) => {

@@ -39,6 +39,14 @@ pub(crate) fn of_policy(fields: &[StatusField]) -> Feedback {
 }
 
 impl Feedback {
+    /// Asks also when the copy was created: the policy controller of the spoke orders policies of one target by it.
+    pub(crate) fn with_created(mut self) -> Self {
+        if let Some(rule) = self.values.first_mut() {
+            rule.json_paths.insert(0, path(ValueName::Created, ".metadata.creationTimestamp"));
+        }
+        self
+    }
+
     /// Asks also what the copy's status says of these Gateways, each of which may be one of its ancestors.
     pub(crate) fn with_ancestors(mut self, gateways: &[&str]) -> Self {
         self.conditions.push(rule(gateways));

@@ -18,6 +18,7 @@ mod value;
 
 pub use ancestors::Ancestors;
 pub use answer::Answer;
+pub(in crate::sync) use answer::created;
 pub(crate) use asked::{Feedback, of_gateway, of_policy};
 pub use condition::{AnsweredCondition, TEXT_LIMIT};
 pub(in crate::sync) use condition::{applied, as_revision};

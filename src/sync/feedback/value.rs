@@ -14,6 +14,8 @@ pub(super) enum ValueName<'n> {
     Generation,
     /// The generation for which its status was written.
     ObservedGeneration,
+    /// When it was created on the spoke.
+    Created,
     /// A part of one of its conditions.
     Condition(&'static str, Part),
     /// The address with this index, from 0.
@@ -47,6 +49,7 @@ pub(super) enum Part {
 const REVISION: &str = "revision";
 const GENERATION: &str = "generation";
 const OBSERVED_GENERATION: &str = "observedGeneration";
+const CREATED: &str = "created";
 const ADDRESS: &str = "address";
 const LISTENER: &str = "listener";
 const ATTACHED_ROUTES: &str = "attachedRoutes";
@@ -60,6 +63,7 @@ impl<'n> ValueName<'n> {
             (REVISION, _) => Some(Self::Revision),
             (GENERATION, _) => Some(Self::Generation),
             (OBSERVED_GENERATION, _) => Some(Self::ObservedGeneration),
+            (CREATED, _) => Some(Self::Created),
             (_, Some((ADDRESS, index))) => Some(Self::Address(index.parse().ok()?)),
             (_, Some((LISTENER, rest))) => {
                 let (listener, what) = rest.split_once('_')?;
@@ -114,6 +118,7 @@ impl fmt::Display for ValueName<'_> {
             Self::Revision => write!(f, "_{REVISION}"),
             Self::Generation => write!(f, "_{GENERATION}"),
             Self::ObservedGeneration => write!(f, "_{OBSERVED_GENERATION}"),
+            Self::Created => write!(f, "_{CREATED}"),
             Self::Condition(condition, part) => write!(f, "_{condition}_{}", part.field()),
             Self::Address(index) => write!(f, "_{ADDRESS}_{index}"),
             Self::Listener(listener, what) => {

@@ -383,3 +383,32 @@ fn what_a_spoke_notes_on_an_access_work_is_no_difference() {
     let noted = json!({"kuadrant.io/gateways": "[\"web\"]", "kuadrant.io/parent": "nobody"});
     assert_eq!(content(noted), content(json!({})));
 }
+
+#[test]
+fn creation_time_counts_only_beside_a_revision() {
+    let copied = |edit: &dyn Fn(&mut Vec<Value>)| {
+        let mut work = json();
+        work["status"] = applied().created("2026-01-01T00:00:02Z").status(&work);
+        edit(values(&mut work["status"]));
+        pruned(&work).copied.map(|moment| moment.0)
+    };
+    let second = 1_767_225_602_000;
+    assert_eq!(copied(&|_| {}), Some(second));
+    // An object of the spoke's own has no revision.
+    assert_eq!(copied(&|values| values.retain(|value| value["name"] != "_revision")), None);
+    for text in ["", "soon", "2026-01-01", "2026-01-01T00:00:02Z and a long text behind the moment"] {
+        let of_text = copied(&|values| {
+            let created = values.iter_mut().find(|value| value["name"] == "_created").unwrap();
+            created["fieldValue"]["string"] = text.into();
+        });
+        assert_eq!(of_text, None, "{text}");
+    }
+    // Equal answers of many clusters stay equal.
+    let of = |moment: &str| {
+        answered(|status| {
+            values(status)
+                .push(json!({"name": "_created", "fieldValue": {"type": "String", "string": moment}}));
+        })
+    };
+    assert_eq!(of("2026-01-01T00:00:02Z"), of("2026-01-01T00:00:03Z"));
+}

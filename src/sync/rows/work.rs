@@ -18,7 +18,7 @@ use crate::api::names::{ControllerName, Origin};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
-use crate::sync::feedback::{Answer, applied, as_revision};
+use crate::sync::feedback::{Answer, applied, as_revision, created};
 
 pub use super::purpose::Purpose;
 
@@ -52,6 +52,9 @@ pub struct Work {
     pub of_resource: bool,
     /// Whether it is a Gateway's and carries ReferenceGrants.
     pub grants: bool,
+    /// When the copy that it holds was created on the spoke, as the agent reports by the clock of the spoke. The agent may have
+    /// written any moment.
+    pub copied: Option<Moment>,
     /// What the spoke's agent says.
     pub answer: Option<Arc<Answer>>,
 }
@@ -84,6 +87,7 @@ impl Work {
             of_resource: metadata.labels.get(annotations::WORK_FOR).is_some_and(|what| what == "resource"),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
             grants: carries_grants(&spec, &purpose),
+            copied: status.as_ref().and_then(|status| created(status, &purpose)),
             answer: status.map(|status| Arc::new(Answer::read(object, &status, &purpose, &spec))),
             purpose,
         }

@@ -70,6 +70,11 @@ impl Answer {
         self.integer("_observedGeneration", generation)
     }
 
+    /// When the copy was created on the spoke.
+    pub(crate) fn created(self, moment: &str) -> Self {
+        self.string("_created", moment)
+    }
+
     pub(crate) fn condition(self, name: &str, status: &str, reason: &str, message: &str) -> Self {
         self.string(&format!("_{name}_status"), status)
             .string(&format!("_{name}_reason"), reason)

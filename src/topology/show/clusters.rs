@@ -1,5 +1,6 @@
 //! What is in force on the clusters of a hub: clusters of which the same is to be said stand together.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
@@ -16,7 +17,7 @@ use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{GATEWAY, Kind, Locator};
 use crate::topology::objects::{Objects, Row};
 use crate::topology::request::Request;
-use crate::topology::rows::Policy;
+use crate::topology::rows::{Created, Policy};
 
 /// What is never known of a cluster.
 const UNKNOWN: [&str; 3] = [
@@ -25,7 +26,7 @@ const UNKNOWN: [&str; 3] = [
     "policies on routes: they stay on the hub",
 ];
 /// What is not known where several policies of a kind are on one target.
-const AGES: &str = "which of several policies of a kind on one target is older on a cluster: they are taken to be as old as on the hub";
+const AGES: &str = "which of several policies of a kind on one target is older on a cluster that does not report it: they are taken to be as old as on the hub";
 /// What is not known where a request says more than a listener reads.
 const ROUTES: &str =
     "which route answers: path, method, headers and query choose among routes, and so nothing on a cluster";
@@ -43,9 +44,9 @@ pub struct ClustersReport {
     /// What is wrong with policies, as they are on clusters.
     #[serde(skip)]
     pub faults: BTreeSet<ObjectFault>,
-    /// Whether several policies of a kind are in force on one target.
+    /// Whether several policies of a kind are in force on one target of a cluster, and which of them is older there is not known.
     #[serde(skip)]
-    has_equals: bool,
+    has_unknown_ages: bool,
 }
 
 /// What is in force at a listener, on clusters of which the same is to be said.
@@ -89,7 +90,7 @@ impl ClustersReport {
         unknown: Vec<String>,
     ) -> Self {
         let mut report =
-            Self { answers: Vec::new(), request, unknown, faults: BTreeSet::new(), has_equals: false };
+            Self { answers: Vec::new(), request, unknown, faults: BTreeSet::new(), has_unknown_ages: false };
         for (key, clusters) in &fleet.gateways {
             if scope.has_gateway(&Locator::of(GATEWAY, key)) {
                 report.gateway(objects, fleet, scope, (key, clusters));
@@ -100,7 +101,7 @@ impl ClustersReport {
             order(left).cmp(&order(right))
         });
         report.unknown.extend(UNKNOWN.map(str::to_owned));
-        if report.has_equals {
+        if report.has_unknown_ages {
             report.unknown.push(AGES.to_owned());
         }
         if report.request.as_ref().is_some_and(Request::chooses_routes) {
@@ -145,8 +146,8 @@ impl ClustersReport {
             if !scope.has_policies(on.iter().map(|policy| Locator::of(policy.kind.as_ref(), policy.key))) {
                 continue;
             }
-            for group in groups(&on, clusters, &listener.name) {
-                self.has_equals |= group.has_equals(key);
+            for group in groups(&on, clusters, &listener.name, key) {
+                self.has_unknown_ages |= group.rivals.contains(&None);
                 self.answers.extend(group.answer(&base, key, &listener.name, &mut self.faults));
             }
         }
@@ -158,6 +159,7 @@ struct Group<'o> {
     clusters: Vec<ClusterName>,
     gateway: &'o GatewayThere,
     on: Vec<(&'o OnGateway<'o>, &'o PolicyThere)>,
+    rivals: Rivals,
     attached_routes: Option<i64>,
 }
 
@@ -166,6 +168,7 @@ fn groups<'o>(
     on: &[&'o OnGateway<'o>],
     clusters: &'o BTreeMap<ClusterName, GatewayThere>,
     listener: &str,
+    key: &ObjectKey,
 ) -> Vec<Group<'o>> {
     let mut groups: Vec<Group<'o>> = Vec::new();
     let mut places: HashMap<_, usize> = HashMap::new();
@@ -176,8 +179,10 @@ fn groups<'o>(
             on.iter().map(|policy| policy.on.clusters.get(cluster)).collect();
         let on: Vec<(&OnGateway<'_>, &PolicyThere)> =
             on.iter().zip(&there).filter_map(|(policy, there)| Some((*policy, (*there)?))).collect();
-        let place = *places.entry((until, reason, certain, attached_routes, there)).or_insert_with(|| {
-            groups.push(Group { clusters: Vec::new(), gateway, on, attached_routes });
+        let rivals = rivals(&on, cluster, key);
+        let same = (until, reason, certain, attached_routes, there, rivals.clone());
+        let place = *places.entry(same).or_insert_with(|| {
+            groups.push(Group { clusters: Vec::new(), gateway, on, rivals, attached_routes });
             groups.len() - 1
         });
         groups[place].clusters.push(cluster.clone());
@@ -185,17 +190,43 @@ fn groups<'o>(
     groups
 }
 
-impl Group<'_> {
-    /// Whether several policies of a kind are in force on one target.
-    fn has_equals(&self, key: &ObjectKey) -> bool {
-        let mut targets: Vec<(&Kind, Option<&str>)> = Vec::new();
-        for (policy, _) in self.on.iter().filter(|(_, there)| there.state.counts()) {
-            let of_gateway =
-                policy.row.targets.iter().filter(|target| is_target(target, &policy.key.namespace, key));
-            targets.extend(of_gateway.map(|target| (policy.kind, target.section.as_deref())));
+/// Of each two policies of a kind with one target that count on a cluster, in the order of `on`: which was created first there, and
+/// `None` if that is not known. Names decide between two of the same second, as on the hub.
+type Rivals = Vec<Option<Ordering>>;
+
+/// The [`Rivals`] among `on`, the policies on `cluster` that target the Gateway `key`.
+fn rivals(on: &[(&OnGateway<'_>, &PolicyThere)], cluster: &ClusterName, key: &ObjectKey) -> Rivals {
+    let sections = |policy: &OnGateway<'_>| -> BTreeSet<Option<String>> {
+        let targets = policy.row.targets.iter();
+        let targets = targets.filter(|target| is_target(target, &policy.key.namespace, key));
+        targets.map(|target| target.section.as_deref().map(str::to_owned)).collect()
+    };
+    let counting: Vec<_> = on.iter().filter(|(_, there)| there.state.counts()).collect();
+    let sections: Vec<_> = counting.iter().map(|(policy, _)| sections(policy)).collect();
+    let created = |index: usize| counting[index].0.on.created.get(cluster);
+    let mut rivals = Rivals::new();
+    for later in 0..counting.len() {
+        for earlier in 0..later {
+            if counting[earlier].0.kind == counting[later].0.kind
+                && !sections[earlier].is_disjoint(&sections[later])
+            {
+                let moments = created(earlier).zip(created(later));
+                rivals.push(moments.map(|(earlier, later)| earlier.cmp(later)));
+            }
         }
-        targets.sort_unstable();
-        targets.windows(2).any(|pair| pair[0] == pair[1])
+    }
+    rivals
+}
+
+impl Group<'_> {
+    /// When the copy of `policy` was created on these clusters, as far as this decides: in the order of one of them, which is that
+    /// of all. Where a part of the order is not known, that of the hub is taken for all policies.
+    fn created(&self, policy: &OnGateway<'_>) -> Option<Created> {
+        if self.rivals.contains(&None) {
+            return None;
+        }
+        let created = policy.on.created.get(self.clusters.first()?)?;
+        Some(Some(*created).into())
     }
 
     /// What is in force at `listener` of the Gateway `key`, which is all that `base` has.
@@ -208,7 +239,8 @@ impl Group<'_> {
     ) -> Option<ClusterAnswer> {
         let mut objects = base.clone();
         for (policy, there) in self.on.iter().filter(|(_, there)| there.state.counts()) {
-            let copy = policy.row.copy(policy.key, key, there.variant.as_ref().map(|variant| &variant.spec));
+            let spec = there.variant.as_ref().map(|variant| &variant.spec);
+            let copy = policy.row.copy(policy.key, key, spec, self.created(policy));
             objects.put_policy(policy.kind.clone(), policy.key.clone(), copy);
         }
         let facts = objects.facts();

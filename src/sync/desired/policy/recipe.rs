@@ -166,6 +166,9 @@ impl Recipe {
             ready(&mut fields);
         }
         let mut feedback = feedback::of_policy(&fields);
+        if *role == Role::Policy {
+            feedback = feedback.with_created();
+        }
         if info.has_ancestors {
             feedback = feedback.with_ancestors(&names);
         }

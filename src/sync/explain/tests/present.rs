@@ -64,6 +64,18 @@ fn what_its_agent_says_is_told_in_its_words() {
         world.settled(&[policy_origin("zzz")])
     };
     assert_eq!(why(&two().answered("eu-1", &named), "eu-1"), [says]);
+    for (of_zzz, age) in [
+        ("2026-01-01T00:00:01Z", "older"),
+        ("2026-01-01T00:00:02Z", "of the same second"),
+        ("2026-01-01T00:00:03Z", "younger"),
+    ] {
+        let world = two().answered_of("zzz", "eu-1", &applied().created(of_zzz));
+        let said = why(&world.answered("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
+        assert!(
+            said[0].contains(" overrides it, and ") && said[0].contains(&format!(" {age} there: ")),
+            "{said:?}"
+        );
+    }
     let both = applied().observed(1).condition(
         "Enforced",
         "False",

@@ -80,6 +80,14 @@ fn what_is_asked_of_a_policy_is_read_back() {
 }
 
 #[test]
+fn a_policy_is_asked_for_its_creation_time_once() {
+    let names = names(of_policy(&[]).with_created().values);
+    let created: Vec<_> = names.iter().filter_map(|name| ValueName::parse(name)).collect();
+    assert_eq!(created.iter().filter(|value| **value == ValueName::Created).count(), 1, "{names:?}");
+    assert_eq!(ValueName::Created.to_string(), "_created");
+}
+
+#[test]
 fn what_is_none_of_ours_is_none() {
     for name in [
         "",
