@@ -5,6 +5,7 @@
 //! override is never lost to anything below it.
 
 mod fold;
+mod hierarchy;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,6 +16,7 @@ use super::rows::RouteKind;
 use super::rules::PolicyRule;
 use crate::api::json::Hash;
 use fold::{fold, is_assumed};
+pub(super) use hierarchy::{NotHonored, not_honored};
 
 /// A stack that was folded, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

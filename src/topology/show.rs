@@ -20,6 +20,7 @@ pub use policy::{Fate, Instead, OnPaths, PolicyReport};
 pub use scope::Scope;
 pub use topology::TopologyReport;
 
+use super::effective::{NotHonored, not_honored};
 use super::fault::Fault;
 use super::graph::{Graph, NodeId};
 use super::locator::Locator;
@@ -88,6 +89,16 @@ pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<
     for policy in graph.policies() {
         faults.extend(policy.rules.faults.iter().map(|fault| of_object(policy.locator, fault)));
     }
+    faults.extend(not_honored(graph).into_iter().map(|found| {
+        let NotHonored { copy, origin, policy, target } = found;
+        let [policy, target] = [policy, target].map(|locator| Named::object(locator).words);
+        let text = format!(
+            "HierarchyNotHonored: this copy of the hub's {origin} takes precedence over {policy}, a policy of this cluster with the same \
+             target, {target}"
+        );
+        let object = copy.to_string();
+        ObjectFault { message: text, place: place(&object), object }
+    }));
     for (locator, route) in graph.routes() {
         let Some(kind) = RouteKind::named(locator.kind) else { continue };
         faults.extend(unreadable(kind, route).iter().map(|fault| of_object(locator, fault)));

@@ -5,6 +5,7 @@
 mod cases;
 mod conditions;
 mod costs;
+mod hierarchy;
 mod in_force;
 mod known;
 mod lent;

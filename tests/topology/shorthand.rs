@@ -66,7 +66,7 @@ pub(crate) fn object(short: &Value) -> Value {
                     format!("2026-01-01T00:00:{:02}Z", value.as_u64().unwrap()).into()
             }
             "deleting" => metadata["deletionTimestamp"] = "2026-02-01T00:00:00Z".into(),
-            "generation" | "labels" => metadata[key] = value.clone(),
+            "annotations" | "generation" | "labels" => metadata[key] = value.clone(),
             "status" => status = value.clone(),
             "tls" if kind == "Secret" => data = certificate(value.as_bool().unwrap()),
             "parents" => drop(spec.insert("parentRefs".into(), list(value, reference))),

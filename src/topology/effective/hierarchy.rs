@@ -1,0 +1,94 @@
+//! Whether the hierarchy of RFC 0007 holds on a spoke: a policy of the spoke takes precedence over a copy of a hub's policy with the
+//! same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2, let the creation times decide instead.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fold::fold;
+use crate::topology::graph::Graph;
+use crate::topology::locator::Locator;
+use crate::topology::policies::{AttachedTarget, PolicyNode};
+use crate::topology::reason::Reason;
+
+/// How many copies, and how many other policies, of a kind on one target are compared: tenants can create any number.
+const COMPARED: usize = 16;
+
+/// A copy that takes precedence over a policy of the spoke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::topology) struct NotHonored<'f> {
+    /// The copy.
+    pub(in crate::topology) copy: Locator<'f>,
+    /// What it is a copy of on the hub, `<namespace>/<name>`.
+    pub(in crate::topology) origin: Arc<str>,
+    /// The policy of the spoke.
+    pub(in crate::topology) policy: Locator<'f>,
+    /// Their target.
+    pub(in crate::topology) target: Locator<'f>,
+}
+
+/// The policies of one kind with one target, by their numbers.
+struct OnTarget<'f> {
+    target: Locator<'f>,
+    copies: Vec<u32>,
+    others: Vec<u32>,
+}
+
+/// The copies of a hub's policies in `graph` that take precedence over a policy of the cluster with the same target.
+#[must_use]
+pub(in crate::topology) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<'f>> {
+    let mut found = Vec::new();
+    for on in on_targets(graph).into_values() {
+        for copy in on.copies.iter().take(COMPARED) {
+            let wins = |other: &&u32| takes_precedence(graph, *copy, **other);
+            let Some(other) = on.others.iter().take(COMPARED).find(wins) else { continue };
+            let (copy, other) = (graph.policy(*copy), graph.policy(*other));
+            let Some(origin) = copy.row.origin.clone() else { continue };
+            found.push(NotHonored { copy: copy.locator, origin, policy: other.locator, target: on.target });
+        }
+    }
+    found
+}
+
+/// The policies of `graph` by kind and target, where there are copies and others.
+fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
+    let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
+    // A cluster has no four billion policies.
+    for (number, policy) in (0u32..).zip(graph.policies()) {
+        for target in policy.targets.iter().filter(|target| exists(policy, target)) {
+            let key = (policy.locator.kind.to_string(), target.locator.to_string());
+            let new = || OnTarget { target: target.locator, copies: Vec::new(), others: Vec::new() };
+            let on = all.entry(key).or_insert_with(new);
+            if policy.row.origin.is_some() {
+                on.copies.push(number);
+            } else {
+                on.others.push(number);
+            }
+        }
+    }
+    all.retain(|_, on| !on.copies.is_empty() && !on.others.is_empty());
+    all
+}
+
+/// Whether `target` of `policy` exists, also if the policy is not in force there because another one is.
+fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
+    match &target.node {
+        Ok(_) => true,
+        Err((reason, _)) => *reason == Reason::Conflicted && !policy.row.deleting,
+    }
+}
+
+/// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
+fn takes_precedence(graph: &Graph<'_>, copy: u32, other: u32) -> bool {
+    let [first, second] = [copy, other].map(|number| graph.policy(number));
+    let is_void = |policy: &PolicyNode<'_>| policy.counts() == Some(false);
+    match (is_void(first), is_void(second)) {
+        (true, _) => return false,
+        (false, true) => return first.manner.is_alone(),
+        (false, false) => {}
+    }
+    let mut stack = [copy, other];
+    stack.sort_by_cached_key(|number| graph.policy(*number).precedence());
+    let folded = fold(graph, &stack);
+    let in_force = folded.iter().filter(|entry| entry.policy == other).count();
+    folded.iter().any(|entry| entry.policy == copy) && in_force < second.rules.rules.len()
+}

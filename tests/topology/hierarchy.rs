@@ -1,0 +1,98 @@
+//! On a spoke: whether policies of the spoke take precedence over copies of a hub's policies with the same target.
+
+use policy_sync::topology::Graph;
+use policy_sync::topology::show::faults;
+use serde_json::{Value, json};
+
+use crate::shorthand::objects;
+
+/// The faults of a spoke with these policies on the Gateway `web` or its listener `http`.
+fn reported(policies: &[Value]) -> Vec<String> {
+    let mut world = vec![
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{}]}),
+    ];
+    world.extend_from_slice(policies);
+    let objects = objects(&world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    faults(&graph, &|_| None)
+        .into_iter()
+        .map(|fault| format!("{}: {}", fault.object, fault.message))
+        .collect()
+}
+
+/// A policy of `second` with this block, as a copy or not.
+fn policy(name: &str, second: u32, is_copy: bool, block: &str) -> Value {
+    let mut policy = json!({"RateLimitPolicy": name, "created": second, "target": "Gateway/web",
+        block: {"limits": {"all": {"rates": [{"limit": 1, "window": "1s"}]}}}});
+    if is_copy {
+        policy["annotations"] = json!({"kuadrant.io/policy-synced": "hub/limits"});
+    }
+    policy
+}
+
+const REPORT: &str = "ratelimitpolicy.kuadrant.io:shop/copy: HierarchyNotHonored: this copy of the hub's hub/limits takes \
+                      precedence over RateLimitPolicy shop/local, a policy of this cluster with the same target, Gateway shop/web";
+
+#[test]
+fn a_copy_that_takes_precedence_is_reported() {
+    for (copy, local, blocks, is_honored) in [
+        // Of two defaults the younger one is in force, of two overrides the older one.
+        (1, 2, ["defaults", "defaults"], true),
+        (2, 1, ["defaults", "defaults"], false),
+        (1, 2, ["overrides", "overrides"], false),
+        (2, 1, ["overrides", "overrides"], true),
+        // An override is in force at any age.
+        (1, 2, ["overrides", "defaults"], false),
+        (2, 1, ["overrides", "defaults"], false),
+        (1, 2, ["defaults", "overrides"], true),
+        // Names decide in the same second.
+        (1, 1, ["defaults", "defaults"], true),
+        (1, 1, ["overrides", "overrides"], false),
+    ] {
+        let world = [policy("copy", copy, true, blocks[0]), policy("local", local, false, blocks[1])];
+        let expected: &[&str] = if is_honored { &[] } else { &[REPORT] };
+        assert_eq!(reported(&world), expected, "{world:?}");
+    }
+}
+
+#[test]
+fn policies_of_one_origin_or_of_other_targets_do_not_compete() {
+    let [copy, local] = [policy("copy", 2, true, "defaults"), policy("local", 1, false, "defaults")];
+    assert_eq!(reported(&[copy.clone(), policy("other", 1, true, "defaults")]), [""; 0]);
+    assert_eq!(reported(&[local.clone(), policy("other", 2, false, "defaults")]), [""; 0]);
+    let mut on_route = local.clone();
+    on_route["target"] = "HTTPRoute/r".into();
+    let mut on_listener = local.clone();
+    on_listener["target"] = "Gateway/web#http".into();
+    let mut deleting = local.clone();
+    deleting["deleting"] = true.into();
+    for other in [on_route, on_listener, deleting] {
+        assert_eq!(reported(&[copy.clone(), other.clone()]), [""; 0], "{other}");
+    }
+    // The merge strategy of the older one decides about rules of other keys.
+    let mut merged = policy("local", 1, false, "defaults");
+    merged["defaults"] = json!({"limits": {"own": {"rates": []}}});
+    let mut copy = copy;
+    copy["defaults"]["strategy"] = "merge".into();
+    assert_eq!(reported(&[copy.clone(), merged]), [REPORT]);
+    copy["created"] = 0.into();
+    assert_eq!(reported(&[copy, local]), [""; 0]);
+}
+
+#[test]
+fn an_older_copy_of_a_kind_without_merge_is_reported() {
+    let dns = |name: &str, second: u32, is_copy: bool| {
+        let mut policy = json!({"DNSPolicy": name, "created": second, "target": "Gateway/web"});
+        if is_copy {
+            policy["annotations"] = json!({"kuadrant.io/policy-synced": "hub/limits"});
+        }
+        policy
+    };
+    assert_eq!(
+        reported(&[dns("copy", 1, true), dns("local", 2, false)]),
+        [REPORT.replace("ratelimitpolicy", "dnspolicy").replace("RateLimitPolicy", "DNSPolicy")]
+    );
+    assert_eq!(reported(&[dns("copy", 2, true), dns("local", 1, false)]), [""; 0]);
+}
