@@ -134,7 +134,8 @@ impl Explainer<'_> {
             (_, false) => format!("the policies {} of the hub override it", hub()),
             (_, true) => format!("{} of the hub and a policy of the cluster's own override it", hub()),
         };
-        let reason = Reason::new("Overridden", format!("{who}{}", condition.map(message).unwrap_or_default()));
+        let reason =
+            Reason::new("Overridden", format!("{who}{}", condition.map(message).unwrap_or_default()));
         let reason = reason.changes(overriding.of_hub.iter().map(|key| format!("{} {key}", self.kind)));
         let of_cluster = overriding.of_cluster || overriding.of_hub.is_empty();
         reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))

@@ -108,7 +108,7 @@ impl Answer {
     }
 }
 
-/// What is reported of the copy that a work for `purpose` carries.
+/// The status of the copy in a work for `purpose`.
 fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s ManifestStatus> {
     let Purpose::Copy(origin) = purpose else { return None };
     status.resource_status.manifests.iter().find(|manifest| {
@@ -117,10 +117,10 @@ fn copy_of<'s>(status: &'s ManifestWorkStatus, purpose: &Purpose) -> Option<&'s 
     })
 }
 
-/// When the copy that a work for `purpose` carries was created on its spoke. Only an object with a revision is a copy: if the spoke
-/// has an object of its own with that name, the agent reports the creation time of that one.
+/// The creation time of the copy in a work for `purpose`, by the clock of the spoke. Only an object with a revision is a copy: for
+/// another object of that name the agent reports a creation time without a revision.
 ///
-/// It is no part of [`Answer`]: answers of many clusters are equal and are kept once, creation times are not.
+/// It is separate from [`Answer`], because clusters with equal conditions share one value of that type.
 pub(in crate::sync) fn created(status: &ManifestWorkStatus, purpose: &Purpose) -> Option<Moment> {
     let values = &copy_of(status, purpose)?.status_feedback.values;
     let text = |wanted: ValueName<'_>| {

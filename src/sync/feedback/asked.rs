@@ -39,7 +39,7 @@ pub(crate) fn of_policy(fields: &[StatusField]) -> Feedback {
 }
 
 impl Feedback {
-    /// Asks also when the copy was created: the policy controller of the spoke orders policies of one target by it.
+    /// Adds the creation time of the copy. Policy controllers such as Kuadrant order policies of one target by it.
     pub(crate) fn with_created(mut self) -> Self {
         if let Some(rule) = self.values.first_mut() {
             rule.json_paths.insert(0, path(ValueName::Created, ".metadata.creationTimestamp"));

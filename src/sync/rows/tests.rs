@@ -403,7 +403,7 @@ fn creation_time_counts_only_beside_a_revision() {
         });
         assert_eq!(of_text, None, "{text}");
     }
-    // Equal answers of many clusters stay equal.
+    // Clusters with equal conditions share one value.
     let of = |moment: &str| {
         answered(|status| {
             values(status)

@@ -16,7 +16,7 @@ use crate::sync::named::NAMED;
 pub(in crate::sync) struct Overriding {
     /// Policies of the hub, whose copies override it.
     pub(in crate::sync) of_hub: BTreeSet<ObjectKey>,
-    /// Whether policies of the cluster override it, as far as the message says.
+    /// Whether the message also names policies of the cluster, or no policy at all.
     pub(in crate::sync) of_cluster: bool,
 }
 
@@ -46,7 +46,7 @@ impl Overriding {
                 found.of_hub.insert(key);
             }
         }
-        // A message without names says nothing of a copy of ours.
+        // Without names in the message no copy of the hub can be identified.
         found.of_cluster |= found.of_hub.is_empty();
         found
     }

@@ -18,7 +18,7 @@ const COMPARED: usize = 16;
 pub(in crate::topology) struct NotHonored<'f> {
     /// The copy.
     pub(in crate::topology) copy: Locator<'f>,
-    /// What it is a copy of on the hub, `<namespace>/<name>`.
+    /// The hub policy, `<namespace>/<name>`.
     pub(in crate::topology) origin: Arc<str>,
     /// The policy of the spoke.
     pub(in crate::topology) policy: Locator<'f>,
@@ -49,7 +49,7 @@ pub(in crate::topology) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<
     found
 }
 
-/// The policies of `graph` by kind and target, where there are copies and others.
+/// The policies of `graph` by kind and target. Targets without a copy, or with copies only, are left out.
 fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
     let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
     // A cluster has no four billion policies.

@@ -219,8 +219,8 @@ fn rivals(on: &[(&OnGateway<'_>, &PolicyThere)], cluster: &ClusterName, key: &Ob
 }
 
 impl Group<'_> {
-    /// When the copy of `policy` was created on these clusters, as far as this decides: in the order of one of them, which is that
-    /// of all. Where a part of the order is not known, that of the hub is taken for all policies.
+    /// The creation time of the copy of `policy` on the first of these clusters; on all of them the order is the same. `None` if a part
+    /// of the order is not known: then the creation times of the hub are used for all policies.
     fn created(&self, policy: &OnGateway<'_>) -> Option<Created> {
         if self.rivals.contains(&None) {
             return None;

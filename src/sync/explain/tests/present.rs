@@ -86,7 +86,7 @@ fn what_its_agent_says_is_told_in_its_words() {
                 kuadrant-shop/zzz, kuadrant-shop/local. \
                 [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
     assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
-    // The spoke has a policy of its own with that name: the agent reports the conflict.
+    // A policy with that name was created on the spoke: the agent reports the conflict.
     let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
     let says = "Overridden: a policy of the cluster's own overrides it: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
                 [the policies of cluster <cluster>'s own]";
