@@ -265,6 +265,12 @@ impl<'m> Triggers<'m> {
     fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.after(cluster, work, work.applied_since.is_some()));
+        // A Gateway is kept for its grace period on a cluster that is not chosen, and its policies with it.
+        if let Some(gateway) = work.purpose.gateway()
+            && self.0.displacement(name, cluster).left.is_some()
+        {
+            keys.extend(self.of_namespace(&gateway.namespace));
+        }
         keys
     }
 

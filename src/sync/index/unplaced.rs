@@ -16,7 +16,7 @@ use crate::sync::rows::work::Work;
 use crate::sync::work_key::WorkKey;
 
 impl Index {
-    /// The work `key` came or changed; `before` is the moment that it had, `None` where it was not there.
+    /// The work `key` came or changed; `before` is the moment that it had, `None` if it was not there or not of this Gateway.
     pub(super) fn displacement_seen(
         &mut self,
         tables: &Tables,

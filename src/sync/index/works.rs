@@ -48,7 +48,8 @@ impl Index {
             self.unplaced.forget(key);
         }
         if let Some(after) = after {
-            self.displacement_seen(tables, key, after, same.map(|before| before.unplaced), now);
+            let of_gateway = same.filter(|before| before.purpose == after.purpose);
+            self.displacement_seen(tables, key, after, of_gateway.map(|before| before.unplaced), now);
         }
         let [was_for, is_for] = [before, after].map(|work| work.map(|work| &work.purpose));
         if was_for != is_for {

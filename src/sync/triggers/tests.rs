@@ -216,6 +216,25 @@ fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_
 }
 
 #[test]
+fn a_gateways_work_that_is_restored_on_a_cluster_that_is_not_chosen_affects_the_policies() {
+    let restored = |clusters: &[&str]| {
+        let (mut world, web) = (hub(), gateway_origin("web"));
+        let mut own = json!({});
+        world.edit(&web, "eu-1", |work| {
+            own = work.clone();
+            work["metadata"]["annotations"] = json!({});
+        });
+        world.apply(&decision("all", "all-1", clusters));
+        own["metadata"]["resourceVersion"] = "1000000".into();
+        world.apply_as_it_is(&WORKS.all(), &own)
+    };
+    let policies = Keys::from([Key::Works(policy_origin("limits")), fold()]);
+    assert!(restored(&["eu-1"]).is_disjoint(&policies));
+    let displaced = restored(&[]);
+    assert!(displaced.is_superset(&policies), "{displaced:?}");
+}
+
+#[test]
 fn what_an_agent_says_affects_the_fold_alone() {
     let mut world = hub();
     let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
