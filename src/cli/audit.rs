@@ -86,7 +86,9 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         };
         let exemptions = Exemptions::new(exempt.chain(settings.namespaces.iter().cloned()));
         let _waiting = progress::begin();
-        hub::find(hub, &arguments.of_hub, settings, exemptions).await?
+        let found = hub::find(hub, &arguments.of_hub, settings, exemptions).await?;
+        let Some(findings) = found else { return Ok(Answer::No) };
+        findings
     } else {
         let rego = &arguments.of_hub.rego;
         let policies = (&*arguments.policies, rego.packages()?, rego.replicate());
@@ -101,7 +103,9 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Table if findings.count() == 0 => say("no violations"),
         Format::Table => print(&columns::table(&HEADERS, NAMES, findings.kept().iter().map(row)))?,
     }
-    unreadable.end(if findings.count() == 0 { Answer::Fine } else { Answer::No })
+    let errors = findings.errors();
+    let unknown = (errors > 0).then(|| format!("not all was evaluated: {errors} of enforcement error"));
+    unreadable.end(super::answer(findings.count() == errors, unknown.as_slice())?)
 }
 
 fn row(violation: &Violation) -> Vec<String> {

@@ -135,16 +135,22 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if arguments.clusters || arguments.cluster.is_some() {
         return clusters::run(hub, arguments, &scope, request).await;
     }
-    let (world, unreadable) = arguments.world.read(hub).await?;
-    let facts = world.objects.facts();
-    let graph = Graph::build(&facts);
-    let unknown = world.unknown(&graph);
-    let report = EffectiveReport::new(&graph, &scope, request, unknown);
-    say_each(&report.unknown);
-    let faults = world.faults(&graph);
+    let world = arguments.world.read(hub).await?;
+    let (report, faults) = {
+        let facts = world.found.objects.facts();
+        let graph = Graph::build(&facts);
+        let unknown = world.found.unknown(&graph);
+        let report = EffectiveReport::new(&graph, &scope, request, unknown);
+        (report.with_partial(!world.found.unread.is_empty()), world.found.faults(&graph))
+    };
+    // What may not be read is reported at the end.
+    say_each(report.unknown.iter().filter(|line| !world.found.unread.contains(line)));
     say_each(&faults);
     arguments.output.print(&report, text::lines)?;
-    unreadable.end(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
+    let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
+    // Of what may not be read there is a line already.
+    let unknown = report.is_unknown() && !report.is_partial;
+    world.end(is_fine, unknown.then(|| "it is not known whether there is such a path".to_owned()))
 }
 
 /// The kind and the name that an argument has.

@@ -8,13 +8,14 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::hub::HubArguments;
-use super::output::{self, print};
+use super::output::{self, print, say};
 use super::settings::SettingsArguments;
+use super::text::printable;
 use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::api::text::named;
 use crate::hub::HubClient;
-use crate::report::{self, Check, ExplainQuery, Meant, ServedKind, full, meant, served};
+use crate::report::{self, Check, ExplainQuery, Meant, ServedKind, discover, full, meant};
 use crate::sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\
@@ -80,7 +81,13 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         key,
         cluster: cluster.as_ref(),
     };
-    let explanation = report::explain(&hub, query).await?;
+    let explanation = match report::explain(&hub, query).await {
+        Err(error) if error.is_absent() => {
+            say(printable(&format!("policy-sync: {error}")));
+            return Ok(Answer::No);
+        }
+        explanation => explanation?,
+    };
     print(&match arguments.output {
         Format::Text => text::text(&explanation),
         Format::Json => output::json(&explanation.json())?,
@@ -98,10 +105,13 @@ async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
     if gateways.is_meant_by(word) {
         return Ok(gateways);
     }
-    let served = served(hub).await;
-    match meant(&served, word) {
+    let discovered = discover(hub).await?;
+    match meant(&discovered.kinds, word) {
         Meant::Kind(kind) => Ok(kind.clone()),
         Meant::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", full(&several)),
-        Meant::Nothing => bail!("the hub at {} serves no kind that is called {word:?}", hub.url()),
+        Meant::Nothing => {
+            let unread = discovered.unread().map(|unread| format!(": {unread}")).unwrap_or_default();
+            bail!("the hub at {} serves no kind that is called {word:?}{unread}", hub.url())
+        }
     }
 }

@@ -33,6 +33,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::api::syntax::is_dns_subdomain;
+use crate::hub::HubClient;
+use crate::report::{self, Known};
 use crate::version;
 pub use completion::complete;
 pub use usage::parse;
@@ -128,6 +130,28 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
             Ok(Answer::No)
         }
     }
+}
+
+/// Whether the namespaces exist that `argument` names. Each that does not is reported.
+///
+/// # Errors
+///
+/// Where the hub does not answer.
+async fn namespaces_exist(
+    hub: &HubClient,
+    argument: &str,
+    names: impl IntoIterator<Item = &String>,
+) -> anyhow::Result<bool> {
+    let mut all = true;
+    for name in names {
+        // Whoever may not get Namespaces may have rights in them.
+        if let Known::Known(false) = report::namespace(hub, name).await? {
+            let text = format!("policy-sync: {argument}: the hub at {} has no namespace {name}", hub.url());
+            output::say(text::printable(&text));
+            all = false;
+        }
+    }
+    Ok(all)
 }
 
 /// Whether arguments can stand in a path and in a selector as what they are.

@@ -14,7 +14,7 @@ use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
-use super::{Answer, names, policies, progress};
+use super::{Answer, names, namespaces_exist, policies, progress};
 use crate::hub::HubClient;
 use crate::placement::by_hand::Found;
 use crate::placement::compliance::Compliance;
@@ -106,6 +106,10 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     let waiting = progress::begin();
     let config = hub.config().await?;
     let client = hub.client(config.clone())?;
+    let of_policies = namespaces_exist(&client, "--policy-namespace", &settings.namespaces).await?;
+    if !of_policies || !namespaces_exist(&client, "--namespace", &arguments.namespace).await? {
+        return Ok(Answer::No);
+    }
     let found = look(hub, config, &client, arguments, settings).await?;
     drop(waiting);
     print(&match arguments.output {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use kube::Config;
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::HubArguments;
@@ -24,6 +25,8 @@ use crate::telemetry::metrics::Metrics;
 
 /// How long may pass until all is read.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
+/// How often refusals are looked for meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What loads the policies of `controller`, and has this program check them.
 ///
@@ -60,6 +63,28 @@ pub(super) fn start(
     Ok((loaded, stop.drop_guard()))
 }
 
+/// Waits until policies are `ready`; returns whether they are within the time for it.
+///
+/// # Errors
+///
+/// At once, where the hub refuses to list policies.
+pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> anyhow::Result<bool> {
+    let refused = async {
+        loop {
+            let refused = loaded.refused();
+            if !refused.is_empty() {
+                return refused;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    tokio::select! {
+        () = ready => Ok(true),
+        refused = refused => bail!("policies are unknown: {}", refused.join("; ")),
+        () = sleep(WITHIN) => Ok(false),
+    }
+}
+
 /// What policies that are `loaded` say otherwise of objects of this namespace, or of any, where the classes of `controller` cover them.
 ///
 /// # Errors
@@ -75,8 +100,8 @@ pub(super) async fn placement(
     let read = dry_run::read(client, controller).await?;
     let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
     let covered = covered.context("the GatewayClasses are not known")?;
-    let look = Look::new(loaded, covered, exemptions);
-    if tokio::time::timeout(WITHIN, look.ready()).await.is_err()
+    let look = Look::new(loaded.clone(), covered, exemptions);
+    if !wait(&loaded, look.ready()).await?
         && let Some(missing) = look.missing()
     {
         bail!("not known after {} s: {missing}", WITHIN.as_secs());

@@ -12,10 +12,12 @@ use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::text::printable;
 use super::{Answer, manifests, progress};
-use crate::report::{ClusterObjects, ClusterQuery, cluster_objects};
+use crate::api::names::ObjectKey;
+use crate::report::{self, ClusterObjects, ClusterQuery, Known, cluster_objects};
 use crate::topology::Graph;
+use crate::topology::locator::{GATEWAY, Locator};
 use crate::topology::show::picture::Picture;
-use crate::topology::show::{self, Scope, TopologyReport};
+use crate::topology::show::{self, Scope, TopologyReport, Verdict};
 pub(super) use world::objects_of;
 
 pub(super) const EXAMPLES: &str = "\
@@ -49,14 +51,16 @@ pub struct WorldArguments {
 
 impl WorldArguments {
     /// Reads the cluster, or files with the documents in them that cannot be read.
-    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<(ClusterObjects, Unreadable)> {
+    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<World> {
         self.check()?;
         let controller = self.settings.controller()?;
         let prefix = self.settings.settings()?.downstream_namespace_prefix;
         if !self.filenames.is_empty() {
             let namespace = self.namespace.as_deref().unwrap_or("default");
             let Manifests { read, unreadable } = manifests::read_each(&self.filenames)?;
-            return Ok((objects_of(read, namespace, controller, prefix)?, unreadable));
+            let found = objects_of(read, namespace, controller, prefix)?;
+            let absent = self.absent_gateway(&found).into_iter().collect();
+            return Ok(World { found, unreadable, absent });
         }
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
@@ -66,7 +70,27 @@ impl WorldArguments {
         let mut found = cluster_objects(&client, query).await?;
         found.objects.downstream_prefix = prefix;
         controller.as_str().clone_into(&mut found.objects.controller);
-        Ok((found, Unreadable::default()))
+        let mut absent = Vec::new();
+        if let Some(namespace) = namespace
+            && let Known::Known(false) = report::namespace(&client, namespace).await?
+        {
+            absent.push(format!("--namespace: the cluster at {} has no namespace {namespace}", client.url()));
+        }
+        if absent.is_empty() {
+            absent.extend(self.absent_gateway(&found));
+        }
+        Ok(World { found, unreadable: Unreadable::default(), absent })
+    }
+
+    /// That there is no Gateway of the name that is asked for, where all Gateways are known.
+    fn absent_gateway(&self, found: &ClusterObjects) -> Option<String> {
+        let (name, scope) = (self.gateway.as_ref()?, self.scope());
+        let is_known = found.objects.facts().knows(GATEWAY) == Some(true);
+        let is_named = |key: &ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
+        (is_known && !found.objects.gateways().keys().any(is_named)).then(|| match &self.namespace {
+            Some(namespace) => format!("--gateway: there is no Gateway {namespace}/{name}"),
+            None => format!("--gateway: there is no Gateway {name}"),
+        })
     }
 
     /// Whether names can be names.
@@ -76,6 +100,31 @@ impl WorldArguments {
 
     pub(super) fn scope(&self) -> Scope {
         Scope { namespace: self.namespace.clone(), gateway: self.gateway.clone(), ..Scope::default() }
+    }
+}
+
+/// What the arguments of a topology lead to.
+pub(super) struct World {
+    /// The objects.
+    pub(super) found: ClusterObjects,
+    /// Documents of files that cannot be read.
+    unreadable: Unreadable,
+    /// Objects that the arguments name, and that do not exist: a line each.
+    absent: Vec<String>,
+}
+
+impl World {
+    /// Ends a command that has printed what was found, where `is_fine` says whether that has no fault. `unknown` is what keeps its
+    /// answer from being known, beside what may not be read.
+    ///
+    /// # Errors
+    ///
+    /// Where no fault was found and something is not known, or a document cannot be read.
+    pub(super) fn end(self, is_fine: bool, unknown: Option<String>) -> anyhow::Result<Answer> {
+        let Self { mut found, unreadable, absent } = self;
+        found.unread.extend(unknown);
+        say_each(absent.iter().map(|absent| format!("policy-sync: {absent}")));
+        unreadable.end(super::answer(is_fine && absent.is_empty(), &found.unread)?)
     }
 }
 
@@ -109,12 +158,13 @@ enum Format {
 ///
 /// Where a file, a document in it or the cluster cannot be read, two objects are one, or it is not known whether all attaches.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    let (world, unreadable) = arguments.world.read(hub).await?;
+    let world = arguments.world.read(hub).await?;
     let scope = arguments.world.scope();
-    let facts = world.objects.facts();
+    let facts = world.found.objects.facts();
     let graph = Graph::build(&facts);
-    say_each(world.unknown(&graph));
-    let report = TopologyReport::new(&graph, scope, world.faults(&graph));
+    say_each(world.found.missing(&graph));
+    let report = TopologyReport::new(&graph, scope, world.found.faults(&graph));
+    let report = report.with_unread(world.found.unread.clone());
     match arguments.output {
         Format::Tree => print(&lines(&show::tree::tree(&report)))?,
         Format::Dot => print(&show::dot::dot(&report))?,
@@ -125,8 +175,12 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if !matches!(arguments.output, Format::Tree) {
         say_each(report.faults());
     }
-    let unknown = (!report.is_known()).then(|| "it is not known whether all of it is attached".to_owned());
-    unreadable.end(super::answer(report.is_fine(), unknown.as_slice())?)
+    let unknown = report.unknown_labels().map(str::to_owned);
+    let is_fine = report.verdict() != Verdict::Faulty;
+    drop(report);
+    drop(graph);
+    drop(facts);
+    world.end(is_fine, unknown)
 }
 
 /// Lines of text, fit for a terminal.

@@ -60,11 +60,11 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let asked = asked_to_stop()?;
     tokio::select! {
         () = asked => Ok(Answer::Fine),
-        served = serve(hub, arguments) => served.map(|()| Answer::Fine),
+        served = serve(hub, arguments) => served,
     }
 }
 
-async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> {
+async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let (controller, settings) = (arguments.settings.controller()?, arguments.settings.settings()?);
     super::names(&[("--namespace", arguments.namespace.as_ref())])?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
@@ -75,8 +75,12 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> 
     let live = if arguments.filenames.is_empty() {
         let config = hub.config().await?;
         let client = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
-        let namespace = arguments.namespace.as_deref();
-        Live::start(hub.client(config)?, client, controller, namespace).await?
+        let (hub, namespace) = (hub.client(config)?, arguments.namespace.as_deref());
+        let live = Live::start(hub.clone(), client, controller, namespace).await?;
+        if !super::namespaces_exist(&hub, "--namespace", &arguments.namespace).await? {
+            return Ok(Answer::No);
+        }
+        live
     } else {
         of_files(arguments, &controller, &settings).await?
     };
@@ -86,9 +90,9 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<()> 
     print(&format!("{}\n", guard.address()))?;
     let router = server::web::router(Pages::new(live.clone(), news.clone(), settings), guard);
     tokio::select! {
-        () = server::web::serve(listener, router, CancellationToken::new()) => Ok(()),
-        followed = news.follow(&live) => followed.map_err(|error| anyhow!(error)),
-        () = say_unread(&live, &news) => Ok(()),
+        () = server::web::serve(listener, router, CancellationToken::new()) => Ok(Answer::Fine),
+        followed = news.follow(&live) => followed.map(|()| Answer::Fine).map_err(|error| anyhow!(error)),
+        () = say_unread(&live, &news) => Ok(Answer::Fine),
     }
 }
 

@@ -243,6 +243,12 @@ impl HubClient {
         HubError::NotServed { url: self.url.clone(), what: what.into() }
     }
 
+    /// That it has no object `what`: its kind and its name.
+    #[must_use]
+    pub fn absent(&self, what: impl Into<String>) -> HubError {
+        HubError::Absent { url: self.url.clone(), what: what.into() }
+    }
+
     /// Why it was not to be asked to `what`, as in `list GatewayClasses`.
     #[must_use]
     pub fn failure(&self, what: &str, error: &kube::Error) -> HubError {

@@ -41,6 +41,14 @@ pub enum HubError {
         /// What it lacks.
         what: String,
     },
+    /// It has no object of this name.
+    #[error("the hub at {url} has no {what}")]
+    Absent {
+        /// The hub.
+        url: String,
+        /// The kind and the name.
+        what: String,
+    },
     /// It serves OCM's kinds for spokes, and lacks those for hubs.
     #[error(
         "the cluster at {url} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
@@ -71,7 +79,10 @@ impl HubError {
     /// Whether the hub answered at all.
     #[must_use]
     pub fn is_answer(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::NotServed { .. } | Self::Spoke { .. })
+        match self {
+            Self::Refused { .. } | Self::NotServed { .. } | Self::Absent { .. } | Self::Spoke { .. } => true,
+            Self::Client { .. } | Self::Unreachable { .. } => false,
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Across {
     /// What is not known, or not in the answer: Gateways that are not on the cluster that was asked for, or leave one, and kinds of
     /// policies that cannot be read.
     pub unknown: Vec<String>,
+    /// Those lines of `unknown` that name kinds of policies.
+    pub unread: Vec<String>,
 }
 
 /// What is asked for.
@@ -68,7 +70,7 @@ pub async fn across(
     let guard = found.mirror.read();
     let view = guard.view(Clock::start().now());
     if let Some(cluster) = query.cluster.filter(|cluster| view.cluster(cluster).is_none()) {
-        return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
+        return Err(hub.absent(format!("ManagedCluster {cluster}")).into());
     }
     Ok(Surveyor { view, query, unavailable: &found.unavailable, of_files: false }.across())
 }
@@ -94,7 +96,8 @@ struct Surveyor<'s> {
 impl Surveyor<'_> {
     fn across(&self) -> Across {
         let (objects, faults) = Lent::new(self.view).read();
-        let mut across = Across { objects, fleet: Fleet::default(), faults, unknown: Vec::new() };
+        let mut across =
+            Across { objects, fleet: Fleet::default(), faults, unknown: Vec::new(), unread: Vec::new() };
         let scope = self.query.scope;
         let asked = |key: &&ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
         for key in across.objects.gateways().keys().filter(asked) {
@@ -176,6 +179,7 @@ impl Surveyor<'_> {
             }
             unread.extend(faults);
         }
+        across.unread.extend(unread.iter().cloned());
         across.unknown.extend(unread);
     }
 

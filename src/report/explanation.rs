@@ -90,6 +90,14 @@ pub async fn explain(hub: &HubClient, query: ExplainQuery<'_>) -> Result<ObjectE
     Ok(ObjectExplanation { on_hub, ..explanation })
 }
 
+impl ExplainError {
+    /// Whether the object or the cluster does not exist.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Hub(HubError::Absent { .. }))
+    }
+}
+
 /// The same without what is said of a policy on the hub's own graph, and the object.
 ///
 /// # Errors
@@ -101,7 +109,7 @@ pub async fn explain_on_clusters(
 ) -> Result<(ObjectExplanation, HubObject), ExplainError> {
     let ExplainQuery { controller, settings, kind, key, cluster } = query;
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
-    let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
+    let object = object.ok_or_else(|| hub.absent(format!("{} {key}", kind.kind)))?;
     // Of all clusters: what one gets may depend on what others have.
     let found = dry_run::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
@@ -122,7 +130,7 @@ pub async fn explain_on_clusters(
         explain::explain_on(view, settings, (&origin, &kind.kind), &found.unavailable, cluster)
     };
     if let Some(cluster) = cluster.filter(|_| explanation.clusters.is_empty()) {
-        return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
+        return Err(hub.absent(format!("ManagedCluster {cluster}")).into());
     }
     Ok((ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()), object))
 }

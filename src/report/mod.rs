@@ -22,6 +22,7 @@ mod index;
 mod item;
 mod key;
 mod kinds;
+mod known;
 mod names;
 mod policy;
 mod query;
@@ -41,13 +42,14 @@ pub use explanation::{
 pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
 pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
-pub use names::{clusters, namespaces, objects};
+pub use known::Known;
+pub use names::{clusters, namespace, namespaces, objects};
 pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
 pub use query::{
     Asked, Listed, Query, QueryError, Report, cluster, synced_kinds, unavailable, unavailable_of,
 };
 pub use seen::Seen;
-pub use served::{Meant, ServedKind, discover, full, meant, served};
+pub use served::{Meant, ServedKind, discover, full, meant};
 pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
 pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};

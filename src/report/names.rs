@@ -1,7 +1,9 @@
 //! The names that a hub has, for those who choose one: of each kind no more than a page.
 
+use super::known::Known;
 use super::served::ServedKind;
-use crate::api::names::GroupVersionResource;
+use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
 use crate::hub::{HubClient, HubError};
 use crate::sync::kinds::CLUSTERS;
 
@@ -12,6 +14,17 @@ use crate::sync::kinds::CLUSTERS;
 /// Where they cannot be listed.
 pub async fn namespaces(hub: &HubClient) -> Result<Vec<String>, HubError> {
     hub.names(&GroupVersionResource::new("", "v1", "namespaces"), "", "list Namespaces").await
+}
+
+/// Whether the hub has a namespace of this name.
+///
+/// # Errors
+///
+/// Where the hub does not answer.
+pub async fn namespace(hub: &HubClient, name: &str) -> Result<Known<bool>, HubError> {
+    let (gvr, key) = (GroupVersionResource::new("", "v1", "namespaces"), ObjectKey::new("", name));
+    let found = hub.get::<HubObject>(&gvr, &key, &format!("get Namespace {name}")).await;
+    Known::of(found.map(|found| found.is_some()))
 }
 
 /// Of clusters.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
+use super::known::Known;
 use super::seen::Seen;
-use super::served::{Meant, ServedKind, full, meant, served};
+use super::served::{Meant, ServedKind, discover, full, meant};
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -237,13 +238,12 @@ impl Report {
         let mut forbidden = Vec::new();
         for kind in kinds {
             let (source, what) = (self.seen.policies_source(&kind), format!("list {}", kind.gvr.kind));
-            match hub.list(&source, &kind.gvr, query.controller, &what).await {
-                Ok(policies) => {
+            match Known::of(hub.list(&source, &kind.gvr, query.controller, &what).await)? {
+                Known::Known(policies) => {
                     self.seen.list(&source, &policies);
                     self.seen.kinds.push(kind);
                 }
-                Err(error) if error.is_forbidden() => forbidden.push((kind, error)),
-                Err(error) => return Err(error.into()),
+                Known::Unknown(error) => forbidden.push((kind, error)),
             }
         }
         let names: Vec<String> = forbidden.iter().map(|(kind, _)| kind.kind.clone()).collect();
@@ -256,26 +256,24 @@ impl Report {
 
     async fn gateways(&mut self, hub: &HubClient, query: &Query<'_>) -> Result<(), QueryError> {
         let source = self.seen.gateways_source();
-        match hub.list(&source, &GATEWAYS.gvr(), query.controller, "list Gateways").await {
-            Ok(gateways) => self.seen.list(&source, &gateways),
-            Err(error) if error.is_forbidden() => {
+        match Known::of(hub.list(&source, &GATEWAYS.gvr(), query.controller, "list Gateways").await)? {
+            Known::Known(gateways) => self.seen.list(&source, &gateways),
+            Known::Unknown(error) => {
                 self.unread.push(format!("{error}{}", query.hint));
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
         }
         self.seen.gateways = true;
         // Of one cluster, its own works say more.
         if query.asked != Asked::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
-            match hub.list(&source, &gvr, query.controller, "list ManifestWorks").await {
-                Ok(works) => {
+            match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {
+                Known::Known(works) => {
                     self.seen.list(&source, &works);
                     self.seen.works = true;
                 }
                 // Tenants may read their Gateways, and not what is in the namespaces of clusters.
-                Err(error) if error.is_forbidden() => self.works_unread = Some(error.to_string()),
-                Err(error) => return Err(error.into()),
+                Known::Unknown(error) => self.works_unread = Some(error.to_string()),
             }
         }
         Ok(())
@@ -374,10 +372,12 @@ async fn kind_of<'k>(
         }
         Meant::Nothing => format!("{word:?} is no kind that is synced"),
     };
-    let known = match meant(&served(hub).await, word) {
+    let discovered = discover(hub).await?;
+    let known = match meant(&discovered.kinds, word) {
         Meant::Kind(kind) => full(&[kind]),
         Meant::Ambiguous(several) => full(&several),
         Meant::Nothing => {
+            let none = discovered.unread().map_or_else(|| none.clone(), |unread| format!("{none}: {unread}"));
             let text = format!("{none}: the parameters of our GatewayClasses list {}", listed());
             return Err(QueryError::Kind(text));
         }

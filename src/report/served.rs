@@ -1,7 +1,9 @@
 //! Kinds of objects, and which of them a user means.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
-use kube::core::discovery::v2::APIResourceDiscovery;
+use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 
 use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
@@ -89,22 +91,48 @@ impl ServedKind {
     }
 }
 
-/// All kinds that the hub serves; empty where it does not say.
-pub async fn served(hub: &HubClient) -> Vec<ServedKind> {
-    discover(hub).await.unwrap_or_default()
+/// The kinds that a hub serves, without those of the core group.
+#[derive(Debug, Default)]
+pub struct Discovered {
+    /// Each in the version that the hub prefers.
+    pub kinds: Vec<ServedKind>,
+    /// The groups of API services that do not answer. Their kinds may be missing above.
+    pub stale: BTreeSet<String>,
 }
 
-/// All kinds that the hub serves but those of the core group, each in the version that it prefers.
+/// The kinds that the hub serves.
 ///
 /// # Errors
 ///
 /// Where it does not say.
-pub async fn discover(hub: &HubClient) -> Result<Vec<ServedKind>, HubError> {
+pub async fn discover(hub: &HubClient) -> Result<Discovered, HubError> {
     let groups = hub.client().list_api_groups_aggregated().await;
     let groups = groups.map_err(|error| hub.failure("ask for the APIs", &error))?.items;
-    let mut kinds: Vec<ServedKind> = Vec::new();
-    for group in groups {
+    Ok(Discovered::of(groups))
+}
+
+impl Discovered {
+    /// The line for a reader that finds no kind that it looks for, where that kind may be in a stale group.
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
+        let groups: Vec<&str> = self.stale.iter().map(String::as_str).collect();
+        let line =
+            || format!("the kinds of {} are unknown: their API services do not answer", groups.join(", "));
+        (!groups.is_empty()).then(line)
+    }
+
+    fn of(groups: Vec<APIGroupDiscovery>) -> Self {
+        let mut discovered = Self::default();
+        groups.into_iter().for_each(|group| discovered.take(group));
+        discovered
+    }
+
+    fn take(&mut self, group: APIGroupDiscovery) {
+        let Self { kinds, stale } = self;
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+        if group.versions.iter().any(|version| version.freshness.as_deref() == Some("Stale")) {
+            stale.insert(name.clone());
+        }
         let of_group = kinds.len();
         // The preferred version comes first; not each version has each kind.
         for version in group.versions {
@@ -118,7 +146,6 @@ pub async fn discover(hub: &HubClient) -> Result<Vec<ServedKind>, HubError> {
             }
         }
     }
-    Ok(kinds)
 }
 
 /// What a word is to a kind.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! On a hub the kinds of policies are those that our classes' parameters list; on a cluster without a class of ours, a spoke, those
-//! whose definition has GEP-713's label. What may not be listed, or is not served, is not known, and no fault.
+//! whose definition has GEP-713's label, and of other kinds called `…Policy` the copies that a hub has sent. What may not be listed, or is not served, is not known, and no fault.
 
 mod kinds;
 
@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 
+use super::known::Known;
 use super::served::ServedKind;
+use crate::api::annotations::POLICY_SYNCED;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{Extent, HubClient, HubError};
@@ -66,12 +68,14 @@ pub async fn cluster_objects(hub: &HubClient, query: ClusterQuery<'_>) -> Result
     let kinds = TopologyKinds::read(hub, query.controller).await?;
     let mut reader = Reader { hub, query, found: kinds.objects(), forbidden: Vec::new() };
     let always = kinds.always.iter().map(|kind| (kind.clone(), Extent::Whole)).collect();
-    reader.read(always).await?;
+    reader.read(always, |_| true).await?;
+    let of_copies = kinds.of_copies.iter().map(|kind| (kind.clone(), Extent::Whole)).collect();
+    reader.read(of_copies, |object| object.metadata.annotations.contains_key(POLICY_SYNCED)).await?;
     let needed = kinds.needed(reader.found.objects.needs()).into_iter();
     // Of Namespaces labels are read.
     let extent =
         |kind: &ServedKind| if *kind.kind == *NAMESPACE.kind { Extent::Metadata } else { Extent::Whole };
-    reader.read(needed.map(|kind| (kind.clone(), extent(kind))).collect()).await?;
+    reader.read(needed.map(|kind| (kind.clone(), extent(kind))).collect(), |_| true).await?;
     Ok(reader.finish(kinds.refused))
 }
 
@@ -94,8 +98,12 @@ enum List {
 }
 
 impl Reader<'_> {
-    /// Reads all objects of `kinds`.
-    async fn read(&mut self, kinds: Vec<(ServedKind, Extent)>) -> Result<(), HubError> {
+    /// Reads the objects of `kinds` that `counts`.
+    async fn read(
+        &mut self,
+        kinds: Vec<(ServedKind, Extent)>,
+        counts: impl Fn(&HubObject) -> bool,
+    ) -> Result<(), HubError> {
         let lists = join_all(kinds.iter().map(|(kind, extent)| self.list(kind, *extent))).await;
         for ((kind, _), list) in kinds.iter().zip(lists) {
             let (objects, refusal) = match list? {
@@ -107,7 +115,7 @@ impl Reader<'_> {
                 None => self.found.objects.lists(KindRef { group: &kind.gvr.kind.group, kind: &kind.kind }),
                 Some(error) => self.forbidden.push((kind.kind.clone(), error)),
             }
-            for object in objects {
+            for object in objects.into_iter().filter(&counts) {
                 self.found.take(kind, object);
             }
         }
@@ -117,19 +125,17 @@ impl Reader<'_> {
     async fn list(&self, kind: &ServedKind, extent: Extent) -> Result<List, HubError> {
         let ServedKind { gvr, is_namespaced, .. } = kind;
         let what = format!("list {}", gvr.kind);
-        let error = match self.hub.objects(gvr, "", None, extent, &what).await {
-            Ok(objects) => return Ok(List::Whole(objects)),
-            Err(error) if error.is_forbidden() => error,
-            Err(error) => return Err(error),
+        let error = match Known::of(self.hub.objects(gvr, "", None, extent, &what).await)? {
+            Known::Known(objects) => return Ok(List::Whole(objects)),
+            Known::Unknown(error) => error,
         };
         let Some(namespace) = self.query.namespace.filter(|_| *is_namespaced) else {
             return Ok(List::Nothing(error));
         };
-        match self.hub.objects(gvr, namespace, None, extent, &what).await {
-            Ok(objects) => Ok(List::Part(objects, error)),
-            Err(error) if error.is_forbidden() => Ok(List::Nothing(error)),
-            Err(error) => Err(error),
-        }
+        Ok(match Known::of(self.hub.objects(gvr, namespace, None, extent, &what).await)? {
+            Known::Known(objects) => List::Part(objects, error),
+            Known::Unknown(error) => List::Nothing(error),
+        })
     }
 
     /// All that was found. What may not be listed is one line; definitions are where they are `refused`.
@@ -146,9 +152,15 @@ impl Reader<'_> {
 }
 
 impl ClusterObjects {
-    /// What nothing is known of, though something of `graph` refers to it, and what may not be read: a line each.
+    /// What may not be read, and what nothing is known of, though something of `graph` refers to it: a line each.
     #[must_use]
     pub fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
+        self.unread.iter().cloned().chain(self.missing(graph)).collect()
+    }
+
+    /// The kinds that something of `graph` refers to, and that files do not have, or the cluster does not serve: a line each.
+    #[must_use]
+    pub fn missing(&self, graph: &Graph<'_>) -> Vec<String> {
         let kinds = graph.unknown().into_iter();
         let missing = kinds.filter_map(|kind| match &self.unserved {
             None => Some(format!("no {} is given: {BY_NAME}", kind.kind)),
@@ -156,7 +168,7 @@ impl ClusterObjects {
                 unserved.contains(&kind.to_kind()).then(|| format!("the cluster has no {kind}: {BY_NAME}"))
             }
         });
-        self.unread.iter().cloned().chain(missing).collect()
+        missing.collect()
     }
 
     /// What is wrong with the objects that `graph` is of.

@@ -21,7 +21,7 @@ use crate::api::syntax::is_dns_subdomain;
 use crate::api::text::with_causes;
 use crate::hub;
 use crate::report::fleet::GraphOf;
-use crate::report::{Across, AcrossQuery, Asked, Item};
+use crate::report::{Across, AcrossQuery, Asked, Item, Known};
 use crate::sync::dry_run::ReadError;
 use crate::topology::show::picture::Picture;
 use crate::topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
@@ -59,6 +59,8 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
 const NO_PAGE: &str = "There is no such page.";
 /// For how long a page waits until what is attached has been listed.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The most faults of objects that a page lists.
+const FAULTS: usize = 50;
 /// The most clusters that a list to choose from has.
 const CLUSTERS: usize = 1_000;
 
@@ -120,16 +122,13 @@ async fn cluster(
         return Err(pages.missing(NO_PAGE));
     };
     let mut notices = pages.notices();
-    let silent_since = match pages.live.cluster(&cluster).await {
-        Ok(Some(object)) => {
+    let managed = Known::of(pages.live.cluster(&cluster).await).map_err(|error| pages.failed(&error))?;
+    let silent_since = match managed.or_note(&mut notices.unread) {
+        Some(Some(object)) => {
             object.status_as::<crate::api::cluster::ManagedClusterStatus>().unavailable_since()
         }
-        Ok(None) => return Err(pages.missing(&format!("There is no ManagedCluster {name}."))),
-        Err(error) if error.is_forbidden() => {
-            notices.unread.push(error.to_string());
-            None
-        }
-        Err(error) => return Err(pages.failed(&error)),
+        Some(None) => return Err(pages.missing(&format!("There is no ManagedCluster {name}."))),
+        None => None,
     };
     let copies = match pages.read(Asked::Cluster, hub::Scope::All, Some(cluster.clone())).await {
         Ok(report) => {
@@ -169,33 +168,41 @@ async fn gateway(
     let rendered = pages.gateways.clone();
     let routes = value(&query.unwrap_or_default(), "routes").unwrap_or_default();
     let shown = pages.graph(PATIENCE, move |GraphOf { found, graph, number }| {
-        found.objects.gateways().contains_key(&key).then(|| {
+        if !found.objects.gateways().contains_key(&key) {
+            return Err(if graph.knows_gateways() { Vec::new() } else { found.unread.clone() });
+        }
+        Ok({
             let notices = Notices { unread: found.unknown(graph), ..notices };
             rendered.page(&(key.clone(), routes.clone(), notices.clone()), number, || {
                 let report = TopologyReport::new(graph, scope, found.faults(graph));
-                let picture = Picture::with_routes(&report, &routes);
-                let (is_fine, is_known) = (report.is_fine(), report.is_known());
-                let page = GatewayPage { hub, notices, key, routes, picture, is_fine, is_known };
+                let report = report.with_unread(found.unread.clone());
+                let (picture, verdict) = (Picture::with_routes(&report, &routes), report.verdict());
+                let page = GatewayPage { hub, notices, key, routes, picture, verdict };
                 (web::gateway(&page).into_string(), true)
             })
         })
     });
     match shown.await? {
-        Some(page) => Ok(html(page)),
-        None => Err(pages.missing("There is no such Gateway, or it may not be read.")),
+        Ok(page) => Ok(html(page)),
+        Err(unread) if unread.is_empty() => Err(pages.missing("There is no such Gateway.")),
+        Err(unread) => {
+            let why = format!("Unknown whether there is such a Gateway: {}", unread.join("; "));
+            Err(pages.refused(Unanswered::Forbidden(why)))
+        }
     }
 }
 
 async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Result<Page, Refusal> {
     let query = EffectiveQuery::read(&query.unwrap_or_default());
+    let (hub, mut notices) = (pages.hub(), pages.notices());
     let clusters: Vec<String> = {
         let look = pages.live.look();
+        notices.unread.extend(look.clusters_unread());
         let mut names: Vec<String> =
             look.clusters().into_iter().flatten().map(|(name, _)| name.to_string()).take(CLUSTERS).collect();
         names.sort();
         names
     };
-    let (hub, notices) = (pages.hub(), pages.notices());
     let mut shown = EffectivePage { hub, notices, query, clusters, gateways: Vec::new(), answer: None };
     let scope = shown.query.scope();
     let request = match shown.query.request() {
@@ -207,15 +214,21 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     };
     if !shown.query.asks() {
         let gateways = pages.graph(A_MOMENT, |GraphOf { found, .. }| {
-            found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>()
+            let gateways = found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>();
+            (gateways, found.unread.clone())
         });
         // Those of a hub that is not read yet come with what changes.
-        shown.gateways = gateways.await.unwrap_or_default();
+        if let Ok((gateways, unread)) = gateways.await {
+            shown.gateways = gateways;
+            shown.notices.unread.extend(unread);
+        }
         return Ok(Page(web::effective(&shown)));
     }
     if shown.query.cluster.is_empty() {
         let page = pages.graph(PATIENCE, move |GraphOf { found, graph, .. }| {
             let report = EffectiveReport::new(graph, &scope, request, found.unknown(graph));
+            let report = report.with_partial(!found.unread.is_empty());
+            shown.notices.faults.extend(lines_of(found.faults(graph)));
             shown.answer = Some(Ok(InForceAt::Hub(report)));
             web::effective(&shown)
         });
@@ -241,12 +254,22 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     };
     // A large hub takes a while.
     let making = tokio::task::spawn_blocking(move || {
-        let Across { objects, fleet, unknown, .. } = across;
+        let Across { objects, fleet, unknown, faults, .. } = across;
+        shown.notices.faults.extend(lines_of(faults));
         let report = ClustersReport::new(&objects, &fleet, &scope, request, unknown);
         shown.answer = Some(Ok(InForceAt::Clusters(report)));
         web::effective(&shown)
     });
     making.await.map(Page).map_err(|_| pages.unmade())
+}
+
+/// A line for each of the first `faults`, and how many more there are.
+fn lines_of<F: ToString>(faults: Vec<F>) -> Vec<String> {
+    let mut lines: Vec<String> = faults.iter().take(FAULTS).map(ToString::to_string).collect();
+    if let Some(more) = faults.len().checked_sub(FAULTS).filter(|more| *more > 0) {
+        lines.push(format!("{more} more"));
+    }
+    lines
 }
 
 async fn events(State(pages): State<Pages>) -> impl IntoResponse {

@@ -67,6 +67,8 @@ pub struct Graph<'f> {
     downstream_prefix: &'f str,
     /// Whether all ReferenceGrants are known.
     knows_grants: bool,
+    /// Whether all Gateways are known.
+    knows_gateways: bool,
     nodes: Vec<Node>,
     /// From each node to those that it leads to.
     links: Lists,
@@ -91,6 +93,12 @@ impl<'f> Graph<'f> {
     /// Whether all ReferenceGrants are known. Where they are not, everything is taken to be granted.
     pub(super) fn knows_grants(&self) -> bool {
         self.knows_grants
+    }
+
+    /// Whether all Gateways are known. Where they are not, there may be more than those of the graph.
+    #[must_use]
+    pub fn knows_gateways(&self) -> bool {
+        self.knows_gateways
     }
 
     /// The nodes of objects.

@@ -18,7 +18,7 @@ pub use clusters::{ClusterAnswer, ClustersReport};
 pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce, UnknownMatch};
 pub use policy::{Fate, Instead, OnPaths, PolicyReport};
 pub use scope::Scope;
-pub use topology::TopologyReport;
+pub use topology::{TopologyReport, Verdict};
 
 use super::effective::{NotHonored, not_honored};
 use super::fault::Fault;

@@ -6,9 +6,9 @@ use super::address;
 use super::layout::{Notices, page, plain};
 use super::named;
 use crate::api::names::ObjectKey;
-use crate::topology::show::Named;
 use crate::topology::show::picture::{Column, Picture, Tile};
 use crate::topology::show::svg::{LEGEND, svg};
+use crate::topology::show::{Named, Verdict};
 
 /// How many policies are named of one row.
 const POLICIES: usize = 100;
@@ -27,9 +27,7 @@ pub struct GatewayPage {
     /// What is attached to it.
     pub picture: Picture,
     /// Whether all routes and policies are attached, and no reference is broken.
-    pub is_fine: bool,
-    /// Whether it is known of all of it whether it attaches.
-    pub is_known: bool,
+    pub verdict: Verdict,
 }
 
 /// The page.
@@ -37,9 +35,11 @@ pub struct GatewayPage {
 pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
         p {
-            @if shown.is_fine && !shown.is_known { "It is not known whether all of it is attached: a listener selects Namespaces by labels that are not known." }
-            @else if shown.is_fine { "All of it is attached, and every policy on it counts." }
-            @else { "Not all of it is attached, or counts: see what an exclamation mark stands at" @if !shown.routes.is_empty() { ", also on routes that are not shown now" } "." }
+            @match shown.verdict {
+                Verdict::Fine => "All of it is attached, and every policy on it counts.",
+                Verdict::Faulty => { "Not all of it is attached, or counts: see what an exclamation mark stands at" @if !shown.routes.is_empty() { ", also on routes that are not shown now" } "." }
+                Verdict::Unknown { cause } => { "Unknown whether all of it is attached, and every policy on it counts: " (cause) ". What is shown has no fault." }
+            }
         }
         form.filters action=(address::gateway(&shown.key)) method="get" {
             label {

@@ -189,8 +189,7 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         key: ObjectKey::new("shop", "web"),
         routes: String::new(),
         picture: Picture::new(&report),
-        is_fine: report.is_fine(),
-        is_known: report.is_known(),
+        verdict: report.verdict(),
     };
     let page = is_text(gateway(&shown));
     assert!(page.contains("lower: http 80 *: UnsupportedProtocol: protocol"), "{page}");
@@ -198,8 +197,12 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
         page.contains("odd: HTTP 81 *: InvalidRouteKinds: Gateway API has no kind of routes FooRoute"),
         "{page}"
     );
-    let page = is_text(gateway(&GatewayPage { is_fine: true, is_known: false, ..shown }));
-    assert!(page.contains("It is not known whether all of it is attached"), "{page}");
+    let verdict = show::Verdict::Unknown { cause: "labels" };
+    let page = is_text(gateway(&GatewayPage { verdict, ..shown }));
+    assert!(
+        page.contains("Unknown whether all of it is attached, and every policy on it counts: labels."),
+        "{page}"
+    );
     assert!(!page.contains("All of it is attached"), "{page}");
     let report = EffectiveReport::new(&graph, &Default::default(), None, Vec::new());
     let shown = EffectivePage {
@@ -228,8 +231,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
             key: ObjectKey::new(text, text),
             routes: text.to_owned(),
             picture: Picture::new(&report),
-            is_fine: report.is_fine(),
-            is_known: report.is_known(),
+            verdict: report.verdict(),
         };
         let page = is_text(gateway(&shown));
         assert!(page.contains("<svg") && page.contains("The same as a list"), "{page}");

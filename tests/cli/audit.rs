@@ -1,9 +1,14 @@
-//! `policy-sync audit`, of files.
+//! `policy-sync audit`: of files, and of a hub as far as nothing runs there.
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, crds};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::run::{run, run_with};
+use crate::run::{Ran, command, finish, run, run_with};
 
 const FILES: [&str; 5] = ["audit", "-f", "standing", "-p", "policies"];
 
@@ -67,6 +72,11 @@ fn policies_are_as_strict_as_they_say_and_one_that_fails_hides_no_other() {
             && lines[1].contains("numbers.range: the result is above its limit"),
         "{ran:?}"
     );
+    // Without a violation, what the policy that fails would deny is unknown.
+    std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
+    let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");
+    assert_eq!(ran.stderr, "policy-sync: not all was evaluated: 1 of enforcement error\n");
 }
 
 #[test]
@@ -130,7 +140,7 @@ fn audit_of_files_prints_no_contents_of_secrets() {
     };
     let tells = "deny contains msg if { msg := json.marshal(input.request.object) }";
     let ran = audit(tells, &[]);
-    assert!(ran.code == 1 && ran.stdout.contains("the policy may read the contents of a Secret"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stdout.contains("the policy may read the contents of a Secret"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("aHVudGVyMg"), "{ran:?}");
     let ran = audit(&tells.replace("{ msg", "{ input.request.kind.kind == \"Secret\"; msg"), &[]);
     assert!(ran.code == 1 && ran.stderr.contains("reads the contents of a Secret"), "{ran:?}");
@@ -138,6 +148,42 @@ fn audit_of_files_prints_no_contents_of_secrets() {
     assert!(ran.code == 1 && ran.stdout.contains("aHVudGVyMg"), "{ran:?}");
     let fails = "deny contains msg if msg := input.request.object.data.password & {\"a\"}";
     let ran = audit(fails, &["--replicate", "secrets"]);
-    assert!(ran.code == 1 && ran.stdout.contains("operand of the wrong type for &"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stdout.contains("operand of the wrong type for &"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("aHVudGVyMg"), "{ran:?}");
+}
+
+fn of_hub(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let mut command = command(arguments);
+    command.arg("--kubeconfig").arg(kubeconfig);
+    finish(command, "")
+}
+
+#[tokio::test]
+async fn absent_namespace_is_reported_and_missing_rights_are_unknown_at_once() {
+    let crds = crds::for_side(crds::Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("audit") };
+    let hub = ControlPlane::start(options).await.unwrap();
+    let ran = of_hub(hub.kubeconfig(), &["audit", "--policy-namespace", "default"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "no violations\n"));
+    for (arguments, option, absent) in [
+        (
+            &["audit", "--policy-namespace", "default", "--policy-namespace", "polices"][..],
+            "--policy-namespace",
+            "polices",
+        ),
+        (&["placement", "diff", "--policy-namespace", "polices"], "--policy-namespace", "polices"),
+        (&["placement", "diff", "--policy-namespace", "default", "-n", "shpo"], "--namespace", "shpo"),
+    ] {
+        let ran = of_hub(hub.kubeconfig(), arguments);
+        let says = format!("policy-sync: {option}: the hub at {} has no namespace {absent}\n", hub.url());
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (1, "", says));
+    }
+
+    let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
+    let started = Instant::now();
+    let ran = of_hub(&nobody, &["audit", "--policy-namespace", "default"]);
+    let says = "policy-sync: policies are unknown: cannot list configmaps in default: ";
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+    assert!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 1, "{ran:?}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }

@@ -46,7 +46,7 @@ async fn shop() -> Result<ControlPlane> {
     let hub =
         ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("examples") }).await?;
     let client = hub.client()?;
-    for namespace in ["shop", "eu-1", "us-1"] {
+    for namespace in ["shop", "eu-1", "us-1", "kube-federation-scheduling-policy"] {
         apply::apply(&client, &fixtures::namespace(namespace)).await?;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/shop");

@@ -562,8 +562,9 @@ fn effective_prints_sixteen_rules_that_were_not_evaluated_and_the_number_of_the_
     let mut expected: Vec<String> =
         of_first.chain((9..16).map(|number| not_evaluated("b", number))).collect();
     expected.push("2 more rules were not evaluated, and may answer this request".to_owned());
+    expected.push("policy-sync: it is not known whether there is such a path".to_owned());
     assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
-    assert_eq!((code, &*stdout), (1, "It is not known whether anything answers this request.\n"));
+    assert_eq!((code, &*stdout), (2, "It is not known whether anything answers this request.\n"));
 
     let Ran { code, stdout, stderr } =
         ran(&[CLASS.to_owned(), listener(), route("a", &format!("{{name: all}}, {}", rules(0..1)))]);

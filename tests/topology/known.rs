@@ -4,7 +4,7 @@ use policy_sync::api::names::ObjectKey;
 use policy_sync::topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
 use policy_sync::topology::objects::{GRANT, NAMESPACE};
 use policy_sync::topology::rows::Gateway;
-use policy_sync::topology::show::{Scope, TopologyReport};
+use policy_sync::topology::show::{Scope, TopologyReport, Verdict};
 use policy_sync::topology::{Graph, Needs, Objects};
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ fn selectors_among_objects_without_known_labels_are_not_known() {
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
-    assert!(report.is_fine());
+    assert_eq!(report.verdict(), Verdict::Fine);
     let json = serde_json::to_value(report).unwrap();
     let policy = &json["policies"][0];
     assert_eq!((&policy["counts"], &policy["reason"]), (&Value::Null, &json!("UnknownTargets")));

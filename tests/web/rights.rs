@@ -4,9 +4,9 @@ use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply::apply};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::site::{Site, annotated, annotations, command, entry, tenant};
+use crate::site::{Site, annotated, annotations, command, entry, hub, tenant};
 
 #[tokio::test]
 async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
@@ -63,8 +63,72 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     };
     let page = one.until("/gateways/web-rights/web", attached).await;
     assert!(page.contains("Not all can be read") && page.contains("HTTPRoute, AuthPolicy"), "{page}");
+    assert!(page.contains(UNKNOWN) && !page.contains(FINE), "{page}");
     let none = all.get("/gateways/web-rights/web").await;
-    assert!(none.status == 404 && none.body.contains("or it may not be read"), "{none:?}");
+    assert!(
+        none.status == 403 && none.body.contains("Unknown whether there is such a Gateway: "),
+        "{none:?}"
+    );
+    let begin = all.get("/effective").await;
+    assert!(begin.body.contains("Not all can be read") && begin.body.contains("Gateway"), "{begin:?}");
+    let request = all.get("/effective?host=shop.example.com").await;
+    assert!(request.body.contains("It is not known whether anything answers this request"), "{request:?}");
+    assert!(!request.body.contains("Nothing answers"), "{request:?}");
+}
+
+/// What the page of a Gateway says.
+const FINE: &str = "All of it is attached, and every policy on it counts.";
+const UNKNOWN: &str = "Unknown whether all of it is attached, and every policy on it counts";
+
+#[tokio::test]
+async fn gateway_page_is_unknown_without_the_right_to_its_routes() {
+    let tenant = tenant("web-routeless").await;
+    tenant.apply(&rate_limit_policy("web-routeless", "limits", "web")).await.unwrap();
+    let group = "rbac.authorization.k8s.io";
+    let name = "web-routeless-reader";
+    let rules = json!([
+        {"apiGroups": ["kuadrant.io", "policies.example.com", "cluster.open-cluster-management.io"], "resources": ["*"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"]},
+        {"apiGroups": [""], "resources": ["configmaps", "services", "namespaces"]},
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "referencegrants"]},
+    ]);
+    let with_verbs = |rule: &Value| {
+        let mut rule = rule.clone();
+        rule["verbs"] = json!(["get", "list", "watch"]);
+        rule
+    };
+    let rules: Vec<Value> = rules.as_array().unwrap().iter().map(with_verbs).collect();
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules,
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
+    });
+    for object in [role, binding] {
+        apply(tenant.client(), &object).await.unwrap();
+    }
+    let kubeconfig = tenant.hub().kubeconfig_for(&User::new(name)).unwrap();
+    let site = Site::start(&kubeconfig, &["--controller-name", &tenant.controller_name()]).await;
+    let path = "/gateways/web-routeless/web";
+    let page = site.until(path, |page| page.contains("web-routeless/limits")).await;
+    assert!(page.contains("Not all can be read") && page.contains("<li>HTTPRoute: "), "{page}");
+    assert!(page.contains(UNKNOWN) && !page.contains(FINE), "{page}");
+    // All Gateways are known.
+    let none = site.get("/gateways/web-routeless/nowhere").await;
+    assert!(none.status == 404 && none.body.contains("There is no such Gateway."), "{none:?}");
+    // Who may read the routes as well sees that all is attached.
+    let all = Site::of(&tenant).await;
+    all.until(path, |page| page.contains(FINE) && !page.contains(UNKNOWN)).await;
+}
+
+#[tokio::test]
+async fn absent_namespace_is_reported() {
+    let hub = hub().await;
+    let mut process = Running::start(command(hub.kubeconfig(), &["web", "--port", "0", "-n", "shpo"]));
+    process.says(&format!("policy-sync: --namespace: the hub at {} has no namespace shpo", hub.url())).await;
+    assert_eq!(process.ends().await, Some(1));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::OfHub;
 use crate::cli::hub::HubArguments;
+use crate::cli::namespaces_exist;
 use crate::cli::output::say;
 use crate::cli::policies::{self, WITHIN};
 use crate::cli::text::printable;
@@ -15,7 +16,7 @@ use crate::placement::compliance::Compliance;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::Settings;
 
-/// What stands on the hub and breaks the policies that are there.
+/// What stands on the hub and breaks the policies that are there; `None` where a namespace of policies does not exist, which is reported.
 ///
 /// # Errors
 ///
@@ -25,14 +26,17 @@ pub(super) async fn find(
     arguments: &OfHub,
     settings: Settings,
     exemptions: Exemptions,
-) -> anyhow::Result<Findings> {
+) -> anyhow::Result<Option<Findings>> {
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let reader = hub.client(config.clone())?;
+    if !namespaces_exist(&reader, "--policy-namespace", &settings.namespaces).await? {
+        return Ok(None);
+    }
     let (loaded, _stops) = policies::start(hub, config, controller.clone(), settings)?;
     let auditor = Auditor::new(loaded.clone(), exemptions.clone(), true);
     let _keeps = AbortOnDropHandle::new(tokio::spawn(auditor.clone().keep()));
-    if tokio::time::timeout(WITHIN, auditor.ready()).await.is_err()
+    if !policies::wait(&loaded, auditor.ready()).await?
         && let Some(missing) = auditor.unloaded()
     {
         bail!("not known after {} s: {missing}", WITHIN.as_secs());
@@ -62,7 +66,7 @@ pub(super) async fn find(
         }
         Ok(findings.in_order())
     });
-    found.await?.map_err(|why: String| anyhow!(why))
+    found.await?.map(Some).map_err(|why: String| anyhow!(why))
 }
 
 fn misplaced(found: by_hand::Found) -> Misplaced {

@@ -10,8 +10,9 @@ use crate::cli::hub::HubArguments;
 use crate::cli::manifests::Unreadable;
 use crate::cli::output::say_each;
 use crate::cli::{Answer, manifests, names, plan, progress};
+use crate::hub::HubError;
 use crate::report::{Across, AcrossQuery, across, across_files};
-use crate::sync::dry_run::Severity;
+use crate::sync::dry_run::{ReadError, Severity};
 use crate::topology::Request;
 use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
 
@@ -28,10 +29,16 @@ pub(super) async fn run(
     let cluster = arguments.cluster.as_deref().map(ClusterName::from);
     let (mut is_fine, mut unreadable) = (true, Unreadable::default());
     let query = AcrossQuery { settings: &settings, cluster: cluster.as_ref(), scope };
-    let Across { objects, fleet, faults, unknown } = if world.filenames.is_empty() {
+    let Across { objects, fleet, faults, unknown, unread } = if world.filenames.is_empty() {
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
-        across(&client, &controller, query).await?
+        match across(&client, &controller, query).await {
+            Err(ReadError::Hub(error @ HubError::Absent { .. })) => {
+                say_each([format!("policy-sync: {error}")]);
+                return Ok(Answer::No);
+            }
+            found => found?,
+        }
     } else {
         let read = manifests::read_each(&world.filenames)?;
         unreadable = read.unreadable;
@@ -51,11 +58,8 @@ pub(super) async fn run(
     report.faults.extend(faults);
     say_each(&report.faults);
     arguments.output.print(&report, text)?;
-    unreadable.end(if is_fine && report.faults.is_empty() && !report.answers.is_empty() {
-        Answer::Fine
-    } else {
-        Answer::No
-    })
+    let is_fine = is_fine && report.faults.is_empty() && !report.answers.is_empty();
+    unreadable.end(super::super::answer(is_fine, &unread)?)
 }
 
 /// A paragraph for each listener and group of clusters, and what is not known.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Found, Violation};
+use super::{ERROR, Found, Violation};
 use crate::api::moment::Moment;
 
 /// How many violations are told one by one.
@@ -79,6 +79,12 @@ impl Findings {
     #[must_use]
     pub fn count(&self) -> usize {
         self.counts.values().sum()
+    }
+
+    /// How many objects and policies could not be evaluated.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.counts.get(ERROR).copied().unwrap_or_default()
     }
 
     /// How many there are by how strict they are: `deny`, `warn`, `dryrun`, `error`.

@@ -227,6 +227,13 @@ impl Loaded {
         self.0.snapshots()
     }
 
+    /// Why the hub refuses to list policies, a line for each source.
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        let guard = self.0.mirror.read();
+        guard.view(self.0.clock.now()).refused(&self.0.settings)
+    }
+
     /// Whether everything that was there at the start was loaded, and in any case what is missing.
     #[must_use]
     pub fn health(&self) -> (bool, String) {

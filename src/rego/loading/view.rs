@@ -96,6 +96,17 @@ impl<'m> View<'m> {
         Some(why(unread.to_string(), self.failure(&unread)))
     }
 
+    /// Why the hub refuses to list a source of policies, a line for each that was never listed.
+    #[must_use]
+    pub(super) fn refused(&self, settings: &Settings) -> Vec<String> {
+        let unlisted = self.sources(settings).into_iter().filter(|source| !self.is_listed(source));
+        let refused = unlisted.filter_map(|source| {
+            let refusal = self.tables.refusal(&source)?;
+            Some(format!("cannot list {source}: {}", refusal.text))
+        });
+        refused.collect()
+    }
+
     /// All objects that may carry policies.
     pub(super) fn carriers(&self, settings: &Settings) -> impl Iterator<Item = (CarrierKey, &'m Carrier)> {
         let tables = self.tables;

@@ -339,6 +339,13 @@ impl Look<'_> {
         unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
     }
 
+    /// Why clusters may not be read, where they may not.
+    #[must_use]
+    pub fn clusters_unread(&self) -> Option<String> {
+        let refusal = self.guard.tables().refusal(&CLUSTERS.all())?;
+        Some(format!("ManagedCluster: {}", refusal.text))
+    }
+
     /// The policies, each with its kind. Resources that nothing places are nothing to anybody.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&ServedKind, &ObjectKey, &FleetRow)> {
         let tables = self.guard.tables();

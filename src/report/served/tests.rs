@@ -53,3 +53,21 @@ fn a_name_of_two_kinds_is_ambiguous_without_the_group() {
     // The name of one is the short name of another.
     assert_eq!(meant(&kinds, "po"), Meant::Kind(&kinds[2]));
 }
+
+#[test]
+fn kinds_of_an_api_service_that_does_not_answer_are_unknown() {
+    let group = |name: &str, freshness: &str| {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name},
+            "versions": [{"version": "v1", "freshness": freshness, "resources": [
+                {"resource": "policies", "responseKind": {"group": name, "version": "v1", "kind": "Policy"}, "scope": "Namespaced"}]}],
+        }))
+        .unwrap()
+    };
+    let current = Discovered::of(vec![group("a.example.com", "Current")]);
+    assert_eq!((current.kinds.len(), current.unread()), (1, None));
+    let stale = Discovered::of(vec![group("a.example.com", "Current"), group("b.example.com", "Stale")]);
+    assert!(stale.stale.contains("b.example.com") && !stale.stale.contains("a.example.com"));
+    let unread = "the kinds of b.example.com are unknown: their API services do not answer";
+    assert_eq!(stale.unread().as_deref(), Some(unread));
+}

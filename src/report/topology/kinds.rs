@@ -8,6 +8,7 @@ use crate::api::names::{ControllerName, GroupResource, GroupVersionResource};
 use crate::api::object::HubObject;
 use crate::api::params::{Merge, Role};
 use crate::hub::{Extent, HubClient, HubError};
+use crate::report::known::Known;
 use crate::report::query::Listed;
 use crate::report::served::{ServedKind, discover};
 use crate::sync::kinds::GATEWAY_API;
@@ -23,6 +24,9 @@ use crate::topology::{Needs, Objects};
 pub(in crate::report) struct TopologyKinds {
     /// Those that are read always: what routes are attached to, routes, and policies.
     pub(in crate::report) always: Vec<ServedKind>,
+    /// Of a spoke: kinds called `…Policy` whose definition lacks GEP-713's label, such as Kuadrant's extensions. Of these only the copies
+    /// that a hub has sent are read.
+    pub(in crate::report) of_copies: Vec<ServedKind>,
     /// Those that are read where something refers to one.
     /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
@@ -52,11 +56,14 @@ impl TopologyKinds {
         controller: &ControllerName,
     ) -> Result<Self, HubError> {
         hub.has(&[GATEWAY_API]).await?;
-        let served = discover(hub).await?;
-        let mut unserved = BTreeSet::new();
+        let discovered = discover(hub).await?;
+        let served = &discovered.kinds;
+        let (mut unserved, mut stale) = (BTreeSet::new(), None);
         let mut find = |kind: KindRef<'_>| {
             let found = served.iter().find(|served| is(served, kind)).cloned();
-            if found.is_none() {
+            if found.is_none() && discovered.stale.contains(kind.group) {
+                stale = discovered.unread();
+            } else if found.is_none() {
                 unserved.insert(kind.to_kind());
             }
             found
@@ -70,10 +77,9 @@ impl TopologyKinds {
             BackendKind::ServiceImport | BackendKind::EnvoyBackend => find(kind.kind()),
         });
         let grants = find(GRANT);
-        let (labels, refused) = match labels(hub).await {
-            Ok(labels) => (labels, None),
-            Err(error) if error.is_forbidden() => (BTreeMap::new(), Some(error)),
-            Err(error) => return Err(error),
+        let (labels, refused) = match Known::of(labels(hub).await)? {
+            Known::Known(labels) => (labels, None),
+            Known::Unknown(error) => (BTreeMap::new(), Some(error)),
         };
         let definition = |of: &ServedKind| {
             let kind = Kind { group: of.gvr.kind.group.clone(), kind: of.kind.as_str().into() };
@@ -82,6 +88,7 @@ impl TopologyKinds {
         };
         let mut kinds = Self {
             always,
+            of_copies: Vec::new(),
             backends,
             namespaces: ServedKind::core(NAMESPACE.kind, "namespaces"),
             grants,
@@ -92,8 +99,9 @@ impl TopologyKinds {
             unread: Vec::new(),
             refused,
         };
-        let policies = kinds.policies(hub, controller, &served, &labels).await?;
+        let policies = kinds.policies(hub, controller, served, &labels).await?;
         kinds.always.extend(policies);
+        kinds.unread.extend(stale);
         Ok(kinds)
     }
 
@@ -107,12 +115,15 @@ impl TopologyKinds {
     ) -> Result<Vec<ServedKind>, HubError> {
         let is_labelled = |kind: &&ServedKind| labels.contains_key(&kind.gvr.kind.to_string());
         let labelled = || served.iter().filter(is_labelled).cloned().collect();
-        let listed = match Listed::read(hub, controller).await {
-            Ok(listed) if listed.has_classes => listed,
-            Ok(_) => return Ok(labelled()),
-            // What may not be read of classes is told where these are read.
-            Err(error) if error.is_forbidden() => return Ok(labelled()),
-            Err(error) => return Err(error),
+        let listed = match Known::of(Listed::read(hub, controller).await)? {
+            Known::Known(listed) if listed.has_classes => listed,
+            Known::Known(_) => {
+                let may_be_synced = |kind: &&ServedKind| !is_labelled(kind) && may_be_synced(kind);
+                self.of_copies = served.iter().filter(may_be_synced).cloned().collect();
+                return Ok(labelled());
+            }
+            // What may not be read of classes is reported where these are read.
+            Known::Unknown(_) => return Ok(labelled()),
         };
         self.merges = listed.merges;
         self.faults = listed.faults;
@@ -181,6 +192,12 @@ async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     let label =
         |mut object: HubObject| Some((object.metadata.name, object.metadata.labels.remove(POLICY_LABEL)?));
     Ok(definitions.into_iter().filter_map(label).collect())
+}
+
+/// Whether a kind without GEP-713's label may be one of policies: it is namespaced, called as they are, and not Kubernetes' own. Those
+/// of Gateway API have the label.
+fn may_be_synced(kind: &ServedKind) -> bool {
+    kind.is_namespaced && kind.kind.ends_with("Policy") && !kind.gvr.kind.group.ends_with(".k8s.io")
 }
 
 fn is(served: &ServedKind, kind: KindRef<'_>) -> bool {

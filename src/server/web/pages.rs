@@ -86,7 +86,9 @@ impl Pages {
     /// What keeps a page from being made.
     pub(super) fn failed(&self, error: &HubError) -> Refusal {
         let (status, title) = match error {
-            HubError::NotServed { .. } | HubError::Spoke { .. } => (StatusCode::NOT_FOUND, "Not found"),
+            HubError::NotServed { .. } | HubError::Absent { .. } | HubError::Spoke { .. } => {
+                (StatusCode::NOT_FOUND, "Not found")
+            }
             error if error.is_forbidden() => (StatusCode::FORBIDDEN, "Not to be read"),
             _ => (StatusCode::BAD_GATEWAY, "The hub does not answer"),
         };

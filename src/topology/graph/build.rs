@@ -68,6 +68,7 @@ impl<'f> Builder<'f> {
             objects,
             downstream_prefix: facts.downstream_prefix,
             knows_grants: facts.grants.known,
+            knows_gateways: facts.gateways.known,
             links: Lists::default(),
             uncertain: HashSet::new(),
             on: Lists::default(),

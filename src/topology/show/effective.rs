@@ -27,6 +27,12 @@ pub struct EffectiveReport {
     pub request: Option<Request>,
     /// What is not known.
     pub unknown: Vec<String>,
+    /// Whether objects may not be read, so that there may be more paths.
+    #[serde(skip)]
+    pub is_partial: bool,
+    /// Whether it is not known of an object whether it is attached.
+    #[serde(skip)]
+    pub has_unknown_attachments: bool,
     /// Rules that take precedence if a regular expression matches that was not evaluated; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_matches: Vec<UnknownMatch>,
@@ -142,16 +148,37 @@ impl EffectiveReport {
             outcome: "Unknown",
             reason: choice.why.words(),
         });
-        Self { answers: answers.collect(), unknown_matches: unknown_matches.collect(), request, unknown }
+        let (answers, unknown_matches) = (answers.collect(), unknown_matches.collect());
+        let has_unknown_attachments =
+            graph.unresolved().iter().any(|item| item.reason == Reason::UnknownLabels);
+        Self { answers, unknown_matches, request, unknown, is_partial: false, has_unknown_attachments }
+    }
+
+    /// The same of a graph without what may not be read, where that `is_partial`.
+    #[must_use]
+    pub fn with_partial(self, is_partial: bool) -> Self {
+        Self { is_partial, ..self }
+    }
+
+    /// Whether the report has no paths, and it is not known whether there are any.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        let is_partial = self.is_partial || self.has_unknown_attachments || !self.unknown_matches.is_empty();
+        self.answers.is_empty() && is_partial
     }
 
     /// The message for a report without paths.
     #[must_use]
     pub fn no_answer(&self) -> &'static str {
         match &self.request {
+            None if self.is_partial => "It is not known whether there is such a path: not all can be read.",
+            None if self.is_unknown() => "It is not known whether there is such a path.",
             None => "There is no such path.",
-            Some(_) if self.unknown_matches.is_empty() => "Nothing answers this request.",
-            Some(_) => "It is not known whether anything answers this request.",
+            Some(_) if self.is_partial => {
+                "It is not known whether anything answers this request: not all can be read."
+            }
+            Some(_) if self.is_unknown() => "It is not known whether anything answers this request.",
+            Some(_) => "Nothing answers this request.",
         }
     }
 }

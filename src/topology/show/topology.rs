@@ -26,10 +26,26 @@ pub struct TopologyReport<'g, 'f> {
     folds: RefCell<Folds<'g, 'f>>,
     scope: Scope,
     faults: Vec<ObjectFault>,
+    /// What may not be read, a line each.
+    unread: Vec<String>,
     /// The nodes that are shown.
     shown: Vec<bool>,
     /// The effective policies that are shown, by their ids.
     effective: BTreeMap<Hash, EffectiveId>,
+}
+
+/// Whether a topology has faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All of it was read, and has no fault.
+    Fine,
+    /// Something is not attached, has no effect, or is invalid.
+    Faulty,
+    /// What is known has no fault, but not all is known.
+    Unknown {
+        /// What is not.
+        cause: &'static str,
+    },
 }
 
 impl<'g, 'f> TopologyReport<'g, 'f> {
@@ -54,22 +70,35 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         });
         let effective = used.into_iter().map(|id| (folds.get(id).id, id)).collect();
         faults.sort();
-        Self { graph, folds: RefCell::new(folds), scope, faults, shown, effective }
+        Self { graph, folds: RefCell::new(folds), scope, faults, unread: Vec::new(), shown, effective }
+    }
+
+    /// The same of a graph without what may not be read, `unread`.
+    #[must_use]
+    pub fn with_unread(self, unread: Vec<String>) -> Self {
+        Self { unread, ..self }
     }
 
     /// Whether all routes and policies are attached, and no reference is broken.
     #[must_use]
-    pub fn is_fine(&self) -> bool {
-        self.faults.is_empty()
-            && self.policies().all(|policy| policy.without_effect().is_none())
-            && self.unattached().all(|item| !item.reason.is_fault())
-            && self.unresolved().all(|item| !item.reason.is_fault())
+    pub fn verdict(&self) -> Verdict {
+        let has_faults = !self.faults.is_empty()
+            || self.policies().any(|policy| policy.without_effect().is_some())
+            || self.unattached().any(|item| item.reason.is_fault())
+            || self.unresolved().any(|item| item.reason.is_fault());
+        match (self.unread.is_empty(), self.unknown_labels()) {
+            _ if has_faults => Verdict::Faulty,
+            (false, _) => Verdict::Unknown { cause: "not all can be read" },
+            (true, Some(cause)) => Verdict::Unknown { cause },
+            (true, None) => Verdict::Fine,
+        }
     }
 
-    /// Whether it is known of all of it whether it attaches.
+    /// That labels are unknown on which attachment depends, where that is so.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.unresolved().all(|item| item.reason != Reason::UnknownLabels)
+    pub fn unknown_labels(&self) -> Option<&'static str> {
+        let is_unknown = self.unresolved().any(|item| item.reason == Reason::UnknownLabels);
+        is_unknown.then_some("listeners select Namespaces by labels that are not known")
     }
 
     /// What is wrong with its objects.
@@ -158,6 +187,9 @@ impl Serialize for TopologyReport<'_, '_> {
         map.serialize_entry("paths", &Paths(self))?;
         map.serialize_entry("policies", &List(|| self.policies(), json_of_policy))?;
         map.serialize_entry("unattached", &List(|| self.unattached(), json_of_unattached))?;
+        if !self.unread.is_empty() {
+            map.serialize_entry("unread", &self.unread)?;
+        }
         map.serialize_entry("unresolved", &List(|| self.unresolved(), json_of_unresolved))?;
         map.end()
     }

@@ -169,6 +169,17 @@ async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
     );
     ensure!(ran.code == 1 && ran.stdout.contains(&says), "{ran:#?}");
     let ran = asked(&tenant, &["--cluster", "no-such-cluster"]);
-    ensure!(ran.code == 2 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
+    ensure!(ran.code == 1 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
+
+    // A kind that cannot be read may have a policy that is in force.
+    ensure!(asked(&tenant, &["--cluster", cluster]).code == 0);
+    let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
+    let limits = kind("kuadrant.io", "v1", "ratelimitpolicies");
+    tenant
+        .parameters(&json!({"policiesToSync": [limits, kind("kuadrant.io", "v9", "authpolicies")]}))
+        .await?;
+    let ran = asked(&tenant, &["--cluster", cluster]);
+    let says = "policy-sync: policies of the kind authpolicies.kuadrant.io: ";
+    ensure!(ran.code == 2 && ran.stderr.starts_with(says) && ran.stdout.contains("limits"), "{ran:#?}");
     Ok(())
 }

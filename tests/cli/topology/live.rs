@@ -110,8 +110,8 @@ async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_on
     ];
     let developer = reader(&hub, "developer", &rights).await;
     let ran = asked(&developer, &["topology", "-n", "shop"]);
-    let says = "cannot list CustomResourceDefinition, Gateway, ListenerSet, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute, UDPRoute, RateLimitPolicy, TimeoutPolicy, Service, ReferenceGrant on the hub at";
-    ensure!(ran.code == 0 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with(says), "{ran:#?}");
+    let says = "policy-sync: cannot list CustomResourceDefinition, Gateway, ListenerSet, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute, UDPRoute, RateLimitPolicy, TimeoutPolicy, Service, ReferenceGrant on the hub at";
+    ensure!(ran.code == 2 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with(says), "{ran:#?}");
     ensure!(
         ran.stdout.contains("Gateway infra/web (not known)")
             && ran.stdout.contains("HTTPRoute shop/shop: shop.example.com [RateLimitPolicy shop/own]"),
@@ -120,16 +120,53 @@ async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_on
     ensure!(!ran.stdout.contains("Not attached") && !ran.stdout.contains("TimeoutPolicy"), "{ran:#?}");
     let ran = asked(&developer, &["topology"]);
     ensure!(
-        ran.code == 0 && ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"),
+        ran.code == 2 && ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"),
         "{ran:#?}"
     );
     // Who may read nothing at all sees that.
     let nobody = reader(&hub, "nobody", &[]).await;
     let ran = asked(&nobody, &["topology"]);
     ensure!(
-        ran.code == 0 && ran.stdout == "There are no Gateways.\n" && ran.stderr.contains("cannot list"),
+        ran.code == 2
+            && ran.stdout == "Unknown: not all Gateways can be read.\n"
+            && ran
+                .stderr
+                .starts_with("policy-sync: cannot list CustomResourceDefinition, GatewayClass, Gateway"),
         "{ran:#?}"
     );
+    let json = json_of(&asked(&nobody, &["topology", "-o", "json"]))?;
+    ensure!(json["unread"][0].as_str().is_some_and(|line| line.contains("Gateway")), "{json:#}");
+    let ran = asked(&nobody, &["effective", "--host", "shop.example.com"]);
+    ensure!(
+        ran.code == 2
+            && ran.stdout == "It is not known whether anything answers this request: not all can be read.\n"
+            && ran.stderr.starts_with("policy-sync: cannot list"),
+        "{ran:#?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
+    let hub = cluster("topology-absent", Side::Hub, &[]).await?;
+    let client = hub.client()?;
+    all(&client, &[namespace("shop")]).await?;
+    let ran = asked(hub.kubeconfig(), &["topology", "-n", "shop"]);
+    ensure!((ran.code, &*ran.stdout, &*ran.stderr) == (0, "There are no Gateways.\n", ""), "{ran:#?}");
+    for command in ["topology", "effective"] {
+        let ran = asked(hub.kubeconfig(), &[command, "-n", "shpo"]);
+        let says = format!("policy-sync: --namespace: the cluster at {} has no namespace shpo\n", hub.url());
+        ensure!(ran.code == 1 && ran.stderr == says, "{ran:#?}");
+        let ran = asked(hub.kubeconfig(), &[command, "-n", "shop", "--gateway", "wbe"]);
+        ensure!(
+            ran.code == 1 && ran.stderr == "policy-sync: --gateway: there is no Gateway shop/wbe\n",
+            "{ran:#?}"
+        );
+    }
+    // Without the right to list Gateways nobody knows.
+    let nobody = reader(&hub, "nobody", &[]).await;
+    let ran = asked(&nobody, &["topology", "-n", "shpo", "--gateway", "wbe"]);
+    ensure!(ran.code == 2 && !ran.stderr.contains("no Gateway"), "{ran:#?}");
     Ok(())
 }
 
@@ -152,6 +189,12 @@ async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> R
         json!({"targetRef": targets("Gateway", "web"), "limits": limits}),
     );
     copy["metadata"]["annotations"] = json!({"kuadrant.io/policy-synced": "shop/limits"});
+    // Copies are found whether the definition of their kind has the label or not.
+    let copy_without_label = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy",
+        "metadata": {"name": "auth", "namespace": "kuadrant-shop", "annotations": {"kuadrant.io/policy-synced": "shop/auth"}},
+        "spec": {"targetRef": targets("Gateway", "web"), "rules": {"authentication": {"anyone": {"anonymous": {}}}}},
+    });
     let route = json!({"parentRefs": [{"name": "web", "namespace": "kuadrant-shop"}], "rules": [{"backendRefs": [{"name": "api", "port": 80}]}]});
     let objects = [
         namespace("kuadrant-shop"),
@@ -159,6 +202,7 @@ async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> R
         gateway_class("istio", "istio.io/gateway-controller", None),
         gateway,
         copy,
+        copy_without_label,
         object("HTTPRoute", ("apps", "own"), route),
         object("Service", ("apps", "api"), json!({"ports": [{"port": 80}]})),
         object(
@@ -179,7 +223,7 @@ async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> R
     ensure!(ran.code == 0 && ran.stderr.is_empty(), "{ran:#?}");
     let tree = "\
 GatewayClass istio
-└─ Gateway kuadrant-shop/web (copy of the hub's shop/web) [RateLimitPolicy kuadrant-shop/limits (copy of the hub's shop/limits)]
+└─ Gateway kuadrant-shop/web (copy of the hub's shop/web) [AuthPolicy kuadrant-shop/auth (copy of the hub's shop/auth), RateLimitPolicy kuadrant-shop/limits (copy of the hub's shop/limits)]
    └─ listener http: HTTP 80 *
       └─ HTTPRoute apps/own [RateLimitPolicy apps/local, TimeoutPolicy apps/timeouts]
          └─ rule rule-1
@@ -224,7 +268,7 @@ GatewayClass istio
     ensure!(ran.code == 1 && ran.stdout.ends_with(words), "{ran:#?}");
     // Another prefix of namespaces has other copies.
     let ran = asked(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
-    ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [RateLimit"), "{ran:#?}");
+    ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [AuthPolicy"), "{ran:#?}");
     Ok(())
 }
 

@@ -1,0 +1,62 @@
+//! What a read with the rights of the caller gave.
+
+use crate::hub::HubError;
+
+/// What was read, or why it may not be read.
+///
+/// It has no default and gives no value without the case of a missing right, so a read that was refused cannot become an empty
+/// result.
+#[derive(Debug)]
+#[must_use]
+pub enum Known<T> {
+    /// It was read.
+    Known(T),
+    /// A right is missing.
+    Unknown(HubError),
+}
+
+impl<T> Known<T> {
+    /// What a request gave.
+    ///
+    /// # Errors
+    ///
+    /// Each error that is not a missing right.
+    pub fn of(read: Result<T, HubError>) -> Result<Self, HubError> {
+        match read {
+            Ok(value) => Ok(Self::Known(value)),
+            Err(error) if error.is_forbidden() => Ok(Self::Unknown(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The value. Without it, adds a line to `unread`.
+    pub fn or_note(self, unread: &mut Vec<String>) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Unknown(error) => {
+                unread.push(error.to_string());
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16) -> HubError {
+        let (what, url, cause) = ("list Gateways".to_owned(), "https://hub".to_owned(), "no".to_owned());
+        HubError::Refused { what, url, cause, code }
+    }
+
+    #[test]
+    fn only_a_missing_right_is_unknown() {
+        let mut unread = Vec::new();
+        assert_eq!(Known::of(Ok(1)).unwrap().or_note(&mut unread), Some(1));
+        assert!(unread.is_empty());
+        assert_eq!(Known::<u8>::of(Err(refused(403))).unwrap().or_note(&mut unread), None);
+        assert_eq!(unread, ["cannot list Gateways on the hub at https://hub: no"]);
+        assert!(Known::<u8>::of(Err(refused(404))).is_err());
+    }
+}
