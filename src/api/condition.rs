@@ -6,9 +6,12 @@ use serde::Deserialize;
 
 use super::moment::Moment;
 use super::object::HubObject;
+use super::text::{capped, one_line};
 
 /// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+/// The most bytes of a refusal's reason and message.
+const REFUSAL_LIMIT: usize = 1024;
 /// The most characters of a reason.
 const REASON_LIMIT: usize = 1024;
 
@@ -69,18 +72,26 @@ struct Ancestor {
     conditions: Vec<Condition>,
 }
 
-/// Whether the status of `object` says `Accepted=False` of its present generation; where it says so of ancestors, of all of them.
+/// The reason and the message of `Accepted=False` in the status of `object`, for its present generation, in one line of at most 1 KiB.
+/// Where the status has ancestors, all of them have to report it; the first one's is returned.
 #[must_use]
-pub fn is_refused(object: &HubObject) -> bool {
+pub fn refusal(object: &HubObject) -> Option<Box<str>> {
     let status: Status = object.status_as();
-    let refuses = |conditions: &[Condition]| {
-        let accepted = conditions.iter().find(|condition| condition.type_ == "Accepted");
-        accepted.is_some_and(|condition| {
-            let generation = condition.observed_generation.or(status.observed_generation);
-            condition.status == "False" && generation.is_none_or(|seen| seen == object.metadata.generation)
+    let refusal = |conditions: &[Condition]| {
+        let condition = conditions.iter().find(|condition| condition.type_ == "Accepted")?;
+        let generation = condition.observed_generation.or(status.observed_generation);
+        let is_refused =
+            condition.status == "False" && generation.is_none_or(|seen| seen == object.metadata.generation);
+        is_refused.then(|| {
+            let Condition { reason, message, .. } = condition;
+            let (reason, message) = (capped(reason, REFUSAL_LIMIT), capped(message, REFUSAL_LIMIT));
+            let text = if message.is_empty() { reason.into_owned() } else { format!("{reason}: {message}") };
+            capped(&one_line(&text), REFUSAL_LIMIT).into()
         })
     };
-    refuses(&status.conditions)
-        || (!status.ancestors.is_empty()
-            && status.ancestors.iter().all(|ancestor| refuses(&ancestor.conditions)))
+    refusal(&status.conditions).or_else(|| {
+        let of_ancestors: Option<Vec<Box<str>>> =
+            status.ancestors.iter().map(|ancestor| refusal(&ancestor.conditions)).collect();
+        of_ancestors?.into_iter().next()
+    })
 }

@@ -175,7 +175,9 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     if !matches!(arguments.output, Format::Tree) {
         say_each(report.faults());
     }
-    let unknown = report.unknown_labels().map(str::to_owned);
+    let unknown = report
+        .unknown_labels()
+        .map(|cause| format!("it is not known whether all of it is attached: {cause}"));
     let is_fine = report.verdict() != Verdict::Faulty;
     drop(report);
     drop(graph);

@@ -153,6 +153,8 @@ impl Lent {
             match Policy::of_spec(row.spec.clone()) {
                 Ok(read) => {
                     let policy::Policy { created, deleting, refused, .. } = *row;
+                    // The hub's rows keep no words of conditions.
+                    let refused = refused.then(Box::default);
                     let policy = Policy { created: created.into(), deleting, refused, ..read };
                     objects.put_policy(kind.clone(), key, policy);
                 }

@@ -627,3 +627,35 @@ fn the_documentation_shows_what_is_printed() {
     }
     assert!(page == written, "docs/topology.md shows something else: POLICY_SYNC_UPDATE=1 writes it anew");
 }
+
+#[test]
+fn refused_policy_keeps_its_reason_and_is_shown_with_its_gateway() {
+    let policy = |kind: &str, name: &str, target: &str, reason: &str, message: &str| {
+        format!(
+            "{{apiVersion: kuadrant.io/v1, kind: {kind}, metadata: {{name: {name}, namespace: shop, generation: 1}}, spec: {{targetRef: \
+             {{group: gateway.networking.k8s.io, {target}}}}}, status: {{observedGeneration: 1, conditions: [{{type: Accepted, status: 'False', \
+             reason: {reason}, message: '{message}', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"
+        )
+    };
+    let conflicted = "DNSPolicy is conflicted by default/older";
+    let objects = text(&[
+        CLASS.to_owned(),
+        gateway("{name: http, port: 80, protocol: HTTP}"),
+        policy("DNSPolicy", "dns", "kind: Gateway, name: web", "Conflicted", conflicted),
+        policy(
+            "RateLimitPolicy",
+            "limits",
+            "kind: HTTPRoute, name: chat",
+            "TargetNotFound",
+            "target was not found",
+        ),
+    ]);
+    let of_gateway = format!(
+        "  DNSPolicy shop/dns: NotAccepted: its status has Accepted=False: Conflicted: {conflicted}\n"
+    );
+    let of_route = "  RateLimitPolicy shop/limits: TargetNotFound: HTTPRoute shop/chat does not exist\n";
+    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-"], &objects);
+    assert!(code == 1 && stdout.contains(&of_gateway) && stdout.contains(of_route), "{stdout}");
+    let Ran { code, stdout, .. } = run_with(&["topology", "-f", "-", "--gateway", "web"], &objects);
+    assert!(code == 1 && stdout.contains(&of_gateway) && !stdout.contains(of_route), "{stdout}");
+}

@@ -8,7 +8,7 @@ use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations::{self, LAST_APPLIED};
 use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::condition::is_refused;
+use crate::api::condition::refusal;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
@@ -92,7 +92,7 @@ impl Policy {
         Self {
             uid: metadata.uid.as_str().into(),
             created: metadata.created(),
-            refused: is_refused(object),
+            refused: refusal(object).is_some(),
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.clone(),

@@ -65,12 +65,13 @@ impl<'f> Builder<'f> {
         let Some(node) = self.find(locator) else {
             return Err((Reason::TargetNotFound, format!("{object} does not exist")));
         };
-        match &target.section {
-            None => Ok(node),
+        let node = match &target.section {
+            None => node,
             Some(section) => self
                 .section(node, section)
-                .ok_or_else(|| (Reason::TargetNotFound, format!("{object} has no section {section:?}"))),
-        }
+                .ok_or_else(|| (Reason::TargetNotFound, format!("{object} has no section {section:?}")))?,
+        };
+        check_status(policy).map(|()| node)
     }
 
     /// Whether `policy` counts on objects such as `target`.
@@ -81,9 +82,6 @@ impl<'f> Builder<'f> {
     ) -> Result<(), (Reason, String)> {
         if policy.row.deleting {
             return Err((Reason::Deleting, "it was asked to go".to_owned()));
-        }
-        if policy.row.refused {
-            return Err((Reason::NotAccepted, "its status says Accepted=False of it".to_owned()));
         }
         if !self.may_lie_on(policy.manner, target) {
             let section = if target.section.is_some() { "a section of " } else { "" };
@@ -110,6 +108,15 @@ impl<'f> Builder<'f> {
             None => Level::Gateway,
         };
         manner.level() >= level && self.facts.knows(kind).is_some()
+    }
+}
+
+/// Whether the status of `policy` accepts it. Other reasons why it has no effect come first: they name what has to be changed.
+pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, String)> {
+    match policy.row.refused.as_deref() {
+        None => Ok(()),
+        Some("") => Err((Reason::NotAccepted, "its status has Accepted=False".to_owned())),
+        Some(why) => Err((Reason::NotAccepted, format!("its status has Accepted=False: {why}"))),
     }
 }
 

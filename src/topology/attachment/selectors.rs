@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use kube::core::SelectorExt;
 
+use super::policies::check_status;
 use crate::topology::graph::{Builder, NodeId};
 use crate::topology::locator::{GATEWAY, KindRef, Locator};
 use crate::topology::policies::{AttachedTarget, PolicyNode};
@@ -39,7 +40,7 @@ impl<'f> Builder<'f> {
         for selector in &policy.row.selectors {
             let kind = selector.kind.as_ref();
             let any = Locator { kind, namespace: policy.locator.namespace, name: "", section: None };
-            let refusal = match self.check_target(policy, any) {
+            let refusal = match self.check_target(policy, any).and_then(|()| check_status(policy)) {
                 Ok(()) => self.select(policy, selector, selectors, &mut selected),
                 Err(refusal) => Some(refusal),
             };

@@ -12,7 +12,7 @@ use super::Created;
 use super::listener::selector;
 use super::wire::{self, Group, KindName, Limited, Name, or_default};
 use crate::api::annotations::POLICY_SYNCED;
-use crate::api::condition::is_refused;
+use crate::api::condition::refusal;
 use crate::api::gateway::GROUP;
 use crate::api::object::HubObject;
 use crate::topology::fault::Fault;
@@ -28,8 +28,8 @@ pub struct Policy {
     pub created: Created,
     /// Whether it was asked to go.
     pub deleting: bool,
-    /// Whether its status refuses its present generation.
-    pub refused: bool,
+    /// Where its status has `Accepted=False` for its present generation: the reason and the message, as far as they are known.
+    pub refused: Option<Box<str>>,
     /// What it refers to.
     pub targets: Box<[Target]>,
     /// Labels by which it selects further targets.
@@ -85,7 +85,7 @@ impl Policy {
         Ok(Self {
             created: Created::of(&object.metadata),
             deleting: object.metadata.deletion_timestamp.is_some(),
-            refused: is_refused(object),
+            refused: refusal(object),
             origin: object.metadata.annotations.get(POLICY_SYNCED).map(|origin| origin.as_str().into()),
             ..Self::of_spec(wire::text(object).into())?
         })

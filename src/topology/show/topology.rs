@@ -14,7 +14,7 @@ use crate::topology::effective::{EffectiveId, Folds};
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::Locator;
 use crate::topology::paths::Path;
-use crate::topology::policies::PolicyNode;
+use crate::topology::policies::{AttachedTarget, PolicyNode};
 use crate::topology::reason::{Reason, Unattached, Unresolved};
 use crate::topology::rows::BackendKind;
 use crate::topology::rules::Manner;
@@ -124,11 +124,15 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         self.shown[node.index()]
     }
 
-    /// The policies that are shown: those on what is shown, and those that are asked for themselves.
+    /// The policies that are shown: those that target what is shown, with effect or not, and those that are asked for themselves.
     pub fn policies(&self) -> impl Iterator<Item = &'g PolicyNode<'f>> {
-        self.graph.policies().iter().filter(|policy| {
-            let on = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
-            on.into_iter().any(|node| self.shows(*node)) || self.scope.has_object(&policy.locator)
+        let is_shown = self.is_shown();
+        self.graph.policies().iter().filter(move |policy| {
+            let is_on_shown = |target: &AttachedTarget<'f>| match &target.node {
+                Ok(node) => self.shows(*node),
+                Err(_) => is_shown(target.locator),
+            };
+            self.scope.has_object(&policy.locator) || policy.targets.iter().any(is_on_shown)
         })
     }
 
