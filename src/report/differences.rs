@@ -69,8 +69,9 @@ impl Differences {
             (Reading::Value(overrides), Some(labels)) if named && !refused => (overrides, labels),
             _ => return Differs::Unknown,
         };
-        let none = Strings::new();
-        let chosen = overrides.choice().chosen(labels.get(cluster).unwrap_or(&none));
+        // The ManagedCluster may be gone.
+        let Some(labels) = labels.get(cluster) else { return Differs::Unknown };
+        let chosen = overrides.choice().chosen(labels);
         Differs::At(overrides.places(&chosen))
     }
 }

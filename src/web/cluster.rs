@@ -38,6 +38,9 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
         }
         @match shown.copies.as_deref() {
             None => {},
+            Some([]) if !shown.notices.unread.is_empty() => p {
+                "Nothing of ours is on this cluster. Unknown whether anything is to be: not all can be read."
+            },
             Some([]) => p { "Nothing of ours is on this cluster, nor is to be." },
             Some(copies) => (of_copies(shown, copies)),
         }
@@ -67,6 +70,9 @@ fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     html! {
         p {
             @match lacking {
+                0 if !shown.notices.unread.is_empty() => {
+                    "All of it that can be read is in sync. Unknown whether more is to be there: not all can be read."
+                }
                 0 => "All of it is in sync.",
                 1 => { "1 of " (of) " is out of sync." }
                 more => { (more) " of " (of) " are out of sync." }

@@ -179,7 +179,8 @@ fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
             p {
                 (counted(matrix.policies, "policy")) (place) (clusters) ". "
                 @match matrix.not_synced {
-                    0 => "All are in sync.",
+                    0 if is_read && shown.notices.unread.is_empty() => "All are in sync.",
+                    0 => "All of them are in sync. Unknown whether there are more: not all is read.",
                     1 => "1 is out of sync.",
                     more => { (more) " are out of sync." }
                 }

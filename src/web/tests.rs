@@ -117,8 +117,12 @@ fn a_cluster_is_text() {
         skip: 0,
     };
     is_text(cluster(&shown));
-    let nothing = cluster(&ClusterPage { copies: Some(Vec::new()), ..shown.clone() }).into_string();
-    assert!(nothing.contains("Nothing of ours is on this cluster"));
+    let all = Notices { unread: Vec::new(), ..shown.notices.clone() };
+    let none = ClusterPage { copies: Some(Vec::new()), ..shown.clone() };
+    let nothing = cluster(&ClusterPage { notices: all, ..none.clone() }).into_string();
+    assert!(nothing.contains("Nothing of ours is on this cluster, nor is to be."));
+    let partial = cluster(&none).into_string();
+    assert!(partial.contains("Unknown whether anything is to be") && !partial.contains("nor is to be"));
     // What may not be read may be there.
     let unread = cluster(&ClusterPage { copies: None, ..shown }).into_string();
     assert!(!unread.contains("Nothing of ours") && !unread.contains("<table"));

@@ -138,6 +138,17 @@ fn an_empty_table_is_a_sentence() {
     shown = page("", none);
     shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];
     assert!(text(&shown).contains("Not all can be read") && !text(&shown).contains("There is no"));
+    let mut some = page("", Matrix { policies: 3, ..Matrix::default() });
+    assert!(text(&some).contains("All are in sync."));
+    some.notices.unread = shown.notices.unread.clone();
+    assert!(
+        text(&some).contains("Unknown whether there are more") && !text(&some).contains("All are in sync.")
+    );
+    some.notices.unread = Vec::new();
+    some.unlisted = vec!["AuthPolicy".to_owned()];
+    assert!(
+        text(&some).contains("Unknown whether there are more") && !text(&some).contains("All are in sync.")
+    );
     let filtered = page("kind=authpolicy", Matrix { policies: 3, ..Matrix::default() });
     assert!(text(&filtered).contains("None of them is what is asked for"));
     assert!([&shown, &filtered].into_iter().all(|shown| !text(shown).contains("<table")));

@@ -38,7 +38,7 @@ fn each_cluster_shows_the_places_that_its_overrides_change() {
     let labels = labels(&[("us-1", "us"), ("eu-2", "eu")]);
     insta::assert_snapshot!(table(overridden.clone(), Rows::Clusters, labels.clone()), @r#"
     CLUSTER   STATE        APPLIED   ENFORCED   REASON       MESSAGE           DIFFERS
-    eu-1      Overridden   yes       False      Overridden   by local/limits   -
+    eu-1      Overridden   yes       False      Overridden   by local/limits   ?
     us-1      Enforced     yes       True       Enforced     -                 limits.a.burst,limits.a.rate,limits["b c"]
     "#);
     insta::assert_snapshot!(table(overridden, Rows::OnCluster("us-1".to_owned()), labels), @r#"
@@ -64,14 +64,12 @@ fn what_is_not_known_is_not_made_up() {
     };
     assert_eq!(cell(&[], us()), "-");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, "[]")], us()), "-");
+    // Of a cluster whose ManagedCluster is gone no labels are known.
+    assert_eq!(cell(&[(CLUSTER_OVERRIDES, "[]")], labels(&[("eu-1", "eu")])), "?");
     let empty = |patch: &str| format!(r#"[{{"clusterSelector": "", "patch": {patch}}}]"#);
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, &empty("{}"))], us()), "-");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, &empty(r#"{"a": {}}"#))], us()), "a");
-    assert_eq!(
-        cell(&[(CLUSTER_OVERRIDES, OVERRIDES)], labels(&[])),
-        "-",
-        "a cluster that is gone has no labels"
-    );
+    assert_eq!(cell(&[(CLUSTER_OVERRIDES, OVERRIDES)], labels(&[])), "?", "a cluster that is gone");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, OVERRIDES)], None), "?", "labels may not be read");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, "nonsense")], us()), "?");
     let refused =
