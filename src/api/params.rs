@@ -35,6 +35,8 @@ pub struct Params {
     /// The kinds of resources to sync: objects that are placed by themselves, whatever Gateways there are.
     #[schemars(length(max = 100))]
     pub resources_to_sync: Vec<ResourceToSync>,
+    /// Values of the Gateways' copies to show on the hub.
+    pub gateway_status_fields: Vec<StatusField>,
     /// Whether the TLS Secrets that listeners name travel with their Gateway.
     pub tls_secrets: TlsSecrets,
     /// Who wins where the spoke's people wrote an object of the same name, or edited a copy.
@@ -55,6 +57,7 @@ impl Default for Params {
             downstream_class: "istio".into(),
             policies_to_sync: Vec::new(),
             resources_to_sync: Vec::new(),
+            gateway_status_fields: Vec::new(),
             tls_secrets: TlsSecrets::None,
             conflicts: Conflicts::Keep,
             policy_wait_seconds: 10,
@@ -287,6 +290,7 @@ impl Params {
         for role in Role::ALL {
             self.faults_of(role, &mut faults);
         }
+        faults.extend(faults_of_fields("gatewayStatusFields", &self.gateway_status_fields));
         faults
     }
 
@@ -317,15 +321,10 @@ impl Params {
                 fault(place.clone(), format!("{} is listed twice", plain_excerpt(&gvr.to_string())));
             }
             kinds.insert(gvr);
-            let mut names = BTreeSet::new();
-            for (index, field) in kind.status_fields.iter().enumerate() {
-                let place = format!("{place}.statusFields[{index}]");
-                if let Some(text) = name_fault(field, &mut names) {
-                    fault(format!("{place}.name"), text);
-                }
-                if let Err(error) = StatusPath::parse(&field.path) {
-                    fault(format!("{place}.path"), error.to_string());
-                }
+            for ParamsError { place, fault: text } in
+                faults_of_fields(&format!("{place}.statusFields"), kind.status_fields)
+            {
+                fault(place, text);
             }
             for (step, text) in kind.merge.map(Merge::faults).unwrap_or_default() {
                 fault(format!("{place}.merge.rules{step}"), text);
@@ -348,6 +347,22 @@ impl Listed<'_> {
     fn gvr(&self) -> GroupVersionResource {
         GroupVersionResource::new(self.group, self.version, self.resource)
     }
+}
+
+/// The faults of `fields`, whose place in the parameters is `list`.
+fn faults_of_fields(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
+    let mut faults = Vec::new();
+    let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
+    let mut names = BTreeSet::new();
+    for (index, field) in fields.iter().enumerate() {
+        if let Some(text) = name_fault(field, &mut names) {
+            fault(format!("{list}[{index}].name"), text);
+        }
+        if let Err(error) = StatusPath::parse(&field.path) {
+            fault(format!("{list}[{index}].path"), error.to_string());
+        }
+    }
+    faults
 }
 
 /// What is wrong with the name of `field`, where `names` came before it.

@@ -206,7 +206,7 @@ impl CopyReport {
         let ItemKey { resource, namespace, name, .. } = ItemKey::copy(self.origin.as_ref());
         let entry = self.work.as_ref();
         let is = |test: &dyn Fn(&Synced) -> bool| entry.is_some_and(test);
-        json!({
+        let mut json = json!({
             "namespace": namespace,
             "kind": self.kind,
             "resource": resource,
@@ -220,7 +220,11 @@ impl CopyReport {
             "since": self.since.map(|since| since.to_string()),
             "message": self.message(),
             "conditions": entry.map(|entry| &entry.conditions[..]).unwrap_or_default(),
-        })
+        });
+        if let Some(entry) = entry.filter(|entry| !entry.fields.is_empty()) {
+            json["fields"] = entry.fields.clone().into();
+        }
+        json
     }
 }
 

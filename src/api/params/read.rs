@@ -8,10 +8,11 @@ use super::{
 use crate::api::json::tree::Json;
 use crate::api::text::plain_excerpt;
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "downstreamClass",
     "policiesToSync",
     "resourcesToSync",
+    "gatewayStatusFields",
     "tlsSecrets",
     "conflicts",
     "policyWaitSeconds",
@@ -189,6 +190,7 @@ impl Reader {
             let items = self.list(found);
             params.resources_to_sync = items.into_iter().filter_map(|item| self.resource(item)).collect();
         }
+        params.gateway_status_fields = self.status_fields(&mut fields, "gatewayStatusFields");
         if let Some(found) = fields.take_optional("tlsSecrets") {
             let choices = [("none", TlsSecrets::None), ("copy", TlsSecrets::Copy)];
             params.tls_secrets = self.choice(found, &choices).unwrap_or(params.tls_secrets);
@@ -219,7 +221,7 @@ impl Reader {
         let mut fields = self.fields(place, json, &known, &[])?;
         let [group, version, resource] =
             ["group", "version", "resource"].map(|key| self.required(&mut fields, key));
-        let status_fields = self.status_fields(&mut fields);
+        let status_fields = self.status_fields(&mut fields, "statusFields");
         let merge = fields.take_optional("merge").and_then(|found| self.merge(found));
         Some(PolicyToSync { group: group?, version: version?, resource: resource?, status_fields, merge })
     }
@@ -244,7 +246,7 @@ impl Reader {
         let [group, version, resource] =
             ["group", "version", "resource"].map(|key| self.required(&mut fields, key));
         let placement = fields.take_optional("placement").and_then(|found| self.text(found));
-        let status_fields = self.status_fields(&mut fields);
+        let status_fields = self.status_fields(&mut fields, "statusFields");
         Some(ResourceToSync {
             group: group?,
             version: version?,
@@ -254,8 +256,8 @@ impl Reader {
         })
     }
 
-    fn status_fields(&mut self, fields: &mut Fields) -> Vec<StatusField> {
-        let items = fields.take_optional("statusFields").map(|found| self.list(found)).unwrap_or_default();
+    fn status_fields(&mut self, fields: &mut Fields, key: &str) -> Vec<StatusField> {
+        let items = fields.take_optional(key).map(|found| self.list(found)).unwrap_or_default();
         items.into_iter().filter_map(|item| self.status_field(item)).collect()
     }
 

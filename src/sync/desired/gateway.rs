@@ -74,7 +74,7 @@ fn work(
     rewrite_namespaces(&mut spec, &settings.downstream_namespace_prefix);
     let fields = spec.as_object_mut().ok_or_else(|| Problem::BadSpec("expected an object".to_owned()))?;
     fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
-    let feedback = feedback::of_gateway(&spec);
+    let feedback = feedback::of_gateway(&spec, params);
     let skip = &params.metadata_to_skip;
     let mut labels = travelling(&gateway.labels, skip);
     labels.insert(MANAGED.to_owned(), "true".to_owned());

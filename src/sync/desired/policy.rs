@@ -35,7 +35,7 @@ use crate::api::selector::ClusterSelector;
 use crate::sync::kinds::{CLASSES, role_of};
 use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
-use crate::sync::{CLASS_RETURNS, Problem, Settings, View};
+use crate::sync::{CLASS_RETURNS, Problem, Settings, View, feedback};
 use outline::{Outline, Own, Target, Variant};
 use recipe::Common;
 use recipe::Recipe;
@@ -267,7 +267,19 @@ impl Planner<'_> {
             downstream_namespace: outline.downstream.clone(),
             prefix: self.settings.downstream_namespace_prefix.clone(),
             schema: schema(self.view),
+            hosts: if feedback::has_hosts(&gvr.kind) { self.hosts() } else { BTreeMap::new() },
         }))
+    }
+
+    /// The hosts of the listeners of each Gateway that it targets.
+    fn hosts(&self) -> BTreeMap<Arc<str>, BTreeSet<String>> {
+        let gateways = self.targets.gateways().filter_map(|key| Some((key, self.view.gateway(key)?)));
+        let specs = gateways.filter_map(|(key, gateway)| Some((key, read_spec(&gateway.spec).ok()?)));
+        let hosts = specs.map(|(key, spec)| {
+            let hosts = feedback::hosts(&spec).map(str::to_owned).collect();
+            (key.name.clone(), hosts)
+        });
+        hosts.collect()
     }
 
     fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {

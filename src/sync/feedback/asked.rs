@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::ancestors::rule::rule;
+use super::defaults;
 use super::value::{OfListener, Part, ValueName};
 use crate::api::annotations;
 use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
-use crate::api::params::StatusField;
+use crate::api::params::{Params, StatusField};
 use crate::api::syntax::{is_dns_subdomain, is_kind};
 use crate::api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
@@ -54,8 +55,8 @@ impl Feedback {
     }
 }
 
-/// The rules for the copy of a Gateway with this spec.
-pub(crate) fn of_gateway(spec: &Value) -> Feedback {
+/// The rules for the copy of a Gateway with this spec, of a class with these parameters.
+pub(crate) fn of_gateway(spec: &Value, params: &Params) -> Feedback {
     let mut paths = of_any(&gateway::CONDITIONS);
     paths.extend(
         (0..ADDRESSES_LIMIT)
@@ -68,9 +69,12 @@ pub(crate) fn of_gateway(spec: &Value) -> Feedback {
     });
     let listeners: Vec<(&str, &Value)> = listeners.take(LISTENERS_LIMIT).collect();
     let whole = listeners.len() <= WHOLE_LISTENERS;
-    for (name, listener) in listeners {
+    for (name, listener) in &listeners {
         of_listener(name, listener, whole, &mut paths);
     }
+    let names: Vec<&str> = listeners.iter().map(|(name, _)| *name).collect();
+    let fields = defaults::of_gateway(params, &names);
+    paths.extend(fields.iter().map(|field| path(&field.name, &field.path)));
     values(paths)
 }
 

@@ -7,7 +7,7 @@
 //! A policy's copies can have megabytes together. A plan compares them by their hashes, holds none of them, and what is
 //! written is made again when it is sent: the same recipe always makes the same work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -46,6 +46,8 @@ pub(in crate::sync::desired) struct Common {
     /// What its namespace is there, and those that it refers to.
     pub(super) prefix: String,
     pub(super) schema: WorkSchema,
+    /// The hosts of the listeners of each Gateway that it targets, by its name, if its kind has values of them.
+    pub(super) hosts: BTreeMap<Arc<str>, BTreeSet<String>>,
 }
 
 impl Common {
@@ -63,8 +65,9 @@ impl Common {
 
     /// What a copy depends on beside the policy, its gateways and its overrides.
     fn hash(&self) -> Hash {
-        let Self { controller, gvr, info, downstream_namespace, schema, .. } = self;
-        let (gvr, rest) = (gvr.to_string(), format!("{} {:?} {schema:?}", info.has_ancestors, self.role));
+        let Self { controller, gvr, info, downstream_namespace, schema, hosts, .. } = self;
+        let rest = format!("{} {:?} {schema:?} {hosts:?}", info.has_ancestors, self.role);
+        let gvr = gvr.to_string();
         Hash::of_parts(&[controller.as_str(), &gvr, &info.kind, downstream_namespace, &rest])
     }
 }
@@ -161,7 +164,8 @@ impl Recipe {
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
         let conflicts = if overwrite { Conflicts::Overwrite } else { Conflicts::Keep };
         let names = self.names();
-        let mut fields = fields(&params, *role, gvr);
+        let hosts = names.iter().filter_map(|name| self.common.hosts.get(*name)).flatten();
+        let mut fields = fields(&params, *role, gvr, &hosts.map(String::as_str).collect());
         if *role == Role::Resource && copy.object["spec"][REPLICAS].is_u64() {
             ready(&mut fields);
         }
@@ -226,13 +230,19 @@ impl Make for Recipe {
     }
 }
 
-/// The `statusFields` of all classes, the first of a name.
-fn fields(params: &[&Params], role: Role, gvr: &GroupVersionResource) -> Vec<StatusField> {
-    let mut fields: BTreeMap<&str, &StatusField> = BTreeMap::new();
-    for field in params.iter().flat_map(|params| params.status_fields(role, gvr)) {
-        fields.entry(&field.name).or_insert(field);
+/// The `statusFields` of all classes, the first of a name, and the defaults of the kind with other names.
+fn fields(
+    params: &[&Params],
+    role: Role,
+    gvr: &GroupVersionResource,
+    hosts: &BTreeSet<&str>,
+) -> Vec<StatusField> {
+    let mut fields: BTreeMap<String, StatusField> = BTreeMap::new();
+    let listed = params.iter().flat_map(|params| params.status_fields(role, gvr)).cloned();
+    for field in listed.chain(feedback::of_kind(&gvr.kind, hosts)) {
+        fields.entry(field.name.clone()).or_insert(field);
     }
-    fields.into_values().cloned().collect()
+    fields.into_values().collect()
 }
 
 /// Asks also how many replicas are ready, unless parameters call something else so.

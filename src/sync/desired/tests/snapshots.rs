@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::api::names::{ClusterName, Origin};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::desired::{Outcome, WorksPlan, access};
-use crate::sync::tests::objects::{gateway, gateway_origin, listing, policy, policy_origin};
+use crate::sync::tests::objects::{gateway, gateway_origin, kind, listing, policy, policy_of, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn hub() -> World {
@@ -33,6 +33,47 @@ fn work(origin: &Origin) -> Value {
 #[test]
 fn policy_work() {
     insta::assert_yaml_snapshot!(work(&policy_origin("limits")));
+}
+
+/// The names and paths of values that the work of a policy of `resource` asks for, without ours.
+fn fields((resource, name): (&str, &str), status_fields: &Value) -> Vec<String> {
+    let mut params = listing(&[resource]);
+    params["policiesToSync"][0]["statusFields"] = status_fields.clone();
+    let origin = Origin::new(kind(resource), ObjectKey::new("shop", "dns"));
+    let policy = policy_of(resource, "dns").targets("web");
+    let listeners = json!([{"name": "a", "hostname": "shop.example.com"}, {"name": "b"}]);
+    let web = gateway("web").placed_on("all").spec("listeners", listeners);
+    let other = gateway("other").spec("listeners", json!([{"name": "a", "hostname": "other.example.com"}]));
+    let world = shop(&["eu-1"])
+        .with(other)
+        .params("multi", &params.to_string())
+        .kind(resource, name)
+        .with(web)
+        .with(policy)
+        .written();
+    let work = object(&world.plan_of(&origin));
+    let rules = work["spec"]["manifestConfigs"].as_array().into_iter().flatten();
+    let paths = rules.flat_map(|config| config["feedbackRules"].as_array().into_iter().flatten());
+    let paths = paths.flat_map(|rule| rule["jsonPaths"].as_array().into_iter().flatten());
+    let named =
+        paths.map(|path| format!("{} {}", path["name"].as_str().unwrap(), path["path"].as_str().unwrap()));
+    named.filter(|path| !path.starts_with('_')).collect()
+}
+
+#[test]
+fn kinds_with_default_values_ask_for_them_and_parameters_may_replace_them() {
+    assert_eq!(fields(("ratelimitpolicies", "RateLimitPolicy"), &json!([])), Vec::<String>::new());
+    let of_dns =
+        fields(("dnspolicies", "DNSPolicy"), &json!([{"name": "totalRecords", "path": ".status.other"}]));
+    let expected = [
+        r"recordConditions.shop.example.com.message .status.recordConditions['shop\.example\.com'][0].message",
+        r"recordConditions.shop.example.com.reason .status.recordConditions['shop\.example\.com'][0].reason",
+        r#"subResourcesHealthy .status.conditions[?(@.type=="SubResourcesHealthy")].status"#,
+        r#"subResourcesHealthyMessage .status.conditions[?(@.type=="SubResourcesHealthy")].message"#,
+        r#"subResourcesHealthyReason .status.conditions[?(@.type=="SubResourcesHealthy")].reason"#,
+        "totalRecords .status.other",
+    ];
+    assert_eq!(of_dns, expected);
 }
 
 #[test]

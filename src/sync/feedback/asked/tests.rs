@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn paths(listeners: &Value) -> Vec<JsonPath> {
-    of_gateway(&json!({"listeners": listeners})).values.remove(0).json_paths
+    of_gateway(&json!({"listeners": listeners}), &Params::default()).values.remove(0).json_paths
 }
 
 /// What is asked of listeners: `http attachedRoutes`.
@@ -41,7 +41,7 @@ fn what_is_no_name_is_not_asked_for() {
     for spec in
         [json!(null), json!([]), json!({}), json!({"listeners": 5}), json!({"listeners": {"name": "a"}})]
     {
-        assert_eq!(of_gateway(&spec).values[0].json_paths.len(), 26, "{spec}");
+        assert_eq!(of_gateway(&spec, &Params::default()).values[0].json_paths.len(), 26, "{spec}");
     }
 }
 

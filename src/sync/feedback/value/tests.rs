@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::params::StatusField;
+use crate::api::params::{Params, StatusField};
 use crate::api::work::{FeedbackRule, FieldValue, JsonPath};
 use crate::sync::feedback::{Answer, GatewayAnswer, of_gateway, of_policy};
 
@@ -39,7 +39,7 @@ fn answered(names: &[String]) -> Answer {
 proptest! {
     #[test]
     fn what_is_asked_of_a_gateway_is_read_back(listeners in prop::collection::vec(listener(), 0..20)) {
-        let names = names(of_gateway(&json!({"listeners": listeners})).values);
+        let names = names(of_gateway(&json!({"listeners": listeners}), &Params::default()).values);
         for name in &names {
             let read = ValueName::parse(name).map(|value| value.to_string());
             prop_assert_eq!(read.as_ref(), Some(name));
