@@ -11,6 +11,7 @@
 mod change;
 mod eligibility;
 mod explanation;
+mod made;
 mod policy;
 mod present;
 mod resource;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::made::made_of;
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
 use crate::api::names::{ClusterName, ObjectKey, Origin};
@@ -123,6 +124,15 @@ impl Explainer<'_> {
 
     /// Names the policies that override it: of the hub's own those whose copies the cluster names, otherwise the cluster's.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
+        let because = condition.map(message).unwrap_or_default();
+        let says = condition.and_then(|condition| condition.message.as_deref()).unwrap_or_default();
+        if let Some(made) = made_of(self.view, self.origin, (&entry.cluster, &entry.namespace), says) {
+            let text = format!(
+                "{} on the cluster overrides it, which the cluster's controller makes of {}{because}",
+                made.made, made.policy
+            );
+            return Reason::new("Overridden", text).change(made.policy);
+        }
         let overriding = Overriding::read(self.view, self.origin, entry).unwrap_or_default();
         let hub = || named(overriding.of_hub.iter().map(ToString::to_string));
         let who = match (overriding.of_hub.len(), overriding.of_cluster) {
@@ -134,8 +144,7 @@ impl Explainer<'_> {
             (_, false) => format!("the policies {} of the hub override it", hub()),
             (_, true) => format!("{} of the hub and a policy of the cluster's own override it", hub()),
         };
-        let reason =
-            Reason::new("Overridden", format!("{who}{}", condition.map(message).unwrap_or_default()));
+        let reason = Reason::new("Overridden", format!("{who}{because}"));
         let reason = reason.changes(overriding.of_hub.iter().map(|key| format!("{} {key}", self.kind)));
         let of_cluster = overriding.of_cluster || overriding.of_hub.is_empty();
         reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))

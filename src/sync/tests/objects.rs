@@ -147,6 +147,11 @@ pub(crate) fn policy(name: &str) -> Object {
 }
 
 impl Object {
+    /// A policy of a kind of any group.
+    pub(crate) fn policy(group: &str, resource: &str, name: &str) -> Self {
+        Self::new(POLICIES.resource(GroupResource::new(group, resource)), SHOP, name)
+    }
+
     /// An object of a kind of resources.
     pub(crate) fn resource(group: &str, resource: &str, name: &str) -> Self {
         Self::new(RESOURCES.resource(GroupResource::new(group, resource)), SHOP, name)

@@ -1,6 +1,11 @@
 //! What is said of a work that is there, or should be.
 
+use serde_json::json;
+
 use super::*;
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::sync::kinds::POLICIES;
+use crate::sync::tests::objects::Object;
 
 #[test]
 fn what_the_controller_has_not_written_is_named() {
@@ -110,6 +115,35 @@ fn what_its_agent_says_is_told_in_its_words() {
         says_nothing.state == State::OutOfSync && says_nothing.reasons[0].code == "Unknown",
         "{says_nothing:?}"
     );
+}
+
+#[test]
+fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
+    const EXTENSIONS: &str = "extensions.kuadrant.io";
+    let plans = GroupResource::new(EXTENSIONS, "planpolicies");
+    let mut params = listing(&["ratelimitpolicies"]);
+    let kinds = params["policiesToSync"].as_array_mut().unwrap();
+    kinds.push(json!({"group": EXTENSIONS, "version": "v1", "resource": "planpolicies"}));
+    let mut world = world().params("multi", &params.to_string());
+    world.resolve_as(EXTENSIONS, "planpolicies", resolved("PlanPolicy"));
+    world.list(&POLICIES.resource(plans.clone()), &[]);
+    let plan = Object::policy(EXTENSIONS, "planpolicies", "plan").targets("web");
+    let answer = |message: &str| applied().observed(1).condition("Enforced", "False", "Overridden", message);
+    let overridden = answer("RateLimitPolicy is overridden by [kuadrant-shop/plan]");
+    // Without the PlanPolicy it is the cluster's own.
+    let own = "Overridden: a policy of the cluster's own overrides it: RateLimitPolicy is overridden by [kuadrant-shop/plan] \
+               [the policies of cluster <cluster>'s own]";
+    let without = world.written().answered("eu-1", &overridden);
+    assert_eq!(why(&without, "eu-1"), [own]);
+    let with = without.with(plan).settled(&[Origin::new(plans, ObjectKey::new("shop", "plan"))]);
+    let made = "Overridden: kuadrant-shop/plan on the cluster overrides it, which the cluster's controller makes of PlanPolicy \
+                shop/plan: RateLimitPolicy is overridden by [kuadrant-shop/plan] [PlanPolicy shop/plan]";
+    assert_eq!(why(&with, "eu-1"), [made]);
+    let other = with.answered(
+        "eu-1",
+        &answer("RateLimitPolicy is overridden by [kuadrant-shop/planned kuadrant-other/plan]"),
+    );
+    assert!(why(&other, "eu-1")[0].contains("a policy of the cluster's own"), "{:?}", why(&other, "eu-1"));
 }
 
 #[test]

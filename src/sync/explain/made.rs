@@ -1,0 +1,57 @@
+//! Finds the hub policy from which a cluster's controller generated another policy, by the generated policy's name in a message.
+
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
+use crate::sync::View;
+
+/// Kinds whose controllers generate a policy of another kind with the same name and namespace: the group, the plural and the name of the
+/// source kind, then the group and the plural of the generated kind.
+///
+/// Source: Kuadrant operator 1.5, `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
+const MADE: &[((&str, &str, &str), (&str, &str))] = &[
+    (("extensions.kuadrant.io", "planpolicies", "PlanPolicy"), ("kuadrant.io", "ratelimitpolicies")),
+    (("extensions.kuadrant.io", "oidcpolicies", "OIDCPolicy"), ("kuadrant.io", "authpolicies")),
+];
+/// The most names of a message that are looked up.
+const NAMES_LIMIT: usize = 64;
+
+/// A hub policy from whose copy a cluster's controller generated another policy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct MadeOf {
+    /// `PlanPolicy shop/plan`.
+    pub(super) policy: String,
+    /// The generated policy: `kuadrant-shop/plan`.
+    pub(super) made: String,
+}
+
+/// The source of the first policy named in `message`, if it was generated on `cluster`. The message is about the copy of `origin` in the
+/// namespace `downstream`.
+pub(super) fn made_of(
+    view: View<'_>,
+    origin: &Origin,
+    (cluster, downstream): (&ClusterName, &str),
+    message: &str,
+) -> Option<MadeOf> {
+    let kind = origin.kind();
+    let sources: Vec<(GroupResource, &str)> = MADE
+        .iter()
+        .filter(|(_, (group, resource))| *kind.group == **group && *kind.resource == **resource)
+        .map(|((group, resource, name), _)| (GroupResource::new(group, resource), *name))
+        .collect();
+    if sources.is_empty() {
+        return None;
+    }
+    let words =
+        message.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | ';' | '"' | '(' | ')'));
+    let names = words.filter_map(|word| word.strip_prefix(downstream)?.strip_prefix('/')).take(NAMES_LIMIT);
+    for name in names {
+        let key = ObjectKey::new(&*origin.object().namespace, name);
+        for (kind, source) in &sources {
+            let of = Origin::new(kind.clone(), key.clone());
+            if view.policy(&of).is_some() && view.work_of(&of, cluster).is_some() {
+                let made = format!("{downstream}/{name}");
+                return Some(MadeOf { policy: format!("{source} {key}"), made });
+            }
+        }
+    }
+    None
+}
