@@ -139,7 +139,9 @@ impl PolicyState {
             Self::NotEnforced => "its controller on the cluster accepts it, and it has no effect",
             Self::NotApplied => "the cluster's agent cannot apply it",
             Self::Frozen => "it is left unchanged on the cluster, because the hub cannot plan it",
-            Self::PartiallyEnforced => "it is in force on a part of its targets",
+            Self::PartiallyEnforced => {
+                "the message of its condition Enforced says that it is in force on a part of its targets"
+            }
             Self::Pending => "the cluster has not reported on the current revision yet",
             Self::Unreachable => "the cluster or its agent is not available",
             Self::Unknown => "no controller on the cluster reports whether it is enforced",

@@ -2,6 +2,7 @@
 //! its binary. What is asserted here is what users see, on the spokes and on the hub.
 
 mod ancestors;
+mod conditions;
 mod conflicts;
 mod effective;
 mod fields;
