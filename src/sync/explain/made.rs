@@ -2,6 +2,7 @@
 
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::sync::View;
+use crate::sync::status::overriding;
 
 /// Kinds whose controllers generate a policy of another kind with the same name and namespace: the group, the plural and the name of the
 /// source kind, then the group and the plural of the generated kind.
@@ -40,10 +41,7 @@ pub(super) fn made_of(
     if sources.is_empty() {
         return None;
     }
-    let words =
-        message.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | ';' | '"' | '(' | ')'));
-    let names = words.filter_map(|word| word.strip_prefix(downstream)?.strip_prefix('/')).take(NAMES_LIMIT);
-    for name in names {
+    for name in overriding::names(message, downstream).take(NAMES_LIMIT) {
         let key = ObjectKey::new(&*origin.object().namespace, name);
         for (kind, source) in &sources {
             let of = Origin::new(kind.clone(), key.clone());

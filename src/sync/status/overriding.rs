@@ -60,7 +60,7 @@ fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
 }
 
 /// The names in `text` that are written as `<namespace>/<name>`.
-fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
+pub(in crate::sync) fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
     let words = text.split(move |c| !is_of_name(c)).map(|word| word.trim_matches('.'));
     words
