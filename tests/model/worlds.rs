@@ -130,7 +130,8 @@ fn a_kind_is_listed_no_more() {
         })
     };
     let changes = [listed(vec![auth_policies()]), listed(vec![rate_limit_policies()])];
-    whole(&world.actor(changes), 15_000);
+    // The works of Gateways depend on the kinds, too, which gives more states than can be followed.
+    part(&world.actor(changes), 20_000);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::sync::status::overriding;
 /// source kind, then the group and the plural of the generated kind.
 ///
 /// Source: Kuadrant operator 1.5, `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
-const MADE: &[((&str, &str, &str), (&str, &str))] = &[
+const MADE: [((&str, &str, &str), (&str, &str)); 2] = [
     (("extensions.kuadrant.io", "planpolicies", "PlanPolicy"), ("kuadrant.io", "ratelimitpolicies")),
     (("extensions.kuadrant.io", "oidcpolicies", "OIDCPolicy"), ("kuadrant.io", "authpolicies")),
 ];
@@ -42,7 +42,7 @@ pub(super) fn made_of(
         return None;
     }
     for name in overriding::names(message, downstream).take(NAMES_LIMIT) {
-        let key = ObjectKey::new(&*origin.object().namespace, name);
+        let key = ObjectKey::new(&origin.object().namespace, name);
         for (kind, source) in &sources {
             let of = Origin::new(kind.clone(), key.clone());
             if view.policy(&of).is_some() && view.work_of(&of, cluster).is_some() {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, namespace};
-use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
+use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant, all_kinds};
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
@@ -289,7 +289,7 @@ async fn a_gateway_whose_parameters_are_invalid_is_not_accepted() -> Result<()> 
         "{found}"
     );
     ensure!(found["status"]["addresses"][0]["value"] == "frozen-1/192.0.2.1", "{found}");
-    tenant.parameters(&json!({})).await?;
+    tenant.parameters(&all_kinds()).await?;
     until_programmed(&tenant, "True").await?;
     tenant.place("all", &[]).await?;
     let found = until_programmed(
