@@ -4,13 +4,28 @@ use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::sync::View;
 use crate::sync::status::overriding;
 
-/// Kinds whose controllers generate a policy of another kind with the same name and namespace: the group, the plural and the name of the
-/// source kind, then the group and the plural of the generated kind.
-///
+/// A kind whose controller generates a policy of another kind with the same name and namespace.
+struct Generator {
+    /// The group and the plural of the source kind.
+    source: (&'static str, &'static str),
+    /// The name of the source kind.
+    name: &'static str,
+    /// The group and the plural of the generated kind.
+    generated: (&'static str, &'static str),
+}
+
 /// Source: Kuadrant operator 1.5, `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
-const MADE: [((&str, &str, &str), (&str, &str)); 2] = [
-    (("extensions.kuadrant.io", "planpolicies", "PlanPolicy"), ("kuadrant.io", "ratelimitpolicies")),
-    (("extensions.kuadrant.io", "oidcpolicies", "OIDCPolicy"), ("kuadrant.io", "authpolicies")),
+const GENERATORS: [Generator; 2] = [
+    Generator {
+        source: ("extensions.kuadrant.io", "planpolicies"),
+        name: "PlanPolicy",
+        generated: ("kuadrant.io", "ratelimitpolicies"),
+    },
+    Generator {
+        source: ("extensions.kuadrant.io", "oidcpolicies"),
+        name: "OIDCPolicy",
+        generated: ("kuadrant.io", "authpolicies"),
+    },
 ];
 /// The most names of a message that are looked up.
 const NAMES_LIMIT: usize = 64;
@@ -33,10 +48,11 @@ pub(super) fn made_of(
     message: &str,
 ) -> Option<MadeOf> {
     let kind = origin.kind();
-    let sources: Vec<(GroupResource, &str)> = MADE
+    let is_generated = |generator: &&Generator| (&*kind.group, &*kind.resource) == generator.generated;
+    let sources: Vec<(GroupResource, &str)> = GENERATORS
         .iter()
-        .filter(|(_, (group, resource))| *kind.group == **group && *kind.resource == **resource)
-        .map(|((group, resource, name), _)| (GroupResource::new(group, resource), *name))
+        .filter(is_generated)
+        .map(|generator| (GroupResource::new(generator.source.0, generator.source.1), generator.name))
         .collect();
     if sources.is_empty() {
         return None;
