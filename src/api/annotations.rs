@@ -203,7 +203,7 @@ pub struct SyncedCondition {
 }
 
 impl SyncedCondition {
-    /// Whether a policy of the spoke's own wins over the copy. RFC 0007 spells the reason both ways.
+    /// Whether another policy on the cluster takes precedence over the copy. RFC 0007 spells the reason both ways.
     #[must_use]
     pub fn is_overridden(&self) -> bool {
         self.condition_type == ENFORCED
@@ -212,7 +212,7 @@ impl SyncedCondition {
     }
 }
 
-/// Whether the `reason` of a copy that is not enforced is that a policy of the spoke's own wins.
+/// Whether the `reason` of a copy that is not enforced is that another policy on the cluster takes precedence.
 #[must_use]
 pub fn says_overridden(reason: &str) -> bool {
     matches!(reason, "Overridden" | "Overriden")

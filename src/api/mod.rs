@@ -9,6 +9,7 @@ pub mod annotations;
 pub mod cluster;
 pub mod condition;
 pub mod gateway;
+pub mod generators;
 pub mod json;
 pub mod moment;
 pub mod names;

@@ -238,7 +238,10 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     }
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
-    let missing = none && arguments.name.is_some();
+    let mut missing = none && arguments.name.is_some();
+    if none && let Some(namespace) = &arguments.namespace {
+        missing |= !super::namespaces_exist(&hub.client, "--namespace", [namespace]).await?;
+    }
     let unread: Vec<String> = report.unread.into_iter().chain(unknown).collect();
     super::answer(report.faults.is_empty() && known && !missing && passed, &unread)
 }

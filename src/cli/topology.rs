@@ -176,7 +176,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         say_each(report.faults());
     }
     let unknown = report
-        .unknown_labels()
+        .unknown_attachment()
         .map(|cause| format!("it is not known whether all of it is attached: {cause}"));
     let is_fine = report.verdict() != Verdict::Faulty;
     drop(report);

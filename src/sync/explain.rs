@@ -11,7 +11,6 @@
 mod change;
 mod eligibility;
 mod explanation;
-mod made;
 mod policy;
 mod present;
 mod resource;

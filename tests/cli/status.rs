@@ -255,6 +255,8 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     refused(&status(kubeconfig, &["-n", "../.."]), "is no name of Kubernetes");
     let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, "no policy nothing found in namespace shop\n"));
+    let ran = status(kubeconfig, &["policies", "-n", "shpo"]);
+    assert!(ran.code == 1 && ran.stderr.contains(" has no namespace shpo\n"), "{}", ran.stderr);
 }
 
 async fn something_is_wrong(client: &Client, kubeconfig: &Path) {

@@ -34,7 +34,10 @@ async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
     let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     tenant.answer(&work, &overridden).await?;
     let told = until_event(&tenant, &limits, "a policy of the spoke's own").await?;
-    ensure!(told == ("Overridden".into(), "a policy of the spoke's own wins on: us-1".into()), "{told:?}");
+    ensure!(
+        told == ("Overridden".into(), "a policy of the cluster takes precedence on: us-1".into()),
+        "{told:?}"
+    );
     let broken = Answer::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
     let work = tenant.work("us-1", "gateway-web").await?;
     tenant.answer(&work, &broken).await?;

@@ -278,7 +278,8 @@ async fn a_policy_that_a_cluster_makes_of_a_plan_policy_is_traced_to_it() -> Res
     let overridden = condition("Enforced", "False", "Overridden", says);
     played.reports(&limits, &[overridden], PolicyState::Overridden).await?;
 
-    let made = "kuadrant-plans/plan on the cluster overrides it, which the cluster's controller makes of PlanPolicy plans/plan";
+    let made =
+        "it is overridden by what the cluster's controller generated from PlanPolicy plans/plan of the hub";
     let explained = played.run(&["explain", "ratelimitpolicy", "limits", "-n", "plans", "-o", "json"])?;
     ensure!(explained.status.code() == Some(0), "{explained:?}");
     let text = String::from_utf8_lossy(&explained.stdout).into_owned();

@@ -95,4 +95,28 @@ fn an_older_copy_of_a_kind_without_merge_is_reported() {
         [REPORT.replace("ratelimitpolicy", "dnspolicy").replace("RateLimitPolicy", "DNSPolicy")]
     );
     assert_eq!(reported(&[dns("copy", 2, true), dns("local", 1, false)]), [""; 0]);
+    // Kuadrant reports it as not accepted.
+    let refused = |reason: &str| {
+        let mut local = dns("local", 2, false);
+        let condition = json!({"type": "Accepted", "status": "False", "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        local["status"] = json!({"conditions": [condition]});
+        reported(&[dns("copy", 1, true), local])
+            .iter()
+            .filter(|line| line.contains("HierarchyNotHonored"))
+            .count()
+    };
+    assert_eq!((refused("Conflicted"), refused("Invalid")), (1, 0));
+}
+
+#[test]
+fn a_policy_generated_from_a_copy_is_no_policy_of_the_cluster() {
+    let (copy, generated) = (policy("copy", 1, true, "overrides"), policy("plan", 2, false, "overrides"));
+    let mut plan = json!({"PlanPolicy.extensions.kuadrant.io": "plan", "target": "Gateway/web"});
+    let count = |policies: &[Value]| {
+        reported(policies).iter().filter(|line| line.contains("HierarchyNotHonored")).count()
+    };
+    assert_eq!(count(&[copy.clone(), generated.clone(), plan.clone()]), 1, "the cluster's own PlanPolicy");
+    plan["annotations"] = json!({"kuadrant.io/policy-synced": "hub/plan"});
+    assert_eq!(count(&[copy, generated, plan]), 0);
 }

@@ -84,7 +84,8 @@ fn selectors_among_objects_without_known_labels_are_not_known() {
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let report = TopologyReport::new(&graph, Scope::default(), Vec::new());
-    assert_eq!(report.verdict(), Verdict::Fine);
+    let cause = "policies select targets by labels that are not known";
+    assert_eq!(report.verdict(), Verdict::Unknown { cause });
     let json = serde_json::to_value(report).unwrap();
     let policy = &json["policies"][0];
     assert_eq!((&policy["counts"], &policy["reason"]), (&Value::Null, &json!("UnknownTargets")));

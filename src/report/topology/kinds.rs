@@ -118,8 +118,10 @@ impl TopologyKinds {
         let listed = match Known::of(Listed::read(hub, controller).await)? {
             Known::Known(listed) if listed.has_classes => listed,
             Known::Known(_) => {
-                let may_be_synced = |kind: &&ServedKind| !is_labelled(kind) && may_be_synced(kind);
-                self.of_copies = served.iter().filter(may_be_synced).cloned().collect();
+                let groups: BTreeSet<&str> =
+                    served.iter().filter(is_labelled).map(|kind| &*kind.gvr.kind.group).collect();
+                let may_be_copied = |kind: &&ServedKind| !is_labelled(kind) && may_be_copied(kind, &groups);
+                self.of_copies = served.iter().filter(may_be_copied).cloned().collect();
                 return Ok(labelled());
             }
             // What may not be read of classes is reported where these are read.
@@ -194,10 +196,12 @@ async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     Ok(definitions.into_iter().filter_map(label).collect())
 }
 
-/// Whether a kind without GEP-713's label may be one of policies: it is namespaced, called as they are, and not Kubernetes' own. Those
-/// of Gateway API have the label.
-fn may_be_synced(kind: &ServedKind) -> bool {
-    kind.is_namespaced && kind.kind.ends_with("Policy") && !kind.gvr.kind.group.ends_with(".k8s.io")
+/// Whether a kind without GEP-713's label may be one of policies: it is namespaced, its name ends in `Policy`, and its group is one of
+/// `groups`, which have such a label, or belongs to it, as `extensions.kuadrant.io` does to `kuadrant.io`.
+fn may_be_copied(kind: &ServedKind, groups: &BTreeSet<&str>) -> bool {
+    let group = &*kind.gvr.kind.group;
+    let belongs = |to: &&str| group == *to || group.strip_suffix(*to).is_some_and(|rest| rest.ends_with('.'));
+    kind.is_namespaced && kind.kind.ends_with("Policy") && groups.iter().any(belongs)
 }
 
 fn is(served: &ServedKind, kind: KindRef<'_>) -> bool {

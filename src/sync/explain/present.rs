@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use super::made::made_of;
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
 use crate::api::names::{ClusterName, ObjectKey, Origin};
@@ -122,32 +121,37 @@ impl Explainer<'_> {
         }
     }
 
-    /// Names the policies that override it: of the hub's own those whose copies the cluster names, otherwise the cluster's.
+    /// Names the policies that override it: those of the hub whose copies the cluster names, those from which its controller generated
+    /// others, and the cluster's own.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
-        let because = condition.map(message).unwrap_or_default();
-        let says = condition.and_then(|condition| condition.message.as_deref()).unwrap_or_default();
-        if let Some(made) = made_of(self.view, self.origin, (&entry.cluster, &entry.namespace), says) {
-            let text = format!(
-                "{} on the cluster overrides it, which the cluster's controller makes of {}{because}",
-                made.made, made.policy
-            );
-            return Reason::new("Overridden", text).change(made.policy);
+        let Overriding { of_hub, generated, of_cluster } =
+            Overriding::read(self.view, self.origin, entry).unwrap_or_default();
+        let mut who = Vec::new();
+        if !of_hub.is_empty() {
+            let age = if of_hub.len() == 1 && generated.is_empty() && !of_cluster {
+                of_hub.first().and_then(|key| self.age(key, &entry.cluster))
+            } else {
+                None
+            };
+            let noun = if of_hub.len() == 1 { "policy" } else { "the policies" };
+            let names = named(of_hub.iter().map(ToString::to_string));
+            who.push(format!("{noun} {names} of the hub{}", age.unwrap_or_default()));
         }
-        let overriding = Overriding::read(self.view, self.origin, entry).unwrap_or_default();
-        let hub = || named(overriding.of_hub.iter().map(ToString::to_string));
-        let who = match (overriding.of_hub.len(), overriding.of_cluster) {
-            (0, _) => "a policy of the cluster's own overrides it".to_owned(),
-            (1, false) => {
-                let age = overriding.of_hub.first().and_then(|key| self.age(key, &entry.cluster));
-                format!("policy {} of the hub overrides it{}", hub(), age.unwrap_or_default())
-            }
-            (_, false) => format!("the policies {} of the hub override it", hub()),
-            (_, true) => format!("{} of the hub and a policy of the cluster's own override it", hub()),
-        };
-        let reason = Reason::new("Overridden", format!("{who}{because}"));
-        let reason = reason.changes(overriding.of_hub.iter().map(|key| format!("{} {key}", self.kind)));
-        let of_cluster = overriding.of_cluster || overriding.of_hub.is_empty();
-        reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
+        let sources: Vec<String> = generated.iter().map(|(kind, key)| format!("{kind} {key}")).collect();
+        if !sources.is_empty() {
+            let names = named(sources.iter().cloned());
+            who.push(format!("what the cluster's controller generated from {names} of the hub"));
+        }
+        // Without a condition that names a policy, it is one of the cluster's.
+        if of_cluster || who.is_empty() {
+            who.push("a policy of the cluster's own".to_owned());
+        }
+        let because = condition.map(message).unwrap_or_default();
+        let text = format!("it is overridden by {}{because}", who.join(" and "));
+        let hub = of_hub.iter().map(|key| format!("{} {key}", self.kind));
+        let is_of_cluster = of_cluster || of_hub.is_empty() && sources.is_empty();
+        let reason = Reason::new("Overridden", text).changes(hub.chain(sources.iter().cloned()));
+        reason.changes(is_of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
     }
 
     /// How old the copy of the policy `key` is on `cluster`, beside that of this policy of the same kind; `None` if that is not known.

@@ -28,6 +28,9 @@ const DEFAULTS: &[(&str, &str, Fields)] = &[(
     ],
 )];
 
+/// How the names of values of `recordConditions` begin.
+pub(in crate::sync) const RECORD_CONDITIONS: &str = "recordConditions.";
+
 /// The values for each host of the targeted listeners. `HOST` is replaced by the host.
 ///
 /// The lists of `recordConditions` have only conditions that report a fault, those of health checks among them.
@@ -39,6 +42,7 @@ const OF_HOSTS: &[(&str, &str, Fields)] = &[(
         ("recordConditions.HOST.message", ".status.recordConditions['HOST'][0].message"),
     ],
 )];
+
 /// The placeholder for a host.
 const HOST: &str = "HOST";
 /// For how many hosts, in their order, values are read: 32 of the 64 values that are kept of a copy.

@@ -23,5 +23,6 @@ pub(in crate::sync) use answer::created;
 pub(crate) use asked::{Feedback, of_gateway, of_policy};
 pub use condition::{AnsweredCondition, TEXT_LIMIT};
 pub(in crate::sync) use condition::{applied, as_revision};
+pub(in crate::sync) use defaults::RECORD_CONDITIONS;
 pub(crate) use defaults::{has_hosts, hosts, of_kind};
 pub use gateway::{AnsweredListener, GatewayAnswer, ListenerCondition};

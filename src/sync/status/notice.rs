@@ -7,7 +7,7 @@ use super::NoticeReason;
 use super::overriding::Overriding;
 use crate::api::annotations::Synced;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::api::names::{ClusterName, Origin};
 use crate::api::params::Role;
 use crate::sync::View;
 use crate::sync::named::named;
@@ -73,25 +73,27 @@ pub(super) fn of_policy(
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
 }
 
-/// Reports the clusters where other policies override the policy `origin`: those of the spokes, and those of the hub by name.
+/// Reports the clusters where other policies override the policy `origin`: those of the clusters, and those of the hub by name.
 fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Notice> {
     let (mut all, mut of_cluster) = (BTreeSet::new(), BTreeSet::new());
-    let mut of_hub: BTreeMap<ObjectKey, BTreeSet<ClusterName>> = BTreeMap::new();
+    let mut of_hub: BTreeMap<String, BTreeSet<ClusterName>> = BTreeMap::new();
     for entry in entries {
         let Some(overriding) = Overriding::read(view, origin, entry) else { continue };
         all.insert(entry.cluster.clone());
         if overriding.of_cluster {
             of_cluster.insert(entry.cluster.clone());
         }
-        for key in overriding.of_hub {
-            of_hub.entry(key).or_default().insert(entry.cluster.clone());
+        let same_kind = overriding.of_hub.iter().map(|key| format!("policy {key}"));
+        let generated = overriding.generated.iter().map(|(kind, key)| format!("{kind} {key}"));
+        for policy in same_kind.chain(generated) {
+            of_hub.entry(policy).or_default().insert(entry.cluster.clone());
         }
     }
     Notice::about(NoticeReason::Overridden, all, |_| {
         let of_cluster = (!of_cluster.is_empty())
-            .then(|| format!("a policy of the spoke's own wins on: {}", names(&of_cluster)));
-        let of_hub = of_hub.iter().map(|(key, clusters)| {
-            format!("policy {key} of the hub takes precedence on: {}", names(clusters))
+            .then(|| format!("a policy of the cluster takes precedence on: {}", names(&of_cluster)));
+        let of_hub = of_hub.iter().map(|(policy, clusters)| {
+            format!("{policy} of the hub takes precedence on: {}", names(clusters))
         });
         named(of_cluster.into_iter().chain(of_hub).collect::<Vec<_>>().into_iter())
     })

@@ -6,16 +6,23 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::annotations::{Synced, SyncedCondition};
-use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::api::annotations::Synced;
+use crate::api::generators::{GENERATORS, Generator};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::sync::View;
 use crate::sync::named::NAMED;
 
-/// The policies that override a copy on one cluster.
+/// The most names of a message that are looked up.
+const NAMES_LIMIT: usize = 64;
+
+/// The policies that override a copy on one cluster, as many of each as texts name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::sync) struct Overriding {
-    /// Policies of the hub, whose copies override it.
+    /// Policies of the hub of the same kind, whose copies override it.
     pub(in crate::sync) of_hub: BTreeSet<ObjectKey>,
+    /// Policies of the hub of other kinds, from whose copies the cluster's controller generated policies that override it: the kind and
+    /// the policy.
+    pub(in crate::sync) generated: BTreeSet<(&'static str, ObjectKey)>,
     /// Whether the message also names policies of the cluster, or no policy at all.
     pub(in crate::sync) of_cluster: bool,
 }
@@ -24,31 +31,37 @@ impl Overriding {
     /// The policies that override the copy of `origin` on the cluster of `entry`; `None` if none does.
     pub(in crate::sync) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
         let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
-        Some(Self::of_condition(view, origin, &entry.namespace, &entry.cluster, condition))
+        let message = condition.message.as_deref().unwrap_or_default();
+        let mut found = Self::default();
+        for name in names(message, &entry.namespace).take(NAMES_LIMIT) {
+            found.add(view, origin, &entry.cluster, name);
+        }
+        // Without names in the message no policy of the hub can be identified.
+        found.of_cluster |= found.of_hub.is_empty() && found.generated.is_empty();
+        Some(found)
     }
 
-    fn of_condition(
-        view: View<'_>,
-        origin: &Origin,
-        downstream: &str,
-        cluster: &ClusterName,
-        condition: &SyncedCondition,
-    ) -> Self {
-        let own = origin.object();
-        let mut found = Self::default();
-        for name in names(condition.message.as_deref().unwrap_or_default(), downstream) {
-            let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };
-            let is_copy =
-                key != *own && is_copied(view, &Origin::new(origin.kind().clone(), key.clone()), cluster);
-            if !is_copy {
-                found.of_cluster = true;
-            } else if found.of_hub.len() < NAMED {
-                found.of_hub.insert(key);
+    /// Adds the policy `name` of the namespace of the copy of `origin` on `cluster`.
+    fn add(&mut self, view: View<'_>, origin: &Origin, cluster: &ClusterName, name: &str) {
+        let (kind, own) = (origin.kind(), origin.object());
+        let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };
+        let is_copied =
+            |kind: &GroupResource| is_copied(view, &Origin::new(kind.clone(), key.clone()), cluster);
+        let source = |generator: &&Generator| {
+            let (group, plural) = generator.source;
+            generator.generates(&kind.group, &kind.resource) && is_copied(&GroupResource::new(group, plural))
+        };
+        if key != *own && is_copied(kind) {
+            if self.of_hub.len() < NAMED {
+                self.of_hub.insert(key);
             }
+        } else if let Some(generator) = GENERATORS.iter().find(source) {
+            if self.generated.len() < NAMED {
+                self.generated.insert((generator.kind, key));
+            }
+        } else {
+            self.of_cluster = true;
         }
-        // Without names in the message no copy of the hub can be identified.
-        found.of_cluster |= found.of_hub.is_empty();
-        found
     }
 }
 
@@ -60,7 +73,7 @@ fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
 }
 
 /// The names in `text` that are written as `<namespace>/<name>`.
-pub(in crate::sync) fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
+fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
     let words = text.split(move |c| !is_of_name(c)).map(|word| word.trim_matches('.'));
     words

@@ -9,7 +9,7 @@ use crate::sync::rows::kind::KindReason;
 pub enum NoticeReason {
     /// A policy is applied on all of its clusters.
     Synced,
-    /// A policy of a spoke's own wins over it.
+    /// Another policy on a cluster takes precedence over it.
     Overridden,
     /// Some cluster has neither applied nor deleted it for long.
     Stuck,

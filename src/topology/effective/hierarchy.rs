@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fold::fold;
+use crate::api::generators::{GENERATORS, Generator};
 use crate::topology::graph::Graph;
 use crate::topology::locator::Locator;
 use crate::topology::policies::{AttachedTarget, PolicyNode};
@@ -54,11 +55,17 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>>
     let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
     // A cluster has no four billion policies.
     for (number, policy) in (0u32..).zip(graph.policies()) {
-        for target in policy.targets.iter().filter(|target| exists(policy, target)) {
+        if policy.row.origin.is_none() && is_generated(graph, policy) {
+            continue;
+        }
+        let is_copy = policy.row.origin.is_some();
+        // A copy that is not in force on the target does not take precedence there.
+        let counts = |target: &&AttachedTarget<'_>| target.node.is_ok() || !is_copy && exists(policy, target);
+        for target in policy.targets.iter().filter(counts) {
             let key = (policy.locator.kind.to_string(), target.locator.to_string());
             let new = || OnTarget { target: target.locator, copies: Vec::new(), others: Vec::new() };
             let on = all.entry(key).or_insert_with(new);
-            if policy.row.origin.is_some() {
+            if is_copy {
                 on.copies.push(number);
             } else {
                 on.others.push(number);
@@ -69,12 +76,30 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>>
     all
 }
 
-/// Whether `target` of `policy` exists, also if the policy is not in force there because another one is.
+/// Whether `target` of `policy` exists, also if the policy is not in force there because another one is. Its controller may report that
+/// as `Accepted=False` with the reason `Conflicted`.
 fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
+    let is_conflicted = || policy.row.refused.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
     match &target.node {
         Ok(_) => true,
-        Err((reason, _)) => *reason == Reason::Conflicted && !policy.row.deleting,
+        Err((Reason::Conflicted, _)) => !policy.row.deleting,
+        Err((Reason::NotAccepted, _)) => is_conflicted(),
+        Err(_) => false,
     }
+}
+
+/// Whether a controller of the cluster generated `policy` from a copy, which has the same name.
+fn is_generated(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> bool {
+    let kind = policy.locator.kind;
+    let is_source = |source: &PolicyNode<'_>, generator: &Generator| {
+        source.row.origin.is_some()
+            && *source.locator.kind.group == *generator.source.0
+            && *source.locator.kind.kind == *generator.kind
+            && source.locator.namespace == policy.locator.namespace
+            && source.locator.name == policy.locator.name
+    };
+    let mut generators = GENERATORS.iter().filter(|generator| generator.generates(kind.group, kind.kind));
+    generators.any(|generator| graph.policies().iter().any(|source| is_source(source, generator)))
 }
 
 /// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.

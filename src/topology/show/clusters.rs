@@ -271,7 +271,9 @@ impl Group<'_> {
             hostnames,
             effective: effective.into_iter().map(|id| InForce::new(&folds, id, None)).collect(),
             clusters: self.clusters.clone(),
-            certain: self.gateway.certain && self.on.iter().all(|(_, there)| there.certain),
+            certain: self.gateway.certain
+                && !self.rivals.contains(&None)
+                && self.on.iter().all(|(_, there)| there.certain),
             gateway: self.worded_gateway(),
             policies: policies.collect(),
             attached_routes: self.attached_routes,

@@ -86,7 +86,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
             || self.policies().any(|policy| policy.without_effect().is_some())
             || self.unattached().any(|item| item.reason.is_fault())
             || self.unresolved().any(|item| item.reason.is_fault());
-        match (self.unread.is_empty(), self.unknown_labels()) {
+        match (self.unread.is_empty(), self.unknown_attachment()) {
             _ if has_faults => Verdict::Faulty,
             (false, _) => Verdict::Unknown { cause: "not all can be read" },
             (true, Some(cause)) => Verdict::Unknown { cause },
@@ -94,11 +94,14 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         }
     }
 
-    /// That labels are unknown on which attachment depends, where that is so.
+    /// The reason if it is unknown whether a route or a policy is attached.
     #[must_use]
-    pub fn unknown_labels(&self) -> Option<&'static str> {
-        let is_unknown = self.unresolved().any(|item| item.reason == Reason::UnknownLabels);
-        is_unknown.then_some("listeners select Namespaces by labels that are not known")
+    pub fn unknown_attachment(&self) -> Option<&'static str> {
+        if self.unresolved().any(|item| item.reason == Reason::UnknownLabels) {
+            return Some("listeners select Namespaces by labels that are not known");
+        }
+        let has_unknown = self.graph.policies().iter().any(|policy| !policy.unknown.is_empty());
+        has_unknown.then_some("policies select targets by labels that are not known")
     }
 
     /// What is wrong with its objects.

@@ -181,7 +181,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
         &tenant,
         cluster,
         0,
-        "A policy of the cluster's own overrides it: by local/limits",
+        "It is overridden by a policy of the cluster's own: by local/limits",
         "the policies of cluster ex-said-1's own",
     )?;
     tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;

@@ -49,7 +49,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
       To change: the agent of cluster <cluster>
 
     Unreachable on c-0002, c-0004:
-    - A policy of the cluster's own overrides it: by local/limits.
+    - It is overridden by a policy of the cluster's own: by local/limits.
       To change: the policies of cluster <cluster>'s own
     - What its agent said may be over, because it is silent (since 1970-01-01T00:00:01Z at the earliest).
       To change: the agent of cluster <cluster>

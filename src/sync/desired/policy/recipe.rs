@@ -230,19 +230,26 @@ impl Make for Recipe {
     }
 }
 
-/// The `statusFields` of all classes, the first of a name, and the defaults of the kind with other names.
+/// The `statusFields` of all classes, the first of a name, then the defaults of the kind with other names, those of hosts last: a work has
+/// room for a limited number of values.
 fn fields(
     params: &[&Params],
     role: Role,
     gvr: &GroupVersionResource,
     hosts: &BTreeSet<&str>,
 ) -> Vec<StatusField> {
-    let mut fields: BTreeMap<String, StatusField> = BTreeMap::new();
-    let listed = params.iter().flat_map(|params| params.status_fields(role, gvr)).cloned();
-    for field in listed.chain(feedback::of_kind(&gvr.kind, hosts)) {
-        fields.entry(field.name.clone()).or_insert(field);
+    let mut listed: BTreeMap<&str, &StatusField> = BTreeMap::new();
+    for field in params.iter().flat_map(|params| params.status_fields(role, gvr)) {
+        listed.entry(&field.name).or_insert(field);
     }
-    fields.into_values().collect()
+    let mut defaults: Vec<StatusField> = feedback::of_kind(&gvr.kind, hosts)
+        .into_iter()
+        .filter(|field| !listed.contains_key(&*field.name))
+        .collect();
+    defaults.sort_by_cached_key(|field| {
+        (field.name.starts_with(feedback::RECORD_CONDITIONS), field.name.clone())
+    });
+    listed.into_values().cloned().chain(defaults).collect()
 }
 
 /// Asks also how many replicas are ready, unless parameters call something else so.

@@ -66,12 +66,12 @@ fn kinds_with_default_values_ask_for_them_and_parameters_may_replace_them() {
     let of_dns =
         fields(("dnspolicies", "DNSPolicy"), &json!([{"name": "totalRecords", "path": ".status.other"}]));
     let expected = [
-        r"recordConditions.shop.example.com.message .status.recordConditions['shop\.example\.com'][0].message",
-        r"recordConditions.shop.example.com.reason .status.recordConditions['shop\.example\.com'][0].reason",
+        "totalRecords .status.other",
         r#"subResourcesHealthy .status.conditions[?(@.type=="SubResourcesHealthy")].status"#,
         r#"subResourcesHealthyMessage .status.conditions[?(@.type=="SubResourcesHealthy")].message"#,
         r#"subResourcesHealthyReason .status.conditions[?(@.type=="SubResourcesHealthy")].reason"#,
-        "totalRecords .status.other",
+        r"recordConditions.shop.example.com.message .status.recordConditions['shop\.example\.com'][0].message",
+        r"recordConditions.shop.example.com.reason .status.recordConditions['shop\.example\.com'][0].reason",
     ];
     assert_eq!(of_dns, expected);
 }

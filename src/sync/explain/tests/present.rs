@@ -53,7 +53,7 @@ fn what_its_agent_says_is_told_in_its_words() {
 
     let told = |answer| crate::sync::explain::tests::world().written().answered("eu-1", &answer);
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
-    let says = "Overridden: a policy of the cluster's own overrides it: by local/limits \
+    let says = "Overridden: it is overridden by a policy of the cluster's own: by local/limits \
                 [the policies of cluster <cluster>'s own]";
     assert_eq!(why(&told(overridden), "eu-1"), [says]);
     let named = applied().observed(1).condition(
@@ -62,7 +62,7 @@ fn what_its_agent_says_is_told_in_its_words() {
         "Overridden",
         "RateLimitPolicy is overridden by [kuadrant-shop/zzz]",
     );
-    let says = "Overridden: policy shop/zzz of the hub overrides it: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+    let says = "Overridden: it is overridden by policy shop/zzz of the hub: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
                 [RateLimitPolicy shop/zzz]";
     let two = || {
         let world = crate::sync::explain::tests::world().written().with(policy("zzz").targets("web"));
@@ -77,7 +77,7 @@ fn what_its_agent_says_is_told_in_its_words() {
         let world = two().answered_of("zzz", "eu-1", &applied().created(of_zzz));
         let said = why(&world.answered("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
         assert!(
-            said[0].contains(" overrides it, and ") && said[0].contains(&format!(" {age} there: ")),
+            said[0].contains(" of the hub, and ") && said[0].contains(&format!(" {age} there: ")),
             "{said:?}"
         );
     }
@@ -87,13 +87,13 @@ fn what_its_agent_says_is_told_in_its_words() {
         "Overridden",
         "overridden by kuadrant-shop/zzz, kuadrant-shop/local.",
     );
-    let says = "Overridden: shop/zzz of the hub and a policy of the cluster's own override it: overridden by \
+    let says = "Overridden: it is overridden by policy shop/zzz of the hub and a policy of the cluster's own: overridden by \
                 kuadrant-shop/zzz, kuadrant-shop/local. \
                 [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
     assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
     // A policy with that name was created on the spoke: the agent reports the conflict.
     let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
-    let says = "Overridden: a policy of the cluster's own overrides it: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+    let says = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
                 [the policies of cluster <cluster>'s own]";
     assert_eq!(why(&taken.answered("eu-1", &named), "eu-1"), [says]);
     let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
@@ -131,13 +131,13 @@ fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
     let answer = |message: &str| applied().observed(1).condition("Enforced", "False", "Overridden", message);
     let overridden = answer("RateLimitPolicy is overridden by [kuadrant-shop/plan]");
     // Without the PlanPolicy it is the cluster's own.
-    let own = "Overridden: a policy of the cluster's own overrides it: RateLimitPolicy is overridden by [kuadrant-shop/plan] \
+    let own = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/plan] \
                [the policies of cluster <cluster>'s own]";
     let without = world.written().answered("eu-1", &overridden);
     assert_eq!(why(&without, "eu-1"), [own]);
     let with = without.with(plan).settled(&[Origin::new(plans, ObjectKey::new("shop", "plan"))]);
-    let made = "Overridden: kuadrant-shop/plan on the cluster overrides it, which the cluster's controller makes of PlanPolicy \
-                shop/plan: RateLimitPolicy is overridden by [kuadrant-shop/plan] [PlanPolicy shop/plan]";
+    let made = "Overridden: it is overridden by what the cluster's controller generated from PlanPolicy shop/plan of the hub: \
+                RateLimitPolicy is overridden by [kuadrant-shop/plan] [PlanPolicy shop/plan]";
     assert_eq!(why(&with, "eu-1"), [made]);
     let other = with.answered(
         "eu-1",

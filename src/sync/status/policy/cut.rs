@@ -1,7 +1,7 @@
 //! Each entry within a limit of its own: what one cluster says never lowers the detail of the others.
 //!
 //! ```text
-//! over 1 KiB? ─▶ messages to 256 characters ─▶ no fields ─▶ shorter messages ─▶ no reasons
+//! over 1 KiB? ─▶ messages to 256 characters ─▶ no record conditions ─▶ no other fields ─▶ shorter messages ─▶ no reasons
 //! ```
 //!
 //! What counts is the entry as it is written: a character that JSON escapes takes up to six bytes.
@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use super::detail::{MINIMAL_MESSAGE, shorten};
 use crate::api::annotations::Synced;
 use crate::api::json;
+use crate::sync::feedback::RECORD_CONDITIONS;
 
 /// The most bytes of one entry.
 const ENTRY_LIMIT: usize = 1024;
@@ -22,6 +23,9 @@ pub(super) fn to_limit(entry: &Synced) -> Cow<'_, Synced> {
     }
     let mut entry = Synced { cut: true, ..entry.clone() };
     shorten(&mut entry, MINIMAL_MESSAGE);
+    if !fits(&entry) {
+        entry.fields.retain(|name, _| !name.starts_with(RECORD_CONDITIONS));
+    }
     if !fits(&entry) {
         entry.fields.clear();
         entry.dropped.clear();

@@ -37,7 +37,7 @@ fn that_it_is_synced() {
 fn where_a_policy_of_the_spoke_wins() {
     let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
     let (said, _) = notices(&world);
-    assert_eq!(said[1], "Overridden: a policy of the spoke's own wins on: us-1");
+    assert_eq!(said[1], "Overridden: a policy of the cluster takes precedence on: us-1");
     assert!(!world.fold("limits").notices[1].reason.is_good());
     let (said, _) = notices(&world.answered("us-1", &applied()));
     assert_eq!(said.len(), 1);
@@ -64,7 +64,7 @@ fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
     let by_both = by_copy.answered("us-1", &by("kuadrant-shop/local kuadrant-shop/zzz"));
     assert_eq!(
         note(&by_both),
-        "a policy of the spoke's own wins on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
+        "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
     );
     // A hub policy without a copy there, the policy itself, and a policy of another namespace are no copies.
     for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
@@ -72,7 +72,7 @@ fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
             .with(policy("zzz").targets("web"))
             .settled(&[policy_origin("zzz")])
             .answered("eu-1", &by(names));
-        assert_eq!(note(&world), "a policy of the spoke's own wins on: eu-1", "{names}");
+        assert_eq!(note(&world), "a policy of the cluster takes precedence on: eu-1", "{names}");
     }
 }
 
