@@ -143,12 +143,12 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         let report = EffectiveReport::new(&graph, &scope, request, unknown);
         (report.with_partial(!world.found.unread.is_empty()), world.found.faults(&graph))
     };
-    // What may not be read is reported at the end.
+    // Missing rights are reported at the end.
     say_each(report.unknown.iter().filter(|line| !world.found.unread.contains(line)));
     say_each(&faults);
     arguments.output.print(&report, text::lines)?;
     let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
-    // Of what may not be read there is a line already.
+    // Missing rights are already reported.
     let unknown = report.is_unknown() && !report.is_partial;
     world.end(is_fine, unknown.then(|| "it is not known whether there is such a path".to_owned()))
 }

@@ -136,7 +136,7 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
 ///
 /// # Errors
 ///
-/// Where the hub does not answer.
+/// If the request fails.
 async fn namespaces_exist(
     hub: &HubClient,
     argument: &str,
@@ -144,7 +144,7 @@ async fn namespaces_exist(
 ) -> anyhow::Result<bool> {
     let mut all = true;
     for name in names {
-        // Whoever may not get Namespaces may have rights in them.
+        // A user without the right to get Namespaces may have rights in one.
         if let Known::Known(false) = report::namespace(hub, name).await? {
             let text = format!("policy-sync: {argument}: the hub at {} has no namespace {name}", hub.url());
             output::say(text::printable(&text));

@@ -63,11 +63,11 @@ pub(super) fn start(
     Ok((loaded, stop.drop_guard()))
 }
 
-/// Waits until policies are `ready`; returns whether they are within the time for it.
+/// Waits until policies are `ready`. Returns `false` if the time for it ends.
 ///
 /// # Errors
 ///
-/// At once, where the hub refuses to list policies.
+/// At once if the hub denies listing policies.
 pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> anyhow::Result<bool> {
     let refused = async {
         loop {

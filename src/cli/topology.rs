@@ -82,7 +82,7 @@ impl WorldArguments {
         Ok(World { found, unreadable: Unreadable::default(), absent })
     }
 
-    /// That there is no Gateway of the name that is asked for, where all Gateways are known.
+    /// The message that the Gateway of `--gateway` does not exist; `None` if not all Gateways could be listed.
     fn absent_gateway(&self, found: &ClusterObjects) -> Option<String> {
         let (name, scope) = (self.gateway.as_ref()?, self.scope());
         let is_known = found.objects.facts().knows(GATEWAY) == Some(true);
@@ -103,7 +103,7 @@ impl WorldArguments {
     }
 }
 
-/// What the arguments of a topology lead to.
+/// The objects that a command reads, and the faults of its arguments.
 pub(super) struct World {
     /// The objects.
     pub(super) found: ClusterObjects,
@@ -114,8 +114,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Ends a command that has printed what was found, where `is_fine` says whether that has no fault. `unknown` is what keeps its
-    /// answer from being known, beside what may not be read.
+    /// Returns the exit code after the report is printed. `is_fine`: the report has no fault. `unknown`: a reason for exit code 2 beside
+    /// missing rights.
     ///
     /// # Errors
     ///

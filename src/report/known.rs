@@ -1,8 +1,8 @@
-//! What a read with the rights of the caller gave.
+//! The result of a read that may be forbidden.
 
 use crate::hub::HubError;
 
-/// What was read, or why it may not be read.
+/// A value, or the missing right.
 ///
 /// It has no default and gives no value without the case of a missing right, so a read that was refused cannot become an empty
 /// result.
@@ -16,7 +16,7 @@ pub enum Known<T> {
 }
 
 impl<T> Known<T> {
-    /// What a request gave.
+    /// Converts the result of a request.
     ///
     /// # Errors
     ///

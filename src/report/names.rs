@@ -20,7 +20,7 @@ pub async fn namespaces(hub: &HubClient) -> Result<Vec<String>, HubError> {
 ///
 /// # Errors
 ///
-/// Where the hub does not answer.
+/// If the request fails.
 pub async fn namespace(hub: &HubClient, name: &str) -> Result<Known<bool>, HubError> {
     let (gvr, key) = (GroupVersionResource::new("", "v1", "namespaces"), ObjectKey::new("", name));
     let found = hub.get::<HubObject>(&gvr, &key, &format!("get Namespace {name}")).await;

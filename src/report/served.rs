@@ -96,7 +96,7 @@ impl ServedKind {
 pub struct Discovered {
     /// Each in the version that the hub prefers.
     pub kinds: Vec<ServedKind>,
-    /// The groups of API services that do not answer. Their kinds may be missing above.
+    /// The groups of unavailable API services, whose kinds may be missing above.
     pub stale: BTreeSet<String>,
 }
 
@@ -112,7 +112,7 @@ pub async fn discover(hub: &HubClient) -> Result<Discovered, HubError> {
 }
 
 impl Discovered {
-    /// The line for a reader that finds no kind that it looks for, where that kind may be in a stale group.
+    /// The message that the kinds of some API groups are unknown; `None` if discovery is complete.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
         let groups: Vec<&str> = self.stale.iter().map(String::as_str).collect();

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! On a hub the kinds of policies are those that our classes' parameters list; on a cluster without a class of ours, a spoke, those
-//! whose definition has GEP-713's label, and of other kinds called `…Policy` the copies that a hub has sent. What may not be listed, or is not served, is not known, and no fault.
+//! whose definition has GEP-713's label, and the hub's copies of other kinds whose names end in `Policy`. Kinds that cannot be listed, or
+//! are not served, are unknown, which is no fault.
 
 mod kinds;
 
@@ -152,7 +153,7 @@ impl Reader<'_> {
 }
 
 impl ClusterObjects {
-    /// What may not be read, and what nothing is known of, though something of `graph` refers to it: a line each.
+    /// One line for each missing right, and for each kind that `graph` refers to and that was not read.
     #[must_use]
     pub fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
         self.unread.iter().cloned().chain(self.missing(graph)).collect()

@@ -95,7 +95,7 @@ impl<'f> Graph<'f> {
         self.knows_grants
     }
 
-    /// Whether all Gateways are known. Where they are not, there may be more than those of the graph.
+    /// Whether all Gateways are known. If not, Gateways may be missing from the graph.
     #[must_use]
     pub fn knows_gateways(&self) -> bool {
         self.knows_gateways

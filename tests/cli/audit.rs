@@ -72,7 +72,7 @@ fn policies_are_as_strict_as_they_say_and_one_that_fails_hides_no_other() {
             && lines[1].contains("numbers.range: the result is above its limit"),
         "{ran:?}"
     );
-    // Without a violation, what the policy that fails would deny is unknown.
+    // If a policy fails and no other one denies, the result is unknown.
     std::fs::write(&policies, policy("b", "deny", fails).to_string()).unwrap();
     let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (2, 2), "{ran:?}");

@@ -76,7 +76,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     assert!(!request.body.contains("Nothing answers"), "{request:?}");
 }
 
-/// What the page of a Gateway says.
+/// The sentence of a Gateway's page.
 const FINE: &str = "All of it is attached, and every policy on it counts.";
 const UNKNOWN: &str = "Unknown whether all of it is attached, and every policy on it counts";
 
@@ -118,7 +118,7 @@ async fn gateway_page_is_unknown_without_the_right_to_its_routes() {
     // All Gateways are known.
     let none = site.get("/gateways/web-routeless/nowhere").await;
     assert!(none.status == 404 && none.body.contains("There is no such Gateway."), "{none:?}");
-    // Who may read the routes as well sees that all is attached.
+    // With the right to list routes, the page shows that all are attached.
     let all = Site::of(&tenant).await;
     all.until(path, |page| page.contains(FINE) && !page.contains(UNKNOWN)).await;
 }

@@ -16,7 +16,7 @@ use crate::placement::compliance::Compliance;
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::Settings;
 
-/// What stands on the hub and breaks the policies that are there; `None` where a namespace of policies does not exist, which is reported.
+/// Audits the objects of the hub. Returns `None` if a policy namespace does not exist, which is reported.
 ///
 /// # Errors
 ///

@@ -339,7 +339,7 @@ impl Look<'_> {
         unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
     }
 
-    /// Why clusters may not be read, where they may not.
+    /// The hub's reason if it denies listing ManagedClusters.
     #[must_use]
     pub fn clusters_unread(&self) -> Option<String> {
         let refusal = self.guard.tables().refusal(&CLUSTERS.all())?;

@@ -124,7 +124,7 @@ impl TopologyKinds {
                 self.of_copies = served.iter().filter(may_be_copied).cloned().collect();
                 return Ok(labelled());
             }
-            // What may not be read of classes is reported where these are read.
+            // The missing right is reported when GatewayClasses are listed.
             Known::Unknown(_) => return Ok(labelled()),
         };
         self.merges = listed.merges;

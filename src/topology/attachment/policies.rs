@@ -111,7 +111,7 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// Whether the status of `policy` accepts it. Other reasons why it has no effect come first: they name what has to be changed.
+/// Whether the status of `policy` accepts it. Other reasons without effect take precedence, because they name the fault.
 pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, String)> {
     match policy.row.refused.as_deref() {
         None => Ok(()),

@@ -28,7 +28,7 @@ pub struct Policy {
     pub created: Created,
     /// Whether it was asked to go.
     pub deleting: bool,
-    /// Where its status has `Accepted=False` for its present generation: the reason and the message, as far as they are known.
+    /// The reason and the message of `Accepted=False` of its present generation, if its status has that condition.
     pub refused: Option<Box<str>>,
     /// What it refers to.
     pub targets: Box<[Target]>,

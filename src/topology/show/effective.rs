@@ -154,7 +154,7 @@ impl EffectiveReport {
         Self { answers, unknown_matches, request, unknown, is_partial: false, has_unknown_attachments }
     }
 
-    /// The same of a graph without what may not be read, where that `is_partial`.
+    /// Sets whether rights were missing.
     #[must_use]
     pub fn with_partial(self, is_partial: bool) -> Self {
         Self { is_partial, ..self }

@@ -26,7 +26,7 @@ pub struct TopologyReport<'g, 'f> {
     folds: RefCell<Folds<'g, 'f>>,
     scope: Scope,
     faults: Vec<ObjectFault>,
-    /// What may not be read, a line each.
+    /// The messages about missing rights.
     unread: Vec<String>,
     /// The nodes that are shown.
     shown: Vec<bool>,
@@ -37,13 +37,13 @@ pub struct TopologyReport<'g, 'f> {
 /// Whether a topology has faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of it was read, and has no fault.
+    /// All objects were read, and have no fault.
     Fine,
     /// Something is not attached, has no effect, or is invalid.
     Faulty,
-    /// What is known has no fault, but not all is known.
+    /// No fault was found, but something is unknown.
     Unknown {
-        /// What is not.
+        /// The reason.
         cause: &'static str,
     },
 }
@@ -73,7 +73,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         Self { graph, folds: RefCell::new(folds), scope, faults, unread: Vec::new(), shown, effective }
     }
 
-    /// The same of a graph without what may not be read, `unread`.
+    /// Adds the messages about missing rights.
     #[must_use]
     pub fn with_unread(self, unread: Vec<String>) -> Self {
         Self { unread, ..self }
@@ -127,7 +127,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         self.shown[node.index()]
     }
 
-    /// The policies that are shown: those that target what is shown, with effect or not, and those that are asked for themselves.
+    /// The policies to show: those with a target that is shown, and those named in the scope.
     pub fn policies(&self) -> impl Iterator<Item = &'g PolicyNode<'f>> {
         let is_shown = self.is_shown();
         self.graph.policies().iter().filter(move |policy| {

@@ -163,7 +163,7 @@ async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
             "{ran:#?}"
         );
     }
-    // Without the right to list Gateways nobody knows.
+    // Without the right to list Gateways, their number is unknown.
     let nobody = reader(&hub, "nobody", &[]).await;
     let ran = asked(&nobody, &["topology", "-n", "shpo", "--gateway", "wbe"]);
     ensure!(ran.code == 2 && !ran.stderr.contains("no Gateway"), "{ran:#?}");

@@ -35,7 +35,7 @@ fn policy_work() {
     insta::assert_yaml_snapshot!(work(&policy_origin("limits")));
 }
 
-/// The names and paths of values that the work of a policy of `resource` asks for, without ours.
+/// The feedback paths of the work of a policy of `resource`, without those of all policies.
 fn fields((resource, name): (&str, &str), status_fields: &Value) -> Vec<String> {
     let mut params = listing(&[resource]);
     params["policiesToSync"][0]["statusFields"] = status_fields.clone();
