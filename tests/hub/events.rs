@@ -33,7 +33,7 @@ async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
     let overridden = Answer::applied().condition("Enforced", "False", "Overridden", "by another");
     let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     tenant.answer(&work, &overridden).await?;
-    let told = until_event(&tenant, &limits, "a policy of the spoke's own").await?;
+    let told = until_event(&tenant, &limits, "takes precedence on").await?;
     ensure!(
         told == ("Overridden".into(), "a policy of the cluster takes precedence on: us-1".into()),
         "{told:?}"
