@@ -1,7 +1,7 @@
 //! Whether the hierarchy of RFC 0007 holds on a spoke: a policy of the spoke takes precedence over a copy of a hub's policy with the
 //! same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2, let the creation times decide instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::fold::fold;
@@ -53,9 +53,10 @@ pub(in crate::topology) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<
 /// The policies of `graph` by kind and target. Targets without a copy, or with copies only, are left out.
 fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
     let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
+    let sources = sources(graph);
     // A cluster has no four billion policies.
     for (number, policy) in (0u32..).zip(graph.policies()) {
-        if policy.row.origin.is_none() && is_generated(graph, policy) {
+        if policy.row.origin.is_none() && is_generated(&sources, policy) {
             continue;
         }
         let is_copy = policy.row.origin.is_some();
@@ -88,18 +89,26 @@ fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
     }
 }
 
-/// Whether a controller of the cluster generated `policy` from a copy, which has the same name.
-fn is_generated(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> bool {
-    let kind = policy.locator.kind;
-    let is_source = |source: &PolicyNode<'_>, generator: &Generator| {
-        source.row.origin.is_some()
-            && *source.locator.kind.group == *generator.source.0
-            && *source.locator.kind.kind == *generator.kind
-            && source.locator.namespace == policy.locator.namespace
-            && source.locator.name == policy.locator.name
+/// The copies from which controllers of the cluster generate other policies: kind, namespace and name.
+type Sources<'f> = BTreeSet<(&'static str, &'f str, &'f str)>;
+
+fn sources<'f>(graph: &Graph<'f>) -> Sources<'f> {
+    let copies = graph.policies().iter().filter(|policy| policy.row.origin.is_some());
+    let source = |policy: &PolicyNode<'f>| {
+        let Locator { kind, namespace, name, .. } = policy.locator;
+        let is_of =
+            |generator: &&Generator| *kind.group == *generator.source.0 && *kind.kind == *generator.kind;
+        let generator = GENERATORS.iter().find(is_of)?;
+        Some((generator.kind, namespace, name))
     };
+    copies.filter_map(source).collect()
+}
+
+/// Whether a controller of the cluster generated `policy` from a copy, which has the same name.
+fn is_generated(sources: &Sources<'_>, policy: &PolicyNode<'_>) -> bool {
+    let Locator { kind, namespace, name, .. } = policy.locator;
     let mut generators = GENERATORS.iter().filter(|generator| generator.generates(kind.group, kind.kind));
-    generators.any(|generator| graph.policies().iter().any(|source| is_source(source, generator)))
+    !sources.is_empty() && generators.any(|generator| sources.contains(&(generator.kind, namespace, name)))
 }
 
 /// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
