@@ -138,19 +138,27 @@ const ERRORS: [&str; 6] = [
     "rule conflicts with rule",
 ];
 
-fn is_equal(rule: &str, own: &Values, opa: &Values) -> bool {
+/// Whether `error` of OPA is about a head of `module`: the lines of bodies are indented.
+fn is_in_head(module: &Module, error: &str) -> bool {
+    let error: Value = serde_json::from_str(error).unwrap_or_default();
+    let row = error["errors"][0]["location"]["row"].as_u64().and_then(|row| usize::try_from(row).ok());
+    let line = row.and_then(|row| module.text().lines().nth(row.checked_sub(1)?).map(str::to_owned));
+    line.is_some_and(|line| !line.starts_with('\t'))
+}
+
+fn is_equal(module: &Module, rule: &str, own: &Values, opa: &Values) -> bool {
     match (&own[rule], &opa[rule]) {
         (Ok(own), Ok(opa)) => own == opa,
         (Err(own), Ok(_)) => ERRORS.iter().any(|error| own.contains(error)),
         (Err(_), Err(_)) => true,
-        // A defect of OPA, or a conflict in another rule or in a comprehension: OPA may evaluate these before a statement that
-        // does not hold.
-        (Ok(value), Err(error)) => {
+        // A defect of OPA, or a conflict in another rule or in a comprehension of a head: OPA may evaluate these before a statement
+        // that does not hold.
+        (Ok(_), Err(error)) => {
             let mut others = own.iter().filter(|(other, value)| *other != rule && value.is_err());
             let is_named = |other: &str| error.contains(&format!("rule data.g.{other}"));
             error.contains("requires evaluation")
                 || error.contains("eval_conflict_error") && others.any(|(other, _)| is_named(other))
-                || error.contains("object keys must be unique") && value.is_empty()
+                || error.contains("object keys must be unique") && is_in_head(module, error)
         }
     }
 }
@@ -158,7 +166,7 @@ fn is_equal(rule: &str, own: &Values, opa: &Values) -> bool {
 async fn compared(server: &mut Opa, module: &Module) -> Result<Compared> {
     let Some(own) = embedded(module)? else { return Ok(Compared::Rejected) };
     let Some(opa) = opa(server, module).await? else { return Ok(Compared::RejectedByOpa) };
-    let different = own.iter().find(|(rule, _)| !is_equal(rule, &own, &opa));
+    let different = own.iter().find(|(rule, _)| !is_equal(module, rule, &own, &opa));
     Ok(different.map_or(Compared::Equal, |(rule, value)| {
         Compared::Different(format!("{rule}: embedded {value:?}, OPA {:?}", opa[rule]))
     }))
