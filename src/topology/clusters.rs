@@ -142,8 +142,8 @@ pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
 }
 
 impl Policy {
-    /// The policy as its copy on a cluster, with only the references to the Gateway `key`, and with `spec` in place of its own. `created`
-    /// is the creation time of the copy, if known.
+    /// Returns the copy on a cluster, with only the references to the Gateway `key`. `spec` and `created` replace the policy's own values if
+    /// they are known.
     pub(super) fn copy(
         &self,
         own: &ObjectKey,

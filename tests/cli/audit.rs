@@ -1,4 +1,4 @@
-//! `policy-sync audit`: of files, and of a hub as far as nothing runs there.
+//! `policy-sync audit` of files, and of a hub without a controller.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

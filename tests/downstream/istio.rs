@@ -16,7 +16,7 @@ use crate::fixtures::{Answers, World};
 use crate::shorthand::objects;
 
 const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"];
-/// Follows `BackendNotFound` in our answers if the Service exists without that port.
+/// The suffix of our `BackendNotFound` if the Service exists without that port.
 const NO_PORT: &str = " (no port)";
 const CONTROLLER: &str = "istio.io/gateway-controller";
 
