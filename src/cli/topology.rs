@@ -159,30 +159,31 @@ enum Format {
 /// Where a file, a document in it or the cluster cannot be read, two objects are one, or it is not known whether all attaches.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let world = arguments.world.read(hub).await?;
-    let scope = arguments.world.scope();
-    let facts = world.found.objects.facts();
-    let graph = Graph::build(&facts);
-    say_each(world.found.missing(&graph));
-    let report = TopologyReport::new(&graph, scope, world.found.faults(&graph));
-    let report = report.with_unread(world.found.unread.clone());
-    match arguments.output {
-        Format::Tree => print(&lines(&show::tree::tree(&report)))?,
-        Format::Dot => print(&show::dot::dot(&report))?,
-        Format::Svg => print(&show::svg::svg(&Picture::new(&report), &|_| None))?,
-        Format::Json => output::print_json(&report)?,
-        Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
+    let (is_fine, unknown) = {
+        let facts = world.found.objects.facts();
+        let graph = Graph::build(&facts);
+        say_each(world.found.missing(&graph));
+        let report = TopologyReport::new(&graph, arguments.world.scope(), world.found.faults(&graph));
+        let report = report.with_unread(world.found.unread.clone());
+        print_report(&report, arguments.output)?;
+        (report.verdict() != Verdict::Faulty, report.unknown_attachment())
+    };
+    let unknown = unknown.map(|cause| format!("it is not known whether all of it is attached: {cause}"));
+    world.end(is_fine, unknown)
+}
+
+fn print_report(report: &TopologyReport<'_, '_>, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Tree => print(&lines(&show::tree::tree(report)))?,
+        Format::Dot => print(&show::dot::dot(report))?,
+        Format::Svg => print(&show::svg::svg(&Picture::new(report), &|_| None))?,
+        Format::Json => output::print_json(report)?,
+        Format::Yaml => print(&output::yaml(&serde_json::to_value(report)?)?)?,
     }
-    if !matches!(arguments.output, Format::Tree) {
+    if !matches!(format, Format::Tree) {
         say_each(report.faults());
     }
-    let unknown = report
-        .unknown_attachment()
-        .map(|cause| format!("it is not known whether all of it is attached: {cause}"));
-    let is_fine = report.verdict() != Verdict::Faulty;
-    drop(report);
-    drop(graph);
-    drop(facts);
-    world.end(is_fine, unknown)
+    Ok(())
 }
 
 /// Lines of text, fit for a terminal.

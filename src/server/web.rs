@@ -171,16 +171,14 @@ async fn gateway(
         if !found.objects.gateways().contains_key(&key) {
             return Err(if graph.knows_gateways() { Vec::new() } else { found.unread.clone() });
         }
-        Ok({
-            let notices = Notices { unread: found.unknown(graph), ..notices };
-            rendered.page(&(key.clone(), routes.clone(), notices.clone()), number, || {
-                let report = TopologyReport::new(graph, scope, found.faults(graph));
-                let report = report.with_unread(found.unread.clone());
-                let (picture, verdict) = (Picture::with_routes(&report, &routes), report.verdict());
-                let page = GatewayPage { hub, notices, key, routes, picture, verdict };
-                (web::gateway(&page).into_string(), true)
-            })
-        })
+        let notices = Notices { unread: found.unknown(graph), ..notices };
+        Ok(rendered.page(&(key.clone(), routes.clone(), notices.clone()), number, || {
+            let report = TopologyReport::new(graph, scope, found.faults(graph));
+            let report = report.with_unread(found.unread.clone());
+            let (picture, verdict) = (Picture::with_routes(&report, &routes), report.verdict());
+            let page = GatewayPage { hub, notices, key, routes, picture, verdict };
+            (web::gateway(&page).into_string(), true)
+        }))
     });
     match shown.await? {
         Ok(page) => Ok(html(page)),

@@ -24,8 +24,8 @@ use crate::topology::{Needs, Objects};
 pub(in crate::report) struct TopologyKinds {
     /// Those that are read always: what routes are attached to, routes, and policies.
     pub(in crate::report) always: Vec<ServedKind>,
-    /// Of a spoke: kinds called `…Policy` whose definition lacks GEP-713's label, such as Kuadrant's extensions. Of these only the copies
-    /// that a hub has sent are read.
+    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's extensions. Only the
+    /// hub's copies of them are read.
     pub(in crate::report) of_copies: Vec<ServedKind>,
     /// Those that are read where something refers to one.
     /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.

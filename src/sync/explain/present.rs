@@ -124,16 +124,15 @@ impl Explainer<'_> {
     /// Names the policies that override it: those of the hub whose copies the cluster names, those from which its controller generated
     /// others, and the cluster's own.
     fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
-        let Overriding { of_hub, generated, of_cluster } =
-            Overriding::read(self.view, self.origin, entry).unwrap_or_default();
+        let overriding = Overriding::read(self.view, self.origin, entry);
+        let unnamed = || Overriding { of_cluster: true, ..Overriding::default() };
+        let Overriding { of_hub, generated, of_cluster } = overriding.unwrap_or_else(unnamed);
         let mut who = Vec::new();
         if !of_hub.is_empty() {
-            let age = if of_hub.len() == 1 && generated.is_empty() && !of_cluster {
-                of_hub.first().and_then(|key| self.age(key, &entry.cluster))
-            } else {
-                None
-            };
-            let noun = if of_hub.len() == 1 { "policy" } else { "the policies" };
+            let is_one = of_hub.len() == 1;
+            let only = of_hub.first().filter(|_| is_one && generated.is_empty() && !of_cluster);
+            let age = only.and_then(|key| self.age(key, &entry.cluster));
+            let noun = if is_one { "policy" } else { "the policies" };
             let names = named(of_hub.iter().map(ToString::to_string));
             who.push(format!("{noun} {names} of the hub{}", age.unwrap_or_default()));
         }
@@ -142,16 +141,14 @@ impl Explainer<'_> {
             let names = named(sources.iter().cloned());
             who.push(format!("what the cluster's controller generated from {names} of the hub"));
         }
-        // Without a condition that names a policy, it is one of the cluster's.
-        if of_cluster || who.is_empty() {
+        if of_cluster {
             who.push("a policy of the cluster's own".to_owned());
         }
         let because = condition.map(message).unwrap_or_default();
         let text = format!("it is overridden by {}{because}", who.join(" and "));
         let hub = of_hub.iter().map(|key| format!("{} {key}", self.kind));
-        let is_of_cluster = of_cluster || of_hub.is_empty() && sources.is_empty();
-        let reason = Reason::new("Overridden", text).changes(hub.chain(sources.iter().cloned()));
-        reason.changes(is_of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
+        let reason = Reason::new("Overridden", text).changes(hub.chain(sources));
+        reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
     }
 
     /// How old the copy of the policy `key` is on `cluster`, beside that of this policy of the same kind; `None` if that is not known.

@@ -96,18 +96,19 @@ pub(crate) fn of_gateway(params: &Params, listeners: &[&str]) -> Vec<StatusField
         .filter(|(group, resource, _)| is_listed(group, resource))
         .map(|(_, _, condition)| *condition)
         .collect();
-    let message = |place: &str, condition: &str| {
+    let message = |listener: Option<&str>, condition: &str| {
+        let (within, root) = match listener {
+            None => (String::new(), String::new()),
+            Some(name) => (format!("listeners.{name}."), format!(r#".listeners[?(@.name=="{name}")]"#)),
+        };
         let name = condition.rsplit('/').next().unwrap_or(condition);
-        let within = if place.is_empty() { String::new() } else { format!("listeners.{place}.") };
-        let root =
-            if place.is_empty() { String::new() } else { format!(r#".listeners[?(@.name=="{place}")]"#) };
         field(
             format!("{within}{name}"),
             format!(r#".status{root}.conditions[?(@.type=="{condition}")].message"#),
         )
     };
     let fits = listeners.len() * conditions.len() <= OF_LISTENERS_LIMIT;
-    let places = [""].into_iter().chain(listeners.iter().copied().filter(|_| fits));
+    let places = [None].into_iter().chain(listeners.iter().copied().filter(|_| fits).map(Some));
     let affected = places.flat_map(|place| conditions.iter().map(move |condition| message(place, condition)));
     let mut fields = params.gateway_status_fields.clone();
     for default in affected {

@@ -28,7 +28,8 @@ pub(in crate::sync) struct Overriding {
 }
 
 impl Overriding {
-    /// The policies that override the copy of `origin` on the cluster of `entry`; `None` if none does.
+    /// The policies that override the copy of `origin` on the cluster of `entry`, one of the cluster's if no other is known; `None` if none
+    /// does.
     pub(in crate::sync) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
         let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
         let message = condition.message.as_deref().unwrap_or_default();
@@ -48,8 +49,9 @@ impl Overriding {
         let is_copied =
             |kind: &GroupResource| is_copied(view, &Origin::new(kind.clone(), key.clone()), cluster);
         let source = |generator: &&Generator| {
-            let (group, plural) = generator.source;
-            generator.generates(&kind.group, &kind.resource) && is_copied(&GroupResource::new(group, plural))
+            let Generator { source, generated } = generator;
+            (&*kind.group, &*kind.resource) == (generated.group, generated.resource)
+                && is_copied(&GroupResource::new(source.group, source.resource))
         };
         if key != *own && is_copied(kind) {
             if self.of_hub.len() < NAMED {
@@ -57,7 +59,7 @@ impl Overriding {
             }
         } else if let Some(generator) = GENERATORS.iter().find(source) {
             if self.generated.len() < NAMED {
-                self.generated.insert((generator.kind, key));
+                self.generated.insert((generator.source.kind, key));
             }
         } else {
             self.of_cluster = true;

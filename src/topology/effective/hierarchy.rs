@@ -53,13 +53,14 @@ pub(in crate::topology) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<
 /// The policies of `graph` by kind and target. Targets without a copy, or with copies only, are left out.
 fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
     let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
-    let sources = sources(graph);
+    let generated = generated(graph);
     // A cluster has no four billion policies.
     for (number, policy) in (0u32..).zip(graph.policies()) {
-        if policy.row.origin.is_none() && is_generated(&sources, policy) {
+        let Locator { kind, namespace, name, .. } = policy.locator;
+        let is_copy = policy.row.origin.is_some();
+        if !is_copy && generated.contains(&(kind.group, kind.kind, namespace, name)) {
             continue;
         }
-        let is_copy = policy.row.origin.is_some();
         // A copy that is not in force on the target does not take precedence there.
         let counts = |target: &&AttachedTarget<'_>| target.node.is_ok() || !is_copy && exists(policy, target);
         for target in policy.targets.iter().filter(counts) {
@@ -89,26 +90,18 @@ fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
     }
 }
 
-/// The copies from which controllers of the cluster generate other policies: kind, namespace and name.
-type Sources<'f> = BTreeSet<(&'static str, &'f str, &'f str)>;
-
-fn sources<'f>(graph: &Graph<'f>) -> Sources<'f> {
+/// The policies that controllers of the cluster generate from the copies in `graph`: group, kind, namespace and name.
+fn generated<'f>(graph: &Graph<'f>) -> BTreeSet<(&'static str, &'static str, &'f str, &'f str)> {
     let copies = graph.policies().iter().filter(|policy| policy.row.origin.is_some());
-    let source = |policy: &PolicyNode<'f>| {
+    let generated = |policy: &PolicyNode<'f>| {
         let Locator { kind, namespace, name, .. } = policy.locator;
-        let is_of =
-            |generator: &&Generator| *kind.group == *generator.source.0 && *kind.kind == *generator.kind;
-        let generator = GENERATORS.iter().find(is_of)?;
-        Some((generator.kind, namespace, name))
+        let is_of = |generator: &&Generator| {
+            (kind.group, kind.kind) == (generator.source.group, generator.source.kind)
+        };
+        let generated = GENERATORS.iter().find(is_of)?.generated;
+        Some((generated.group, generated.kind, namespace, name))
     };
-    copies.filter_map(source).collect()
-}
-
-/// Whether a controller of the cluster generated `policy` from a copy, which has the same name.
-fn is_generated(sources: &Sources<'_>, policy: &PolicyNode<'_>) -> bool {
-    let Locator { kind, namespace, name, .. } = policy.locator;
-    let mut generators = GENERATORS.iter().filter(|generator| generator.generates(kind.group, kind.kind));
-    !sources.is_empty() && generators.any(|generator| sources.contains(&(generator.kind, namespace, name)))
+    copies.filter_map(generated).collect()
 }
 
 /// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
