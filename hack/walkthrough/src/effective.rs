@@ -59,7 +59,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     expected.extend([
         "    no policy of the hub is in force".to_owned(),
         format!(
-            "    RateLimitPolicy {SHOP}/limits: not in force: Overridden: a policy of the cluster's own overrides it: {said}"
+            "    RateLimitPolicy {SHOP}/limits: not in force: Overridden: it is overridden by a policy of the cluster's own: {said}"
         ),
         String::new(),
     ]);
