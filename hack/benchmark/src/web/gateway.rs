@@ -9,7 +9,7 @@ use policy_sync_testenv::apply::apply_all;
 use policy_sync_testenv::fixtures;
 use serde_json::{Value, json};
 
-use super::world::{NOBODY, pages, time, until};
+use super::world::{EMPTY, pages, time, until};
 use crate::Options;
 use crate::hub::{CLASS, MeasuredHub};
 use crate::raw;
@@ -44,7 +44,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     apply_all(&hub.client, [&fixtures::gateway(NAMESPACE, FEW.0, CLASS, None)]).await?;
     let policies = hub.policies;
     hub.set_policies(0).await?;
-    let empty = settled(hub, Some(NOBODY), "/effective").await?;
+    let empty = settled(hub, Some(EMPTY), "/effective").await?;
     progress(&format!("{} and {} routes", options.objects, FEW.1));
     let many = (0..options.objects).map(|number| route(scene::NAME, number));
     let few = (0..FEW.1).map(|number| route(FEW.0, number));

@@ -11,7 +11,7 @@ use policy_sync_testenv::web::Pages;
 use tokio::task::JoinSet;
 
 use super::paint;
-use super::world::{NOBODY, pages, say_all, saying, time, until};
+use super::world::{EMPTY, pages, say_all, saying, time, until};
 use crate::Options;
 use crate::hub::MeasuredHub;
 use crate::raw;
@@ -37,7 +37,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     progress(&format!("{} policies that say how they are on {} clusters", hub.policies, hub.clusters.len()));
     say_all(hub, &hub.clusters).await?;
     let empty = {
-        let shown = pages(hub, Some(NOBODY)).await;
+        let shown = pages(hub, Some(EMPTY)).await;
         until(&shown, "/", "There is no policy").await?;
         Memory::of_process(shown.process.pid())?.resident
     };

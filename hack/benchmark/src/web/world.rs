@@ -16,8 +16,8 @@ use crate::hub::{LIMIT, MeasuredHub};
 use crate::raw::{self, Ready};
 use crate::scene::AT_ONCE;
 
-/// A namespace of nobody: who shows only that shows nothing.
-pub(super) const NOBODY: &str = "nobody";
+/// A namespace that each hub has, and in which the benchmark creates nothing.
+pub(super) const EMPTY: &str = "default";
 /// A policy of so many is not as it should be on one cluster.
 const FAULTY: usize = 10;
 
