@@ -179,26 +179,17 @@ enum Node<'t> {
 
 /// Visits the first name of each reference, call and replacement by `with` in `statement`.
 pub(super) fn each_root_of_statement<'t>(statement: &'t LiteralStmt, visit: &mut dyn FnMut(&'t Span)) {
-    walk_statement(statement, &mut |node| visit_root(node, visit));
-}
-
-/// The same in `expr`.
-pub(super) fn each_root_of_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(&'t Span)) {
-    walk_expr(expr, &mut |node| visit_root(node, visit));
-}
-
-fn visit_root<'t>(node: Node<'t>, visit: &mut dyn FnMut(&'t Span)) {
     let mut root_of = |expr: &'t Expr| {
         if let Expr::Var { span, .. } = steps(expr).0 {
             visit(span);
         }
     };
-    match node {
+    walk_statement(statement, &mut |node| match node {
         Node::Expr(Expr::Call { fcn, .. }) => root_of(fcn),
         Node::Expr(expr @ (Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. })) => root_of(expr),
         Node::Expr(_) => {}
         Node::Statement(statement) => statement.with_mods.iter().for_each(|with| root_of(&with.refr)),
-    }
+    });
 }
 
 /// Visits each expression of `module`, whatever contains one before what it contains.

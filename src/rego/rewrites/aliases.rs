@@ -97,7 +97,7 @@ fn unification(module: &Module, statement: &LiteralStmt) -> Option<u32> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr.as_ref() else { return None };
     let is_used = |variable: &Expr, other: &Expr| match variable {
-        Expr::Var { span, .. } => uses(other, span.text()),
+        Expr::Var { span, .. } => span.text() != "_" && uses(other, span.text()),
         _ => false,
     };
     if !is_used(lhs, rhs) && !is_used(rhs, lhs) {
@@ -112,14 +112,27 @@ fn unification(module: &Module, statement: &LiteralStmt) -> Option<u32> {
 fn uses(expr: &Expr, name: &str) -> bool {
     tree::parts(expr).into_iter().any(|part| match part {
         Part::Expr(part) => uses(part, name),
-        Part::Comprehension(query, terms) => {
-            let mut found = false;
-            let mut visit = |span: &Span| found |= span.text() == name;
-            query.stmts.iter().for_each(|statement| tree::each_root_of_statement(statement, &mut visit));
-            terms.into_iter().for_each(|term| tree::each_root_of_expr(term, &mut visit));
-            found && !tree::declared_in(query).contains(name)
-        }
+        Part::Comprehension(query, terms) => is_free(query, &terms, name),
     })
+}
+
+/// Whether a query with these terms uses the variable `name` and does not declare it.
+fn is_free(query: &Query, terms: &[&Expr], name: &str) -> bool {
+    let is_free_in = |statement: &LiteralStmt| {
+        tree::expressions(statement).into_iter().any(|expr| has(expr, name))
+            || tree::query_of(statement).is_some_and(|query| is_free(query, &[], name))
+    };
+    !tree::declared_in(query).contains(name)
+        && (terms.iter().any(|term| has(term, name)) || query.stmts.iter().any(is_free_in))
+}
+
+/// Whether `expr` uses the variable `name`, apart from comprehensions that declare it.
+fn has(expr: &Expr, name: &str) -> bool {
+    matches!(tree::steps(expr).0, Expr::Var { span, .. } if span.text() == name)
+        || tree::parts(expr).into_iter().any(|part| match part {
+            Part::Expr(part) => has(part, name),
+            Part::Comprehension(query, terms) => is_free(query, &terms, name),
+        })
 }
 
 #[cfg(test)]
@@ -144,6 +157,9 @@ mod tests {
             ("x = 1; x = [[y | y := x][0]]", "x = 1; x == [[y | y := x][0]]"),
             ("x = [x | x := 1]", "x = [x | x := 1]"),
             ("x = [y | y := 1]", "x = [y | y := 1]"),
+            ("x = [y | y := [x | x := 1]]", "x = [y | y := [x | x := 1]]"),
+            ("x = {y | every z in [1] { z == x }; y := 1}", "x == {y | every z in [1] { z == x }; y := 1}"),
+            ("_ = [y | y := input.a[_]]", "policysync_any_32 := [y | y := input.a[_]]"),
         ]);
     }
 }
