@@ -72,6 +72,9 @@ pub struct TargetReference {
     /// The target's namespace, where the kind of policy has the field; otherwise the policy's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// The listener of a Gateway; all of them if there is none.
+    #[serde(default, rename = "sectionName", skip_serializing_if = "Option::is_none")]
+    pub section_name: Option<String>,
 }
 
 /// On a Gateway's status: an IP address of one cluster, `<cluster>/<address>`.

@@ -2,6 +2,7 @@
 
 mod params;
 mod policies;
+pub(super) mod same_target;
 mod unplaced;
 mod upkeep;
 mod works;
@@ -23,11 +24,15 @@ use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::params::Params;
 use crate::interned::Interned;
 
+use same_target::SameTarget;
 pub(super) use unplaced::decisions_of;
 
 /// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
 /// left them counts as gone.
 pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
+
+/// The resolution of creation times.
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// How long after a class went nothing is withdrawn on its account: `kubectl replace --force` and a reinstall make it anew.
 pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
@@ -55,6 +60,9 @@ pub struct Index {
     pub(super) placement_changed: Recent<ObjectKey>,
     /// Since when this process has seen a policy's generation; none where it was there at the start.
     pub(super) policies_changed: HashMap<Origin, Moment>,
+    pub(super) same_target: SameTarget,
+    /// When the watch brought the creation time of the copy in a work.
+    pub(super) copied: Recent<WorkKey>,
     pub(super) works_of: HashMap<Arc<Origin>, BTreeSet<WorkKey>>,
     /// When the watch last brought that a work of an origin is applied as it is now.
     pub(super) applied: HashMap<Arc<Origin>, Moment>,
@@ -76,6 +84,8 @@ impl Index {
             last_labels: HashMap::new(),
             placement_changed: Recent::within(PLACEMENT_SETTLES),
             policies_changed: HashMap::new(),
+            same_target: SameTarget::default(),
+            copied: Recent::within(SECOND),
             works_of: HashMap::new(),
             applied: HashMap::new(),
             carried: HashMap::new(),

@@ -36,6 +36,7 @@ pub mod status;
 pub mod triggers;
 mod unplaced;
 mod view;
+mod waits;
 mod work_key;
 pub mod write;
 
@@ -53,6 +54,7 @@ pub use problem::Problem;
 pub use refused::Refused;
 pub use settings::{RESERVED_NAMESPACES, Settings};
 pub use view::View;
+pub use waits::Waits;
 pub use work_key::WorkKey;
 
 /// What is known of the hub.

@@ -163,6 +163,23 @@ pub enum Problem {
     /// A Gateway has waited for its policies for as long as its class says, and is held back on.
     #[error("it is held back where its policies are not applied: its condition Programmed names them")]
     PoliciesPending,
+    /// On some clusters its copy and that of another policy with the same target were created in another order than the policies on
+    /// the hub.
+    #[error(
+        "its copy comes {} that of {other}, which has the same target and is {} on the hub, on these clusters: {clusters}. They may \
+         enforce the wrong one. To correct this, delete {}, wait until its copies are gone, and create it again",
+        if *is_older { "before" } else { "after" },
+        if *is_older { "older" } else { "younger" },
+        if *is_older { "this policy" } else { "the other policy" },
+    )]
+    OutOfOrder {
+        /// The other policy.
+        other: ObjectKey,
+        /// Whether the other policy is the older one on the hub.
+        is_older: bool,
+        /// The clusters, as text.
+        clusters: String,
+    },
     /// Another controller of this make writes what it says of its clusters.
     #[error(
         "another controller of Policy Sync ({0}) says how it fares, of its own clusters: this one leaves that to it"
@@ -235,7 +252,7 @@ pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
     /// The categories of problems that are told, each with whether it [freezes](Problem::freezes).
-    pub const CATEGORIES: [(&'static str, bool); 25] = [
+    pub const CATEGORIES: [(&'static str, bool); 26] = [
         ("BadGraceTimeout", false),
         ("BadOverrides", true),
         ("BadPreferences", true),
@@ -252,6 +269,7 @@ impl Problem {
         ("MoreSecretsLeftOut", false),
         ("NoReplicas", false),
         ("OtherController", false),
+        ("OutOfOrder", false),
         (PARAMETERS_UNREAD, true),
         ("PoliciesPending", false),
         ("ReplicasLeftOut", false),
@@ -293,6 +311,7 @@ impl Problem {
             Self::ForeignWork { .. } => "ForeignWork",
             Self::PoliciesPending => "PoliciesPending",
             Self::OtherController(_) => "OtherController",
+            Self::OutOfOrder { .. } => "OutOfOrder",
             Self::SecretLeftOut { fault, .. } => fault.category(),
             Self::MoreSecretsLeftOut(_) => "MoreSecretsLeftOut",
             Self::SecretsUnread { .. } => "SecretsUnread",
@@ -354,6 +373,7 @@ impl Problem {
             | Self::PoliciesPending
             | Self::NoReplicas
             | Self::OtherController(_)
+            | Self::OutOfOrder { .. }
             | Self::ReplicasLeftOut { .. }
             | Self::SecretLeftOut { .. }
             | Self::MoreSecretsLeftOut(_) => false,

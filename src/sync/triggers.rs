@@ -11,7 +11,8 @@ use std::sync::Arc;
 use super::{Key, Keys};
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::api::params::Role;
-use crate::hub::{Changed, Source};
+use crate::hub::{AnyRow, Changed, Source};
+use crate::sync::desired::age;
 use crate::sync::found::{VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS,
@@ -20,6 +21,7 @@ use crate::sync::kinds::{
 use crate::sync::rows::class::Class;
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::{Changes, PolicyKind, View};
 
@@ -75,17 +77,18 @@ impl<'m> Triggers<'m> {
             })
         } else if changed.object_of(&WORK_SCHEMA).is_some() {
             self.everything()
-        } else if let Changed::Object { source, key, .. } = changed {
-            self.of_resource(source, key)
+        } else if let Changed::Object { source, key, before } = changed {
+            let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
+            self.of_resource(source, key, before.map(|before| &**before))
         } else {
             Keys::new()
         }
     }
 
     /// An object of a kind of many resources changed.
-    fn of_resource(&self, source: &Source, key: &ObjectKey) -> Keys {
+    fn of_resource(&self, source: &Source, key: &ObjectKey, before: Option<&Policy>) -> Keys {
         if let Some((role, kind)) = role_of(source) {
-            self.object(role, kind, key)
+            self.object(role, kind, key, before)
         } else if let Some(kind) = VERSIONS.resource_of(source) {
             self.kind(kind)
         } else {
@@ -194,14 +197,31 @@ impl<'m> Triggers<'m> {
         objects.map(|(object, _)| object)
     }
 
-    fn object(&self, role: Role, kind: &PolicyKind, object: &ObjectKey) -> Keys {
+    fn object(&self, role: Role, kind: &PolicyKind, object: &ObjectKey, before: Option<&Policy>) -> Keys {
         // Gateways wait for policies.
         let here = self
             .0
             .gateways()
             .filter(|(gateway, _)| role == Role::Policy && gateway.namespace == object.namespace);
         let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
-        keys.extend(both(&Origin::new(kind.clone(), object.clone())));
+        let origin = Origin::new(kind.clone(), object.clone());
+        keys.extend(both(&origin));
+        // Whether others wait for it, and their order, follows from its place, its targets and its clusters.
+        let after = self.0.policy(&origin);
+        let is_same = match (before, after) {
+            (Some(before), Some(after)) => {
+                (before.created, before.deleting, &before.targets)
+                    == (after.created, after.deleting, &after.targets)
+                    && before.annotations == after.annotations
+            }
+            (before, after) => before.is_none() && after.is_none(),
+        };
+        if !is_same {
+            for policy in before.into_iter().chain(after) {
+                keys.extend(age::younger(self.0, &origin, policy).into_iter().map(Key::Fold));
+                keys.extend(age::neighbors(self.0, &origin, policy, None).into_iter().map(Key::Fold));
+            }
+        }
         // A kind that is listed no more is watched until its last annotation is gone.
         keys.insert(Key::Watches);
         keys
@@ -258,7 +278,26 @@ impl<'m> Triggers<'m> {
         if content || applied {
             keys.extend(self.after(&cluster, after, applied && after.applied_since.is_some()));
         }
+        let shown = |work: &Work| (work.copied, work.deleting, work.uid.clone(), work.gateways.clone());
+        if shown(before) != shown(after) {
+            keys.extend(self.of_same_target(&after.purpose, &cluster, true));
+        }
         keys
+    }
+
+    /// The work for `purpose` in `cluster` was created or deleted, or if `copied` its copy: younger policies with the same target may wait for
+    /// it, and the order of its neighbors may be another. Clusters report copies by the thousands, so these policies look at it with their
+    /// folds.
+    fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
+        let Purpose::Copy(origin) = purpose else { return Keys::new() };
+        let Some(policy) = self.0.policy(origin) else { return Keys::new() };
+        let mut found = age::followers(self.0, origin, policy, cluster);
+        if copied {
+            let neighbors = age::neighbors(self.0, origin, policy, Some(cluster));
+            found.extend((!neighbors.is_empty()).then(|| (**origin).clone()));
+            found.extend(neighbors);
+        }
+        found.into_iter().map(Key::Fold).collect()
     }
 
     /// A work came that was not there, or that was for something else.
@@ -271,6 +310,7 @@ impl<'m> Triggers<'m> {
         {
             keys.extend(self.of_namespace(&gateway.namespace));
         }
+        keys.extend(self.of_same_target(&work.purpose, cluster, work.copied.is_some()));
         keys
     }
 
@@ -278,6 +318,7 @@ impl<'m> Triggers<'m> {
     fn work_gone(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
         keys.extend(self.unblocked_by(cluster, work));
+        keys.extend(self.of_same_target(&work.purpose, cluster, work.copied.is_some()));
         keys
     }
 

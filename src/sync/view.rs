@@ -23,6 +23,7 @@ use super::rows::kind::{KindInfo, KindState, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
+use super::waits::{Wait, Waits};
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{
@@ -42,13 +43,14 @@ pub struct View<'m> {
     index: &'m Index,
     refused: Option<&'m Refused>,
     shares: Option<&'m PlannedShares>,
+    waits: Option<&'m Waits>,
     /// The moment.
     pub now: Moment,
 }
 
 impl<'m> View<'m> {
     pub(super) fn new(tables: &'m Tables, index: &'m Index, now: Moment) -> Self {
-        Self { tables, index, refused: None, shares: None, now }
+        Self { tables, index, refused: None, shares: None, waits: None, now }
     }
 
     /// The same with what this process has found out by writing.
@@ -61,6 +63,17 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn sharing(self, shares: &'m PlannedShares) -> Self {
         Self { shares: Some(shares), ..self }
+    }
+
+    /// This view with the waits of policies in the latest plans of this process.
+    #[must_use]
+    pub fn waiting(self, waits: &'m Waits) -> Self {
+        Self { waits: Some(waits), ..self }
+    }
+
+    /// The wait of the missing work of `origin` on `cluster` in its latest plan.
+    pub(in crate::sync) fn last_wait(&self, origin: &Origin, cluster: &ClusterName) -> Option<Wait> {
+        self.waits?.of(origin, cluster)
     }
 
     /// How the replicas of `origin` are split: as this process has last planned it, else as its works say.

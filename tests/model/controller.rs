@@ -123,7 +123,7 @@ pub(crate) struct Decided {
     pub(crate) recheck: Option<Moment>,
     /// It waits for its own last write.
     pub(crate) waits: bool,
-    /// A Gateway's work may be made.
+    /// A work may be created.
     pub(crate) comes: bool,
     pub(crate) own: OwnWrites,
 }
@@ -304,7 +304,8 @@ impl Controller {
             }
             Key::Fold(origin) => {
                 let fold = decide::fold(view, &self.settings, &mut own, origin);
-                let mut decided = Decided { waits: fold.is_none(), own, ..Decided::default() };
+                let comes = fold.as_ref().is_some_and(|plan| plan.comes);
+                let mut decided = Decided { waits: fold.is_none(), comes, own, ..Decided::default() };
                 if let Some(Fold::Write { gvr, kind, uid, annotations }) = fold.map(|plan| plan.fold) {
                     let manager = self.name.hub_field_manager();
                     let request = objects::annotating(&manager, (&gvr, &kind), origin, &uid, &annotations);

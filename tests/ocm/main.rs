@@ -1,6 +1,7 @@
 //! Hub and spokes with real agents: ours by default, Open Cluster Management's where `POLICY_SYNC_WORK_AGENT` names
 //! its binary. What is asserted here is what users see, on the spokes and on the hub.
 
+mod age;
 mod ancestors;
 mod conditions;
 mod conflicts;

@@ -72,10 +72,11 @@ impl Scene {
         Ok(Placed { decided, counted: Instant::now() })
     }
 
-    /// Makes the policies of these numbers.
+    /// Creates the policies of these numbers, one after the other: their names have the order of their ages, so that no copy waits for
+    /// another one.
     pub(super) async fn add(&self, policies: Range<usize>) -> Result<()> {
         let objects = policies.map(|index| fixtures::rate_limit_policy(self.namespace, &policy(index), NAME));
-        create_all(&self.client, objects.map(|object| (self.path(), object))).await
+        create(&self.client, objects.map(|object| (self.path(), object)), 1).await
     }
 
     /// Deletes the policies of these numbers.
@@ -138,9 +139,18 @@ pub(super) async fn create_all(
     client: &Client,
     objects: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<()> {
+    create(client, objects, AT_ONCE).await
+}
+
+/// Creates objects with `at_once` requests at a time.
+async fn create(
+    client: &Client,
+    objects: impl IntoIterator<Item = (String, Value)>,
+    at_once: usize,
+) -> Result<()> {
     let requests = objects.into_iter().map(|(path, object)| {
         let body = serde_json::to_vec(&object).context("writing an object as JSON")?;
         Requests::new(path).create(&PostParams::default(), body).context("making a create")
     });
-    raw::send(client, requests.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
+    raw::send(client, requests.collect::<Result<_>>()?, at_once).await.map(drop)
 }

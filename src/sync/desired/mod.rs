@@ -11,6 +11,7 @@
 //! clusters an object may be on; there, what cannot be planned is left as it is.
 
 pub mod access;
+pub(in crate::sync) mod age;
 pub mod ahead;
 mod copy;
 pub mod covered;
@@ -30,9 +31,10 @@ use std::sync::Arc;
 
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use crate::sync::waits::Wait;
 use crate::sync::{Problem, Settings, View};
 
-pub use order::Waiting;
+pub use order::{Awaited, Waiting};
 pub use replicas::Shares;
 pub use work::PlannedWork;
 
@@ -58,6 +60,8 @@ pub struct WorksPlan {
     pub unnamed: BTreeSet<ClusterName>,
     /// How many of its replicas each cluster gets, where they are split.
     pub shares: Option<Shares>,
+    /// The waits of its missing works for older copies, also those that have ended.
+    pub(in crate::sync) waits: BTreeMap<ClusterName, Wait>,
     /// When time alone changes this plan.
     pub recheck: Option<Moment>,
 }
@@ -105,7 +109,7 @@ impl WorksPlan {
 pub enum Outcome {
     /// This work.
     Work(Arc<PlannedWork>),
-    /// This work, where there is one already; otherwise none before those of the Gateway's policies are applied.
+    /// This work, if it exists already; otherwise it is created after others.
     Held(Arc<PlannedWork>, Waiting),
     /// What is there now, be it nothing.
     Kept(Kept),
@@ -161,7 +165,7 @@ impl Kept {
 }
 
 impl WorksPlan {
-    /// The clusters where a Gateway waits for its policies, and for what.
+    /// The clusters where something is waited for, and what.
     pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &Waiting)> {
         self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
     }
@@ -169,7 +173,7 @@ impl WorksPlan {
     /// Whether the Gateway has waited somewhere for as long as its class lets it.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
-        self.waiting().any(|(_, waiting)| waiting.overdue)
+        self.waiting().any(|(_, waiting)| waiting.is_overdue())
     }
 }
 
@@ -186,6 +190,8 @@ pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> Works
         Origin::Object(..) => {
             let mut plan = policy::desired(view, settings, origin);
             order::follow(view, origin, &mut plan);
+            age::wait(view, origin, &mut plan);
+            plan.problems.extend(age::out_of_order(view, origin));
             plan
         }
     }

@@ -6,14 +6,14 @@
 //! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
 //! ```
 //!
-//! Only what makes or deletes a work waits, never a change of one. How long is counted from moments that stand on the
-//! works, so that a restart neither forgets nor prolongs it; only that the hub refuses to have a work made stands nowhere,
-//! and is counted from when this process was told so. Whatever holds a policy up, the wait has an end: none but what is
-//! about to be sent is waited for without one.
+//! Only the creation or deletion of a work waits, never a change. The wait is counted from times in the works, so that a restart neither
+//! forgets nor prolongs it. If the hub refuses a create, the wait is counted from the first refusal in this process. Each wait has an end,
+//! except for a work that is about to be created. A policy that waits for older copies (`age`) itself is waited for until that ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::age::{Ages, Unfinished};
 use super::eligibility::{GatewayEligibility, of_gateway, of_target};
 use super::placement::placed;
 use super::policy::ahead::{self, AT_ONCE};
@@ -28,9 +28,18 @@ use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::Content;
 use crate::sync::{Problem, Settings, View};
 
-/// What a Gateway waits for on one cluster before its work is made.
+/// The reason why a work is not created on a cluster yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The policies of a Gateway.
+    Policies(Awaited),
+    /// The copy of this policy, which has the same target and is older on the hub.
+    Older(ObjectKey),
+}
+
+/// The policies that a Gateway waits for on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Awaited {
     /// Its policies that are not applied there.
     pub policies: BTreeSet<Origin>,
     /// Kinds of which it may have policies that are not known.
@@ -43,6 +52,23 @@ impl Waiting {
     /// What it waits for, in words.
     #[must_use]
     pub fn text(&self) -> String {
+        match self {
+            Self::Policies(awaited) => awaited.text(),
+            Self::Older(policy) => {
+                format!("waits for the copy of policy {policy}, which has the same target and is older")
+            }
+        }
+    }
+
+    /// Whether it is a Gateway that has waited for as long as its class says.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        matches!(self, Self::Policies(Awaited { overdue: true, .. }))
+    }
+}
+
+impl Awaited {
+    fn text(&self) -> String {
         let name = |policy: &Origin| format!("{}/{}", policy.kind().resource, policy.object().name);
         let policies = self.policies.iter().map(name);
         let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
@@ -54,11 +80,7 @@ impl Waiting {
 /// Holds the works of the Gateway `key` where it has to wait for its policies.
 pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return };
-    let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
-        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
-        there.is_none().then(|| cluster.clone())
-    };
-    let missing: Vec<ClusterName> = plan.outcomes.iter().filter_map(comes).collect();
+    let missing = missing(view, plan);
     if missing.is_empty() {
         return;
     }
@@ -70,15 +92,17 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
     if let Some(kind) = unread {
         plan.problems.push(Problem::Unread(kind.to_string()));
         plan.recheck = Moment::earliest(plan.recheck, Some(started));
-        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::default()));
+        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::Policies(Awaited::default())));
         return;
     }
+    let mut ages = Ages::new(view);
     for cluster in missing {
-        let Unapplied { policies, coming, latest } = Unapplied::on(view, &cluster, &policies);
+        let Unapplied { policies, coming, latest, held } =
+            Unapplied::on(view, &mut ages, &cluster, &policies);
         if policies.is_empty() && unlisted.is_empty() {
             continue;
         }
-        let ends = (!coming).then(|| latest.after(wait));
+        let ends = (!coming).then(|| latest.after(wait).max(held));
         let overdue = ends.is_some_and(|ends| ends <= view.now);
         if overdue && params.policy_wait_action == PolicyWaitAction::Serve {
             continue;
@@ -86,14 +110,24 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
         if !overdue {
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
-        hold(plan, &cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
+        let awaited = Awaited { policies, unlisted: unlisted.clone(), overdue };
+        hold(plan, &cluster, Waiting::Policies(awaited));
     }
     if plan.is_overdue() {
         plan.problems.push(Problem::PoliciesPending);
     }
 }
 
-fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
+/// The clusters where a planned work does not exist, or is being deleted.
+pub(super) fn missing(view: View<'_>, plan: &WorksPlan) -> Vec<ClusterName> {
+    let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
+        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
+        there.is_none().then(|| cluster.clone())
+    };
+    plan.outcomes.iter().filter_map(comes).collect()
+}
+
+pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
     if let Some(outcome) = plan.outcomes.get_mut(cluster)
         && let Some(work) = outcome.work().cloned()
     {
@@ -109,14 +143,21 @@ struct Unapplied {
     coming: bool,
     /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
     latest: Moment,
+    /// Until when the last of them waits for older copies, before its work is created.
+    held: Moment,
 }
 
 impl Unapplied {
-    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Origin, Expected>) -> Self {
+    fn on(
+        view: View<'_>,
+        ages: &mut Ages<'_>,
+        cluster: &ClusterName,
+        policies: &BTreeMap<Origin, Expected>,
+    ) -> Self {
         let mut found = Self::default();
         for (origin, expected) in policies {
             let Some(outcome) = expected.get(cluster) else { continue };
-            if !found.is_applied(view, cluster, origin, outcome) {
+            if !found.is_applied(view, ages, cluster, origin, outcome) {
                 found.policies.insert(origin.clone());
             }
         }
@@ -127,6 +168,7 @@ impl Unapplied {
     fn is_applied(
         &mut self,
         view: View<'_>,
+        ages: &mut Ages<'_>,
         cluster: &ClusterName,
         origin: &Origin,
         planned: &Option<(WorkName, Content)>,
@@ -155,7 +197,13 @@ impl Unapplied {
             None => {
                 match (planned, view.refused_since(origin, cluster)) {
                     (Some(_), Some(since)) => self.began(view, since),
-                    (Some(_), None) => self.coming = true,
+                    (Some(_), None) if self.coming => {}
+                    (Some(_), None) => match ages.unfinished(origin, cluster) {
+                        Some(Unfinished { limit, .. }) if limit > view.now => {
+                            self.held = self.held.max(limit)
+                        }
+                        _ => self.coming = true,
+                    },
                     // What is frozen is not made, and so is nothing to wait for without end.
                     (None, _) => {}
                 }

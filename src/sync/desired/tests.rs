@@ -1,4 +1,5 @@
 mod access;
+mod age;
 mod copies;
 mod departed;
 mod freezing;

@@ -11,7 +11,7 @@ use super::{PlanError, keys, regarding};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
-use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
+use crate::sync::desired::{PlannedWork, Waiting, WorksPlan, access, plan_works};
 use crate::sync::diff::{self, WorkAction};
 use crate::sync::rows::work::Content;
 use crate::sync::{Key, OfflineMirror, PLACEMENT_SETTLES, Problem, Settings, View};
@@ -36,7 +36,10 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
             Vec::new()
         } else {
             let plan = plan_works(unsettled, settings, origin);
-            diff::works(unsettled, origin, &plan).actions.iter().map(result).collect()
+            let diff = diff::works(unsettled, origin, &plan);
+            // Without a time, every wait seems to have just begun.
+            let held = held(unsettled, &plan).map(|held| result(&held.action));
+            diff.actions.iter().map(result).chain(held).collect()
         };
         actions.extend(diff.actions.into_iter().map(|action| {
             let waits = (!at_once.contains(&result(&action)))
@@ -71,13 +74,19 @@ fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl It
     })
 }
 
-/// Works of a Gateway that are made after those of its policies.
+/// Works that are created only after others.
 fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
-        let work = outcome.waiting().and(outcome.work())?;
+        let (work, waiting) = (outcome.work()?, outcome.waiting()?);
+        let waits = match waiting {
+            Waiting::Policies(_) => "once its policies there are applied, or have been waited for".to_owned(),
+            Waiting::Older(policy) => {
+                format!("once the copy of {policy} there exists, or has been waited for")
+            }
+        };
         view.work(&work.name, cluster).is_none().then(|| Awaited {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
-            waits: Some("once its policies there are applied, or have been waited for".to_owned()),
+            waits: Some(waits),
         })
     })
 }

@@ -82,6 +82,9 @@ impl Explainer<'_> {
                 let class = gateway.map(|gateway| self.parameters(&gateway.class));
                 class.map(|place| format!("{place} policyWaitAction")).into_iter().collect()
             }
+            Problem::OutOfOrder { other, is_older, .. } => {
+                vec![if *is_older { regarding.to_owned() } else { format!("{} {other}", self.kind) }]
+            }
             Problem::SecretLeftOut { secret, fault, .. } => {
                 let spec = format!("{regarding} spec.listeners");
                 match fault {

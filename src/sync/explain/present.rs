@@ -58,10 +58,17 @@ impl Explainer<'_> {
         }
     }
 
-    /// That a Gateway waits for its policies.
+    /// Why its work is not created yet.
     pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
+        let awaited = match waiting {
+            Waiting::Policies(awaited) => awaited,
+            Waiting::Older(policy) => {
+                let reason = Reason::new("WaitsForOlder", format!("it {}", waiting.text()));
+                return reason.change(format!("{} {policy} on cluster {CLUSTER}", self.kind));
+            }
+        };
         let class = self.view.gateway(self.origin.object()).map(|gateway| self.parameters(&gateway.class));
-        let text = match (waiting.policies.is_empty() && waiting.unlisted.is_empty(), waiting.overdue) {
+        let text = match (awaited.policies.is_empty() && awaited.unlisted.is_empty(), awaited.overdue) {
             (true, _) => "it waits until its policies are known".to_owned(),
             (false, false) => format!("it {}", waiting.text()),
             (false, true) => {
@@ -71,8 +78,8 @@ impl Explainer<'_> {
         let object = |policy: &Origin| format!("{} {} on cluster {CLUSTER}", policy.kind(), policy.object());
         let reason = Reason::new("WaitsForPolicies", text);
         // As many as the text names.
-        let reason = reason.changes(waiting.policies.iter().take(NAMED).map(object));
-        reason.changes(class.filter(|_| waiting.overdue).map(|place| format!("{place} policyWaitAction")))
+        let reason = reason.changes(awaited.policies.iter().take(NAMED).map(object));
+        reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
     }
 
     fn enforced(&self, entry: &Synced) -> (bool, Reason) {

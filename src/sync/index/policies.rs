@@ -23,7 +23,11 @@ impl Index {
         now: Moment,
     ) {
         let origin = Origin::new(kind.clone(), object.clone());
-        let Some(after) = tables.row::<Arc<Policy>>(source, object) else {
+        let after = tables.row::<Arc<Policy>>(source, object);
+        if kinds::role_of(source).is_some_and(|(role, _)| role == Role::Policy) {
+            self.same_target.changed(kind, object, before, after.map(|policy| &**policy));
+        }
+        let Some(after) = after else {
             self.policies_changed.remove(&origin);
             return shrink::give_back(&mut self.policies_changed);
         };

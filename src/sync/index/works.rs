@@ -51,6 +51,15 @@ impl Index {
             let of_gateway = same.filter(|before| before.purpose == after.purpose);
             self.displacement_seen(tables, key, after, of_gateway.map(|before| before.unplaced), now);
         }
+        // A spoke that changes the time again and again delays nothing.
+        let was_copied = match same {
+            Some(before) => before.copied.is_some(),
+            // In a mirror of a moment, all works are listed at the moment 0.
+            None => tables.synced(&WORKS.all()).is_none_or(|at| at == Moment::default()),
+        };
+        if !was_copied && after.is_some_and(|after| after.copied.is_some()) {
+            self.copied.note(key.clone(), now);
+        }
         let [was_for, is_for] = [before, after].map(|work| work.map(|work| &work.purpose));
         if was_for != is_for {
             was_for.into_iter().for_each(|purpose| self.unlink(key, purpose));
@@ -117,14 +126,18 @@ impl Index {
         origin: &Origin,
         cluster: &ClusterName,
     ) -> Option<&'t Work> {
+        tables.get(&WORKS, &row_key(self.work_key_of(origin, cluster)?))
+    }
+
+    /// The key of the work that is for `origin` in `cluster`.
+    pub(in crate::sync) fn work_key_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&WorkKey> {
         let keys = self.works_of.get(origin)?;
         let (first, last) = (keys.first()?, keys.last()?);
-        let key = if first.0 == last.0 {
+        if first.0 == last.0 {
             keys.get(&(first.0.clone(), cluster.clone()))
         } else {
             keys.iter().find(|(_, found)| found == cluster)
-        };
-        tables.get(&WORKS, &row_key(key?))
+        }
     }
 
     /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:

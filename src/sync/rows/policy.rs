@@ -3,17 +3,63 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::aside::Aside;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations::{self, LAST_APPLIED};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::condition::refusal;
+use crate::api::gateway::{self, TargetReference};
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
 use crate::api::object::{HubObject, Metadata};
 use crate::hub::{Pruned, Row};
+
+/// The most targets of a policy that count for the order in which copies are created.
+const TARGETS_LIMIT: usize = 16;
+
+/// A Gateway of the policy's own namespace, or one of its listeners, that a policy targets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// The Gateway's name.
+    pub gateway: Arc<str>,
+    /// The listener's name; `None` for the whole Gateway.
+    pub section: Option<Arc<str>>,
+}
+
+/// The target references in a spec.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct References {
+    target_ref: Option<TargetReference>,
+    target_refs: Option<Vec<TargetReference>>,
+}
+
+impl Target {
+    /// The targets in `spec`, without duplicates; none if it cannot be read, because such a policy is not planned.
+    fn read(spec: &str, namespace: &str) -> Arc<[Self]> {
+        if !spec.contains("\"targetRef") {
+            return Arc::default();
+        }
+        let References { target_ref, target_refs } = serde_json::from_str(spec).unwrap_or_default();
+        let is_gateway = |target: &TargetReference| {
+            let of_namespace = target.namespace.as_deref().filter(|name| !name.is_empty());
+            target.group == gateway::GROUP
+                && target.kind == "Gateway"
+                && of_namespace.is_none_or(|name| name == namespace)
+        };
+        let references = target_ref.into_iter().chain(target_refs.into_iter().flatten()).filter(is_gateway);
+        let target = |reference: TargetReference| Self {
+            gateway: reference.name.into(),
+            section: reference.section_name.filter(|name| !name.is_empty()).map(Into::into),
+        };
+        let targets: BTreeSet<Self> = references.take(TARGETS_LIMIT).map(target).collect();
+        targets.into_iter().collect()
+    }
+}
 
 /// A policy on the hub, or a resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +80,8 @@ pub struct Policy {
     pub annotations: Strings,
     /// Spec.
     pub spec: RawSpec,
+    /// Its targets.
+    pub targets: Arc<[Target]>,
     /// Of a resource: what it holds beside its spec, as JSON.
     pub others: Option<RawSpec>,
     /// The object whose controller makes and deletes it: `ReplicaSet web`.
@@ -102,6 +150,10 @@ impl Policy {
                 .filter(|(key, _)| travels(key))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
+            targets: object
+                .spec
+                .as_ref()
+                .map_or_else(Arc::default, |spec| Target::read(spec.get(), &metadata.namespace)),
             spec: raw_spec(object),
             others: object.others().map(Into::into),
             controlled_by: object.controlled_by().map(Into::into),

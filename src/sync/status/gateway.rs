@@ -164,7 +164,7 @@ impl Lack {
     }
 
     fn waits(waiting: &Waiting) -> Option<Self> {
-        Some(Self { pending: !waiting.overdue, text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
+        Some(Self { pending: !waiting.is_overdue(), text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
     }
 }
 

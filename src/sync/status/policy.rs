@@ -21,10 +21,12 @@ use crate::api::names::{ClusterName, GroupVersionResource, Origin};
 use crate::api::params::Role;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::desired::{Outcome, plan_works};
+use crate::sync::diff::{self, Diff, WorkAction};
 use crate::sync::named::named;
 use crate::sync::rows::policy::PolicyFields;
 use crate::sync::rows::work::Work;
-use crate::sync::{Problem, Settings, View, diff};
+use crate::sync::waits::Wait;
+use crate::sync::{Problem, Settings, View};
 
 /// The most bytes that our annotations may have together, keys and values.
 pub const OUR_LIMIT: usize = 128 * 1024;
@@ -44,11 +46,19 @@ pub struct FoldPlan {
     pub fare: Option<Fare>,
     /// When time alone changes that.
     pub recheck: Option<Moment>,
+    /// Whether its works are to be planned: one that has waited for older copies is to be created, or waits for another one.
+    pub comes: bool,
 }
 
 impl FoldPlan {
-    pub(crate) const NOTHING: Self =
-        Self { summary: None, fold: Fold::Settled, notices: Vec::new(), fare: None, recheck: None };
+    pub(crate) const NOTHING: Self = Self {
+        summary: None,
+        fold: Fold::Settled,
+        notices: Vec::new(),
+        fare: None,
+        recheck: None,
+        comes: false,
+    };
 }
 
 /// What to do about the annotations of a policy.
@@ -104,8 +114,17 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     // No controller enforces a resource: that nothing reports on it is expected.
     let unknown = if view.role(origin.kind()) == Some(Role::Resource) { 0 } else { summary.unknown };
     let summary = Summary { unknown, ..summary };
-    let problems: BTreeSet<Problem> =
-        works.problems.iter().cloned().chain(diff::works(view, origin, &works).problems).collect();
+    let Diff { actions, problems, .. } = diff::works(view, origin, &works);
+    let waited = actions.iter().any(|action| match action {
+        WorkAction::Create { cluster, .. } => {
+            view.last_wait(origin, cluster).is_some() && view.refused_since(origin, cluster).is_none()
+        }
+        _ => false,
+    });
+    let is_noted =
+        |(cluster, wait): (&ClusterName, &Wait)| view.last_wait(origin, cluster).as_ref() == Some(wait);
+    let comes = waited || !works.waits.iter().all(is_noted);
+    let problems: BTreeSet<Problem> = works.problems.iter().cloned().chain(problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
     let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
     let others = &policy.fields.other_owners;
@@ -133,7 +152,14 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     };
     let (notices, next) = notice::of_policy(view, origin, &entries);
     let fare = Fare::of_policy(&works, &entries);
-    FoldPlan { summary: Some(summary), fold, notices, fare, recheck: Moment::earliest(works.recheck, next) }
+    FoldPlan {
+        summary: Some(summary),
+        fold,
+        notices,
+        fare,
+        recheck: Moment::earliest(works.recheck, next),
+        comes,
+    }
 }
 
 fn annotations(

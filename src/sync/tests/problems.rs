@@ -77,7 +77,11 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
         }
         Some(Problem::ForeignWork { .. }) => (Problem::PoliciesPending, Of::Gateways),
         Some(Problem::PoliciesPending) => (Problem::OtherController("policy-sync-0".into()), Of::Both),
-        Some(Problem::OtherController(_)) => (secret(SecretFault::Missing), Of::Gateways),
+        Some(Problem::OtherController(_)) => {
+            let other = ObjectKey::new("shop", "zzz");
+            (Problem::OutOfOrder { other, is_older: false, clusters: "eu-1".into() }, Of::Policies)
+        }
+        Some(Problem::OutOfOrder { .. }) => (secret(SecretFault::Missing), Of::Gateways),
         Some(Problem::SecretLeftOut { fault, .. }) => match fault {
             SecretFault::Missing => (secret(SecretFault::NotGranted), Of::Gateways),
             SecretFault::NotGranted => (secret(SecretFault::Namespace), Of::Gateways),
@@ -134,6 +138,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         ("Namespace shop", "its Namespace"),
         ("Secret shop/web", "the Secret"),
         ("ManifestWork eu-1/limits", "the ManifestWork"),
+        ("RateLimitPolicy shop/zzz", "the younger policy"),
     ];
     let shown =
         |place: &String| names.iter().fold(place.clone(), |place, (name, word)| place.replace(name, word));

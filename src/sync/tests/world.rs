@@ -21,7 +21,7 @@ use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::triggers::affected;
-use crate::sync::{Keys, Mirror, MirrorGuard, Problem, Refused, Settings, View, diff, found, status};
+use crate::sync::{Keys, Mirror, MirrorGuard, Problem, Refused, Settings, View, Waits, diff, found, status};
 
 /// When worlds start; a round number that is not zero, because a moment of zero stands for never.
 pub(crate) const START: i64 = 1_000_000_000_000;
@@ -30,6 +30,7 @@ pub(crate) struct World {
     pub(crate) mirror: Mirror,
     pub(crate) settings: Settings,
     pub(crate) refused: Refused,
+    pub(crate) waits: Waits,
     pub(crate) now: i64,
     pub(in crate::sync) version: u64,
     pub(in crate::sync) works: BTreeMap<(String, String), Value>,
@@ -54,8 +55,8 @@ pub(crate) fn started() -> World {
 pub(crate) fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
     mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
-    let (settings, refused) = (Settings::default(), Refused::default());
-    World { mirror, settings, refused, now: START, version: 1, works: BTreeMap::new() }
+    let (settings, refused, waits) = (Settings::default(), Refused::default(), Waits::default());
+    World { mirror, settings, refused, waits, now: START, version: 1, works: BTreeMap::new() }
 }
 
 /// A hub whose class `multi` lists RateLimitPolicies, with the Gateway `web` on the clusters of Placement `all`.
@@ -227,7 +228,7 @@ impl World {
     }
 
     pub(crate) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.look().view(Moment(self.now)).refusing(&self.refused))
+        look(self.look().view(Moment(self.now)).refusing(&self.refused).waiting(&self.waits))
     }
 
     /// The plan of the policy `name`.
@@ -235,8 +236,11 @@ impl World {
         self.plan_of(&policy_origin(name))
     }
 
+    /// The plan of `origin`. Its waits are kept, as in the controller.
     pub(crate) fn plan_of(&self, origin: &Origin) -> WorksPlan {
-        self.see(|view| plan_works(view, &self.settings, origin))
+        let plan = self.see(|view| plan_works(view, &self.settings, origin));
+        self.waits.note(origin, plan.waits.clone());
+        plan
     }
 
     pub(crate) fn diff_of(&self, origin: &Origin) -> Diff {

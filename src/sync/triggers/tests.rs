@@ -276,3 +276,46 @@ fn a_work_that_changes_its_origin_affects_both() {
     assert_eq!(purpose, rows::work::Purpose::Foreign);
     assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [GroupResource::gateways()].into());
 }
+
+#[test]
+fn the_creation_time_of_a_copy_affects_younger_policies_and_the_order_of_its_neighbors() {
+    let aged = |name: &str, second: u32| {
+        let created = json!(format!("2025-12-31T00:00:{second:02}Z"));
+        policy(name).targets("web").metadata("creationTimestamp", created)
+    };
+    let mut world =
+        shop(&["eu-1"]).with(aged("zzz", 0)).with(aged("aaa", 5)).settled(&[policy_origin("zzz")]);
+    let younger = Key::Fold(policy_origin("aaa"));
+    let created = |work: &mut serde_json::Value| {
+        work["status"] = applied().created("2026-01-01T00:00:00Z").status(work);
+    };
+    let keys = world.edit(&policy_origin("zzz"), "eu-1", created);
+    assert!(keys.contains(&younger), "{keys:?}");
+    assert_eq!(world.edit(&policy_origin("zzz"), "eu-1", created), Keys::new(), "again");
+    let deleted =
+        |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let keys = world.edit(&policy_origin("zzz"), "eu-1", deleted);
+    assert!(keys.contains(&younger), "{keys:?}");
+    let retargeted = aged("zzz", 0).spec("targetRef", crate::sync::tests::objects::target("api"));
+    for keys in [world.apply(&retargeted), world.apply(&aged("zzz", 0)), world.delete(&aged("zzz", 0))] {
+        assert!(keys.contains(&younger), "{keys:?}");
+    }
+}
+
+#[test]
+fn the_next_younger_policy_without_a_work_is_affected_however_many_have_one() {
+    let aged = |name: &str, second: u32| {
+        let created = json!(format!("2025-12-31T00:{:02}:{:02}Z", second / 60, second % 60));
+        policy(name).targets("web").metadata("creationTimestamp", created)
+    };
+    let mut world = shop(&["eu-1"]).with(aged("zzz", 0)).settled(&[policy_origin("zzz")]);
+    for second in 1..=70 {
+        let name = format!("p{second:02}");
+        world = world.with(aged(&name, second)).settled(&[policy_origin(&name)]);
+    }
+    let mut world = world.with(aged("p71", 71));
+    let keys = world.edit(&policy_origin("zzz"), "eu-1", |work: &mut serde_json::Value| {
+        work["status"] = applied().created("2026-01-01T00:00:00Z").status(work);
+    });
+    assert!(keys.contains(&Key::Fold(policy_origin("p71"))), "{keys:?}");
+}

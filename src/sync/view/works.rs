@@ -6,7 +6,10 @@ use std::sync::Arc;
 use super::View;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use crate::sync::index::SECOND;
+use crate::sync::index::same_target::Order;
 use crate::sync::kinds::WORKS;
+use crate::sync::rows::policy::Target;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::{row_key, work_key};
 use crate::sync::{PolicyKind, UnplacedSince};
@@ -17,6 +20,38 @@ impl<'m> View<'m> {
     pub fn work(&self, name: &WorkName, cluster: &ClusterName) -> Option<&'m Work> {
         let key = ObjectKey { namespace: cluster.0.clone(), name: name.0.clone() };
         self.tables.get(&WORKS, &key)
+    }
+
+    /// From when on copies that `cluster` creates are younger than the copy in the work `name` there, in whole seconds; `None` if
+    /// they are already. The clocks of hub and spoke may differ, so that this counts from when the creation time was seen.
+    #[must_use]
+    pub fn copy_settles(&self, name: &WorkName, cluster: &ClusterName) -> Option<Moment> {
+        let seen = self.index.copied.last(&(name.clone(), cluster.clone()));
+        let settles = seen.max(self.synced(&WORKS.all()))?.after(SECOND);
+        (settles > self.now).then_some(settles)
+    }
+
+    /// The policies of `kind` in `namespace` that have one of `targets`, by target.
+    pub(in crate::sync) fn same_target<'t>(
+        &self,
+        kind: &PolicyKind,
+        namespace: &Arc<str>,
+        targets: &'t [Target],
+    ) -> impl Iterator<Item = (&'t Target, &'m Order)> {
+        let (index, kind, namespace) = (self.index, kind.clone(), namespace.clone());
+        targets
+            .iter()
+            .filter_map(move |target| Some((target, index.same_target.of(&kind, &namespace, target)?)))
+    }
+
+    /// The work that is for `origin` in `cluster`, with its name.
+    pub(in crate::sync) fn named_work_of(
+        &self,
+        origin: &Origin,
+        cluster: &ClusterName,
+    ) -> Option<(&'m WorkName, &'m Work)> {
+        let key = self.index.work_key_of(origin, cluster)?;
+        Some((&key.0, self.tables.get(&WORKS, &row_key(key))?))
     }
 
     /// The works that are for `origin`, by cluster. There can be more than one in a cluster only where a kind's

@@ -16,6 +16,7 @@ use crate::sync::kinds::{CLASSES, GATEWAYS};
 use crate::sync::status::class::ClassStatus;
 use crate::sync::status::gateway::GatewayFold;
 use crate::sync::status::policy::FoldPlan;
+use crate::sync::waits::Wait;
 use crate::sync::{Key, Problem, Settings, View, diff, status};
 
 /// When to look again at what gives way to a write that is under way.
@@ -34,6 +35,8 @@ pub struct Decision {
     pub problems: BTreeSet<Problem>,
     /// How its replicas are split, where they are.
     pub shares: Option<Shares>,
+    /// The waits of its missing works, by cluster.
+    pub(in crate::sync) waits: BTreeMap<ClusterName, Wait>,
 }
 
 /// A work to delete.
@@ -53,7 +56,8 @@ impl Decision {
         let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
-        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect(), shares: None }
+        let problems = diff.problems.into_iter().collect();
+        Self { writes, deletes, recheck, problems, ..Self::default() }
     }
 }
 
@@ -85,6 +89,7 @@ pub fn works(
     let mut decision = Decision::new(view, own, diff::works(view, origin, &plan));
     decision.problems.extend(plan.problems);
     decision.shares = plan.shares;
+    decision.waits = plan.waits;
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
     decision.give_way(view, origin, crossed);

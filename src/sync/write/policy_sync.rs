@@ -31,7 +31,7 @@ use crate::sync::desired::covered::{Covered, covered};
 use crate::sync::desired::{order, watches};
 use crate::sync::diff::WorkAction;
 use crate::sync::metrics::HubMetrics;
-use crate::sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, triggers};
+use crate::sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, Waits, triggers};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -50,6 +50,7 @@ pub struct PolicySync {
     expectations: Expectations<Key, OwnWrites>,
     refused: Refused,
     shares: PlannedShares,
+    waits: Waits,
     /// Held while a key that may come or go looks at those that may pass it the other way, until they see what it sends.
     passage: Mutex<()>,
     reports: Reports,
@@ -95,6 +96,7 @@ impl Capability for PolicySync {
         self.reports.begin(self.clock.now());
         self.refused.clear();
         self.shares.clear();
+        self.waits.clear();
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
         self.metrics.begin(view);
@@ -137,6 +139,7 @@ impl PolicySync {
             expectations: Expectations::default(),
             refused: Refused::default(),
             shares: PlannedShares::default(),
+            waits: Waits::default(),
             passage: Mutex::default(),
             clock,
             wanted,
@@ -170,7 +173,8 @@ impl PolicySync {
     /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
-        let view = guard.view(self.clock.now()).refusing(&self.refused).sharing(&self.shares);
+        let view = guard.view(self.clock.now()).refusing(&self.refused);
+        let view = view.sharing(&self.shares).waiting(&self.waits);
         self.expectations.with(key, |own| decide(view, own))
     }
 
@@ -217,6 +221,7 @@ impl PolicySync {
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, regarding::object_reference(view, key), problems);
             self.look_again(key, view, decision.recheck);
+            self.waits.note(origin, std::mem::take(&mut decision.waits));
             match decision.shares.take() {
                 Some(shares) => self.shares.note(origin, shares),
                 None if view.works_of(origin).next().is_none() => self.shares.forget(origin),

@@ -1,9 +1,11 @@
 //! What the controller would wait with is marked.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::rate_limit_policy;
+use policy_sync_testenv::tenant::{LIMIT, rate_limit_policies};
+use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use super::{changes, comes_true, diff, tenant};
@@ -88,4 +90,42 @@ async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
     ensure!(text.stdout.contains(before), "{}", text.stdout);
     ensure!(text.stdout.contains(" (once its Placement has not changed for 5 s)\n"), "{}", text.stdout);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_copy_that_waits_for_an_older_one_is_marked_as_long_as_it_waits() -> Result<()> {
+    let tenant = tenant("diff-order", &["eu-1"]).await?;
+    let parameters =
+        |wait: u32| json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait});
+    tenant.parameters(&parameters(600)).await?;
+    let policy = |name: &str| rate_limit_policy(tenant.name(), name, "web");
+    let older = tenant.apply(&policy("zzz")).await?.metadata.creation_timestamp;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&policy("zzz"), |entries, _| entries.len() == 1).await?;
+    tenant.settled(&controller).await?;
+    controller.terminate().await?;
+    let younger = tenant.apply(&policy("aaa")).await?.metadata.creation_timestamp;
+    ensure!(younger > older, "{younger:?}");
+
+    let waits = || {
+        let ran = diff(&tenant, &["-o", "json"]);
+        let list: Value = serde_json::from_str(&ran.stdout)?;
+        let changes = changes(&list);
+        let index =
+            changes.iter().position(|change| change == "create ManifestWork eu-1/ratelimitpolicy-aaa");
+        anyhow::Ok(list["items"][index.with_context(|| format!("{ran:?}"))?]["waits"].clone())
+    };
+    ensure!(
+        waits()? == "once the copy of diff-order/zzz there exists, or has been waited for",
+        "{}",
+        waits()?
+    );
+    // The older copy is never created.
+    tenant.parameters(&parameters(1)).await?;
+    wait::until("the older copy is not waited for", LIMIT, || async {
+        let waits = waits()?;
+        ensure!(waits.is_null(), "{waits}");
+        Ok(())
+    })
+    .await
 }

@@ -68,6 +68,7 @@ fn gateway_writes(world: &World) -> Vec<String> {
 fn waits(world: &World) -> Vec<String> {
     let plan = world.plan_of(&gateway_origin("web"));
     let text = |(cluster, waiting): (&ClusterName, &Waiting)| {
+        let Waiting::Policies(waiting) = waiting else { panic!("{waiting:?}") };
         let names: Vec<String> =
             waiting.policies.iter().map(|policy| policy.object().name.to_string()).collect();
         format!("{cluster}: {}{}", names.join(" "), if waiting.overdue { " (overdue)" } else { "" })

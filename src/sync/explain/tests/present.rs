@@ -187,3 +187,18 @@ fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_ag
     );
     assert_eq!(stops(&world), [says]);
 }
+
+#[test]
+fn a_policy_that_waits_for_an_older_copy_names_it() {
+    let aged = |name: &str, second: u32| {
+        let created = json!(format!("2025-12-31T00:00:{second:02}Z"));
+        policy(name).targets("web").metadata("creationTimestamp", created)
+    };
+    let mut params = crate::sync::tests::objects::listing(&["ratelimitpolicies"]);
+    params["policyWaitSeconds"] = json!(10);
+    let world = crate::sync::tests::world::shop(&["eu-1"]).params("multi", &params.to_string());
+    let world = world.with(aged("older", 0)).with(aged("limits", 5));
+    let says = "WaitsForOlder: it waits for the copy of policy shop/older, which has the same target and is older \
+                [RateLimitPolicy shop/older on cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [says]);
+}

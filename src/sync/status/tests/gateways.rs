@@ -128,6 +128,7 @@ fn world_with(world: &World, object: &Object) -> World {
         mirror: world.mirror.clone(),
         settings: world.settings.clone(),
         refused: world.refused.clone(),
+        waits: world.waits.clone(),
         works: world.works.clone(),
         ..*world
     }

@@ -26,6 +26,9 @@ impl PolicySync {
             self.metrics.fares(view, origin, plan.fare);
             let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            if plan.comes {
+                self.queue.add(Key::Works(origin.clone()));
+            }
             Some(plan.fold)
         });
         match fold {
