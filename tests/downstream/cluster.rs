@@ -1,9 +1,7 @@
 //! A real API server with istiod and the Kuadrant operator.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
@@ -12,127 +10,63 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use policy_sync_testenv::apply::{apply, delete};
 use policy_sync_testenv::certificates::Authority;
-use policy_sync_testenv::crds::Crd;
-use policy_sync_testenv::ports::Port;
-use policy_sync_testenv::process::Server;
+use policy_sync_testenv::fixtures::namespace;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, wait};
 use serde_json::{Value, json};
 
+use crate::controllers::{Controllers, Folder, kuadrant};
 use crate::shorthand;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// The namespace of the operator.
-const OPERATOR: &str = "kuadrant-system";
+/// Waits until this second, counted from 1970, has passed.
+pub(crate) async fn until_after(second: u64) -> Result<()> {
+    wait::until("the next second", LIMIT, || async move {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        ensure!(now > second, "it is {now}");
+        Ok(())
+    })
+    .await
+}
+
+/// The second in which `object` was created, counted from 1970.
+pub(crate) fn second(object: &DynamicObject) -> Result<u64> {
+    let created =
+        object.metadata.creation_timestamp.as_ref().context("an object without creationTimestamp")?;
+    u64::try_from(created.0.as_second()).context("a time before 1970")
+}
 
 /// A control plane with some of the controllers.
 pub(crate) struct Cluster {
-    plane: ControlPlane,
+    // Fields drop in this order: what calls the API server goes before it.
+    controllers: Controllers,
     /// A certificate and its key, in base64.
     certificate: (String, String),
-    servers: HashMap<&'static str, Server>,
-    ports: Vec<Port>,
-}
-
-/// The folder that `POLICY_SYNC_DOWNSTREAM` names.
-fn folder() -> Option<PathBuf> {
-    env::var_os("POLICY_SYNC_DOWNSTREAM").filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-/// The CustomResourceDefinitions in the YAML files of `folder`.
-fn crds(folder: &Path) -> Result<Vec<Crd>> {
-    let mut crds = Vec::new();
-    for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
-        let text = fs::read_to_string(file?.path())?;
-        for document in text.split("\n---") {
-            let value: Value = serde_saphyr::from_str(document).context("reading a CRD")?;
-            if !value.is_null() {
-                crds.push(Crd::new(value)?);
-            }
-        }
-    }
-    Ok(crds)
+    plane: ControlPlane,
 }
 
 impl Cluster {
     /// Starts the controllers `names`; `None` where `POLICY_SYNC_DOWNSTREAM` is not set.
     pub(crate) async fn start(names: &[&'static str]) -> Result<Option<Self>> {
-        let Some(folder) = folder() else {
-            eprintln!("NOT RUN: needs POLICY_SYNC_DOWNSTREAM, a folder with {} and crds/", names.join(", "));
-            return Ok(None);
-        };
-        let crds = crds(&folder.join("crds"))?;
+        let Some(folder) = Folder::with(names) else { return Ok(None) };
+        let crds = folder.crds()?;
         let plane =
-            ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("downstream") });
-        let identity = Authority::new("downstream")?.server("localhost")?;
-        let mut cluster = Self {
-            plane: plane.await?,
-            certificate: (STANDARD.encode(identity.certificate), STANDARD.encode(identity.key)),
-            servers: HashMap::new(),
-            ports: Vec::new(),
-        };
-        for namespace in ["istio-system", OPERATOR, "marker"] {
-            cluster
-                .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+            ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("downstream") })
                 .await?;
-        }
-        for name in names {
-            cluster.spawn(name, &folder.join(name))?;
-        }
+        let identity = Authority::new("downstream")?.server("localhost")?;
+        let controllers = Controllers::start(&plane, &folder, names).await?;
+        let certificate = (STANDARD.encode(identity.certificate), STANDARD.encode(identity.key));
+        let cluster = Self { controllers, certificate, plane };
+        cluster.apply(&namespace("marker")).await?;
         if names.contains(&"kuadrant-operator") {
-            let kuadrant = json!({"apiVersion": "kuadrant.io/v1beta1", "kind": "Kuadrant",
-                "metadata": {"name": "kuadrant", "namespace": OPERATOR}, "spec": {}});
-            cluster.apply(&kuadrant).await?;
+            cluster.apply(&kuadrant()).await?;
         }
         Ok(Some(cluster))
     }
 
-    fn spawn(&mut self, name: &'static str, program: &Path) -> Result<()> {
-        let kubeconfig = self.plane.kubeconfig().display().to_string();
-        let (arguments, environment): (Vec<String>, Vec<(&str, &str)>) = match name {
-            "pilot-discovery" => {
-                let mut arguments = vec![
-                    "discovery".into(),
-                    "--domain=cluster.local".into(),
-                    format!("--kubeconfig={kubeconfig}"),
-                ];
-                for flag in ["httpAddr", "httpsAddr", "grpcAddr", "secureGRPCAddr", "monitoringAddr"] {
-                    let port = Port::reserve()?;
-                    arguments.push(format!("--{flag}=127.0.0.1:{}", port.number()));
-                    self.ports.push(port);
-                }
-                // A free port of 127.0.0.1 for its debugging pages.
-                arguments.push("--ctrlz_port=0".into());
-                let environment = vec![
-                    ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
-                    ("PILOT_ENABLE_ALPHA_GATEWAY_API", "true"),
-                    ("ENABLE_CA_SERVER", "false"),
-                    ("INJECT_ENABLED", "false"),
-                    ("POD_NAMESPACE", "istio-system"),
-                    ("POD_NAME", "istiod"),
-                ];
-                (arguments, environment)
-            }
-            _ => {
-                let environment = vec![
-                    ("KUBECONFIG", kubeconfig.as_str()),
-                    ("OPERATOR_NAMESPACE", OPERATOR),
-                    ("LOG_LEVEL", "debug"),
-                    // Without this file its server of wasm modules does not start.
-                    ("WASM_SERVER_FILE_PATH", "/nonexistent"),
-                    ("WITH_EXTENSIONS", "false"),
-                ];
-                (vec!["--metrics-bind-address=0".into(), "--health-probe-bind-address=0".into()], environment)
-            }
-        };
-        let server = self.plane.workplace().spawn_with(name, program, &arguments, &environment)?;
-        self.servers.insert(name, server);
-        Ok(())
-    }
-
     /// The log of a controller.
     pub(crate) fn log(&self, name: &str) -> Result<&Path> {
-        Ok(self.servers.get(name).context("the controller was not started")?.log())
+        self.controllers.log(name)
     }
 
     pub(crate) fn client(&self) -> Result<Client> {
@@ -181,12 +115,7 @@ impl Cluster {
                 }
             }
             let latest = seconds.iter().flatten().max().copied().unwrap_or_default();
-            wait::until("the next second", LIMIT, || async move {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-                ensure!(now > latest, "it is {now}");
-                Ok(())
-            })
-            .await?;
+            until_after(latest).await?;
         }
         for (world, seconds) in worlds.iter_mut().zip(seconds) {
             let first = seconds.iter().filter(|second| **second > 0).min().copied().unwrap_or_default();
@@ -200,9 +129,7 @@ impl Cluster {
     }
 
     async fn create_one(&self, short: &Value) -> Result<u64> {
-        let created = self.apply_short(short).await?.metadata.creation_timestamp;
-        let created = created.context("an object without creationTimestamp")?;
-        u64::try_from(created.0.as_second()).context("a time before 1970")
+        second(&self.apply_short(short).await?)
     }
 
     /// Deletes the objects of `worlds`, except Namespaces.

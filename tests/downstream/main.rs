@@ -3,8 +3,12 @@
 //! A fixture holds random worlds in the short form of `tests/topology`, with the reports of the real controllers for them. Two tests
 //! compare these on every run. If `POLICY_SYNC_DOWNSTREAM` is set to a folder with the controllers, two more tests apply the same worlds
 //! to a real API server and compare the new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
+//!
+//! With these controllers, the tests in `travel` also run the whole way: a policy of the hub is enforced on a spoke, and the reports of
+//! the controllers return to the hub.
 
 mod cluster;
+mod controllers;
 mod differences;
 mod fixtures;
 mod istio;
@@ -12,6 +16,7 @@ mod kuadrant;
 #[path = "../topology/shorthand.rs"]
 #[allow(clippy::unwrap_used)]
 mod shorthand;
+mod travel;
 mod worlds;
 
 use anyhow::Result;
