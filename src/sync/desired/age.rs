@@ -135,8 +135,13 @@ impl<'v> Ages<'v> {
 /// `older` was created, or if the cluster has created the copy of the last wait. Otherwise waits for several missing copies would add up.
 fn next_wait(view: View<'_>, origin: &Origin, cluster: &ClusterName, place: Place, older: &Origin) -> Wait {
     let exists = view.work_of(older, cluster).is_some();
+    let is_copied = |place: &Place| {
+        let copy = view.work_of(&beside(origin, place.1.clone()), cluster);
+        copy.is_some_and(|work| work.copied.is_some())
+    };
     // A policy without a work waits itself, maybe for one that is too far back to be looked at here.
-    let earlier = view.last_wait(older, cluster).filter(|earlier| !exists && earlier.place < place);
+    let earlier = view.last_wait(older, cluster);
+    let earlier = earlier.filter(|earlier| !exists && earlier.place < place && !is_copied(&earlier.place));
     let (place, exists) = earlier.map_or((place, exists), |earlier| (earlier.place, earlier.exists));
     let Some(last) = view.last_wait(origin, cluster) else {
         return Wait { place, exists, since: view.now };
@@ -144,10 +149,7 @@ fn next_wait(view: View<'_>, origin: &Origin, cluster: &ClusterName, place: Plac
     let (exists, progress) = match place.cmp(&last.place) {
         Ordering::Less => return last,
         Ordering::Equal => (exists || last.exists, exists && !last.exists),
-        Ordering::Greater => {
-            let copy = view.work_of(&beside(origin, last.place.1), cluster);
-            (exists, copy.is_some_and(|work| work.copied.is_some()))
-        }
+        Ordering::Greater => (exists, is_copied(&last.place)),
     };
     Wait { place, exists, since: if progress { view.now } else { last.since } }
 }
