@@ -218,8 +218,7 @@ impl<'m> Triggers<'m> {
         };
         if !is_same {
             for policy in before.into_iter().chain(after) {
-                keys.extend(age::younger(self.0, &origin, policy).into_iter().map(Key::Fold));
-                keys.extend(age::neighbors(self.0, &origin, policy, None).into_iter().map(Key::Fold));
+                keys.extend(age::affected(self.0, &origin, policy).into_iter().map(Key::Fold));
             }
         }
         // A kind that is listed no more is watched until its last annotation is gone.
@@ -293,7 +292,7 @@ impl<'m> Triggers<'m> {
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
         let mut found = age::followers(self.0, origin, policy, cluster);
         if copied {
-            let neighbors = age::neighbors(self.0, origin, policy, Some(cluster));
+            let neighbors = age::neighbors(self.0, origin, policy, cluster);
             found.extend((!neighbors.is_empty()).then(|| (**origin).clone()));
             found.extend(neighbors);
         }

@@ -11,9 +11,9 @@
 //!
 //! The copies of a run may be created in the same second, because their names have the order of the hub.
 //!
-//! Only the creation of a work waits. It waits for the oldest unfinished copy for `policyWaitSeconds` at most, counted from the first plan
-//! of this process in which it waits ([`Waits`]). All later runs wait for the same copy, so that their waits end together.
-//! [`Problem::OutOfOrder`] reports copies in another order.
+//! Only the creation of a work waits. It waits for the oldest unfinished copy until there is no progress for `policyWaitSeconds`, by the
+//! plans of this process ([`Waits`]). All later runs wait for the same copy, so that their waits end together. [`Problem::OutOfOrder`]
+//! reports copies in another order.
 //!
 //! [`Waits`]: crate::sync::Waits
 
@@ -261,7 +261,7 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
         if order.is_single() {
             continue;
         }
-        let own_copies: BTreeMap<&ClusterName, Moment> = copies(view, origin, target).collect();
+        let own_copies = copies(view, origin, target);
         let mut look = |neighbors: &mut dyn Iterator<Item = &Place>, wrong: Ordering| {
             let mut own_copies = own_copies.clone();
             for (_, name) in neighbors.take(NEIGHBORS) {
@@ -290,15 +290,10 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
 }
 
 /// The clusters with a copy of the policy `origin` that has the target, each with the copy's creation time.
-fn copies<'v>(
-    view: View<'v>,
-    origin: &Origin,
-    target: &Target,
-) -> impl Iterator<Item = (&'v ClusterName, Moment)> + use<'v> {
+fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v ClusterName, Moment> {
     let works = view.works_of(origin);
     let works = works.filter(|(.., work)| work.deleting.is_none() && work.gateways.contains(&target.gateway));
-    let copies: Vec<_> = works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect();
-    copies.into_iter()
+    works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect()
 }
 
 /// The next policies of later runs, which may wait for the copy of the policy `origin` on `cluster`: those without a work there.
@@ -316,34 +311,33 @@ pub(in crate::sync) fn followers(
     later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
 }
 
-/// The next younger policies, which may wait for the policy `origin`, if it is or was as `policy`.
-pub(in crate::sync) fn younger(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
+/// The policies with a target of the policy `origin`, if it is or was as `policy`, for which its place matters: the next younger ones may wait
+/// for it, and it may be the nearest one before or after others on some cluster.
+pub(in crate::sync) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
     let own = place(origin.object(), policy);
-    let orders = view.same_target(origin.kind(), &origin.object().namespace, &policy.targets);
-    let younger = orders.flat_map(|(_, order)| order.younger(&own)).take(SEARCHED);
-    younger.map(|(_, name)| beside(origin, name.clone())).collect()
+    let mut found = BTreeSet::new();
+    for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
+        let around = order.older(&own).take(NEIGHBORS).chain(order.younger(&own).take(SEARCHED));
+        found.extend(around.map(|(_, name)| beside(origin, name.clone())));
+    }
+    found
 }
 
-/// The policies before and after the policy `origin` in the order of each target, if it is or was as `policy`. On `cluster` these are the
-/// nearest ones with a copy, otherwise all that may be the nearest on some cluster.
+/// The nearest policies with a copy on `cluster` before and after the policy `origin` in the order of each target.
 pub(in crate::sync) fn neighbors(
     view: View<'_>,
     origin: &Origin,
     policy: &Policy,
-    cluster: Option<&ClusterName>,
+    cluster: &ClusterName,
 ) -> BTreeSet<Origin> {
     let own = place(origin.object(), policy);
-    let is_copied = |neighbor: &Origin, cluster: &ClusterName| {
-        view.work_of(neighbor, cluster).is_some_and(|work| work.copied.is_some())
-    };
+    let is_copied =
+        |neighbor: &Origin| view.work_of(neighbor, cluster).is_some_and(|work| work.copied.is_some());
     let mut found = BTreeSet::new();
     for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
         let mut look = |neighbors: &mut dyn Iterator<Item = &Place>| {
             let mut neighbors = neighbors.take(NEIGHBORS).map(|(_, name)| beside(origin, name.clone()));
-            match cluster {
-                Some(cluster) => found.extend(neighbors.find(|neighbor| is_copied(neighbor, cluster))),
-                None => found.extend(neighbors),
-            }
+            found.extend(neighbors.find(&is_copied));
         };
         look(&mut order.older(&own));
         look(&mut order.younger(&own));

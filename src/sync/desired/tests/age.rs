@@ -151,7 +151,7 @@ fn the_wait_begins_again_when_the_older_work_is_created() {
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
     let world = written(world.after(WAIT), &["zzz"]);
     assert_eq!(waits(&world, "aaa"), Some(("zzz".into(), Some(LIMIT))));
-    // Only once: whoever creates it again and again delays nothing.
+    // Only once: a work that is created repeatedly does not prolong the wait.
     let world = world
         .after(WAIT)
         .edited(&policy_origin("zzz"), "eu-1", |work| work["metadata"]["uid"] = "new".into());
