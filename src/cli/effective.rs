@@ -1,6 +1,6 @@
 //! `policy-sync effective`: which rules are in force, and whose they are.
 
-mod clusters;
+pub(super) mod clusters;
 mod text;
 
 use anyhow::{Context, bail};

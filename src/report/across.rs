@@ -10,6 +10,7 @@ use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::json::pointer;
 use crate::api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
 use crate::api::params::Role;
+use crate::api::policy_state::PolicyState;
 use crate::api::schema::Schema;
 use crate::clock::Clock;
 use crate::hub::HubClient;
@@ -20,9 +21,7 @@ use crate::sync::explain::{Explanation, Reason, Unavailable, Verdict, When, expl
 use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{ClassParams, OfflineMirror, Settings, View};
-use crate::topology::clusters::{
-    Fleet, GatewayThere, PolicyOn, PolicyState, PolicyThere, Variant, is_target,
-};
+use crate::topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, Variant, is_target};
 use crate::topology::locator::{GATEWAY, Kind, Locator};
 use crate::topology::rows;
 use crate::topology::show::{ObjectFault, Scope};
@@ -261,29 +260,29 @@ impl Surveyor<'_> {
         verdict: &Verdict,
         variant: impl FnOnce() -> Option<Arc<Variant>>,
     ) -> PolicyThere {
-        let reason = verdict.reasons.first();
-        let code = reason.map(|reason| reason.code).unwrap_or_default();
-        let state = match code {
-            "Enforced" => PolicyState::Enforced,
-            // For a partially enforced policy the paths in force are not known.
-            "Applied" | "Accepted" | "PartiallyEnforced" | "Unknown" => PolicyState::Applied,
-            _ if reason.is_some_and(|reason| self.is_planned(reason)) => PolicyState::Planned,
-            _ => PolicyState::NotInForce,
+        let counts = match verdict.reported {
+            Some(PolicyState::Enforced | PolicyState::Accepted | PolicyState::Applied) => true,
+            // The cluster has the copy, and does not report which paths it is in force on.
+            Some(PolicyState::PartiallyEnforced | PolicyState::Unknown) => true,
+            // Files have no reports.
+            Some(PolicyState::Pending) => self.of_files,
+            _ => false,
+        };
+        let is_known = match verdict.reported {
+            // The cluster does not report which rules are in force.
+            Some(PolicyState::Overridden | PolicyState::PartiallyEnforced | PolicyState::Unknown) => false,
+            // The cluster has judged what is there.
+            Some(PolicyState::NotEnforced | PolicyState::Rejected) => true,
+            // Of an earlier revision that may be in force nothing is kept.
+            _ => counts || !self.may_be_there(origin, cluster),
         };
         let silent = silent(verdict);
-        let is_known = match code {
-            // The cluster does not report which rules are in force.
-            "Overridden" | "PartiallyEnforced" | "Unknown" => false,
-            // The cluster has judged what is there.
-            "NotEnforced" | "Rejected" => true,
-            // Of an earlier revision that may be in force nothing is kept.
-            _ => state.counts() || !self.may_be_there(origin, cluster),
-        };
         PolicyThere {
-            state,
+            state: verdict.policy_state,
+            counts,
             certain: is_known && silent.is_none(),
-            reason: if state.counts() { silent } else { reason }.map(words),
-            variant: if state.counts() { variant() } else { None },
+            reason: if counts { silent } else { verdict.reasons.first() }.map(words),
+            variant: if counts { variant() } else { None },
         }
     }
 
@@ -373,6 +372,12 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
         _ if left == right => {}
         _ => to.push(place.to_owned()),
     }
+}
+
+/// The same of `view`, with the clusters that are `unavailable`.
+#[cfg(test)]
+pub(crate) fn across_view(view: View<'_>, query: AcrossQuery<'_>, unavailable: &Unavailable) -> Across {
+    Surveyor { view, query, unavailable, of_files: false }.across()
 }
 
 #[cfg(test)]

@@ -214,7 +214,7 @@ impl ObjectExplanation {
             value
         };
         let group = |group: &Group| {
-            let Verdict { state, policy_state, reasons } = &group.verdict;
+            let Verdict { state, policy_state, reasons, .. } = &group.verdict;
             json!({
                 "state": policy_state,
                 "desired": state.is_desired(), "present": state.is_present(), "inSync": *state == State::InSync,

@@ -32,6 +32,8 @@ mod topology;
 mod waits;
 mod watch;
 
+#[cfg(test)]
+pub(crate) use across::across_view;
 pub use across::{Across, AcrossQuery, across, across_files};
 pub use check::{Check, FailOn};
 pub use copy::CopyReport;

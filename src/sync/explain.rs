@@ -232,16 +232,19 @@ impl Explainer<'_> {
             work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
         });
         let state = State::new(desired, present, in_sync);
-        let policy_state = self.policy_state(cluster).filter(|_| state != State::Absent);
-        Verdict { state, policy_state, reasons }
+        let reported = self.reported(cluster).filter(|_| state != State::Absent);
+        let is_unavailable = self.unavailable.contains_key(cluster) && work.is_some();
+        let policy_state =
+            reported.map(|state| if is_unavailable { state.on_unavailable_cluster() } else { state });
+        let is_planned = self.plan.outcomes.get(cluster).is_some_and(|outcome| outcome.work().is_some());
+        let is_planned = is_planned && !self.is_foreign(cluster);
+        Verdict { state, policy_state, reported: reported.filter(|_| is_planned), reasons }
     }
 
-    /// The state of a policy or a resource on `cluster`.
-    fn policy_state(&self, cluster: &ClusterName) -> Option<PolicyState> {
+    /// The state of a policy or a resource on `cluster`, by its last report.
+    fn reported(&self, cluster: &ClusterName) -> Option<PolicyState> {
         let entry = self.entries.get(cluster).filter(|_| matches!(self.origin, Origin::Object(..)))?;
-        let state = PolicyState::of_kind(self.role, entry);
-        let is_unavailable = self.unavailable.contains_key(cluster) && self.works.contains_key(cluster);
-        Some(if is_unavailable { state.on_unavailable_cluster() } else { state })
+        Some(PolicyState::of_kind(self.role, entry))
     }
 
     /// Why it is not to be there.

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::locator::{GATEWAY, Kind};
 use super::rows::{Created, Policy, Target};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::policy_state::PolicyState;
 
 /// What is on clusters.
 #[derive(Clone, Debug, Default)]
@@ -57,11 +56,13 @@ impl GatewayThere {
 /// How a policy is on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyThere {
-    /// Whether it is in force, and who says so.
-    pub state: PolicyState,
+    /// Its state; `None` if it is not there, and is not to be.
+    pub state: Option<PolicyState>,
+    /// Whether its rules are merged into those that are in force there.
+    pub counts: bool,
     /// Whether that is certain.
     pub certain: bool,
-    /// Why it is not in force, or not certainly, in the words of `explain`.
+    /// Why it does not count, or not certainly, in the words of `explain`.
     pub reason: Option<(&'static str, String)>,
     /// Its spec there, where the cluster's overrides make it another.
     pub variant: Option<Arc<Variant>>,
@@ -93,43 +94,17 @@ impl Hash for Variant {
 }
 
 impl PolicyThere {
+    /// What its state does not say; empty if there is nothing.
+    #[must_use]
+    pub fn note(&self) -> &'static str {
+        // On a hub a policy counts only after its cluster has reported.
+        if self.counts && self.state == Some(PolicyState::Pending) { ", no cluster has reported" } else { "" }
+    }
+
     /// The places at which its spec differs from the hub's.
     #[must_use]
     pub fn differs(&self) -> &[String] {
         self.variant.as_ref().map_or(&[], |variant| &variant.differs)
-    }
-}
-
-/// Whether a policy is in force on a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PolicyState {
-    /// The cluster says so.
-    Enforced,
-    /// It is there, and the cluster says nothing of that.
-    Applied,
-    /// Of files: nothing has answered.
-    Planned,
-    /// It is not.
-    NotInForce,
-}
-
-impl PolicyState {
-    /// Whether it takes part in what is in force.
-    #[must_use]
-    pub fn counts(self) -> bool {
-        self != Self::NotInForce
-    }
-
-    /// The same in words.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Enforced => "enforced",
-            Self::Applied => "applied",
-            Self::Planned => "planned",
-            Self::NotInForce => "not in force",
-        }
     }
 }
 

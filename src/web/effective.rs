@@ -4,6 +4,7 @@ use form_urlencoded::parse;
 use maud::{Markup, html};
 
 use super::address::{EFFECTIVE, cluster, gateway, with_query};
+use super::cells::word;
 use super::layout::{Notices, page, plain};
 use super::named::linked;
 use crate::api::names::ObjectKey;
@@ -251,7 +252,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
                 ". Hosts: " (plain(&answer.hostnames.join(", ")))
             }
             @if let Some(until) = &answer.gateway.until { p { "The Gateway only serves on there, until " (plain(until)) "." } }
-            @if let Some((word, text)) = &answer.gateway.reason { p.message { "The Gateway: " (word) ": " (plain(text)) } }
+            @if let Some((code, text)) = &answer.gateway.reason { p.message { "The Gateway: " (code) ": " (plain(text)) } }
             @if let Some(attached) = answer.attached_routes { p { "Routes of its own that it carries there: " (attached) } }
             @for of in &answer.effective { (rules(of)) }
             @if answer.policies.is_empty() { p { "No policy of the hub is on it." } }
@@ -259,8 +260,10 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
                 ul {
                     @for (policy, there) in &answer.policies {
                         li {
-                            (linked(policy)) ": " (there.state.words())
-                            @if let Some((word, text)) = &there.reason { ": " (word) ": " (plain(text)) }
+                            (linked(policy)) ": "
+                            @match there.state { Some(state) => (word(state)), None => "not there" }
+                            (there.note())
+                            @if let Some((code, text)) = &there.reason { ": " (code) ": " (plain(text)) }
                             @if !there.differs().is_empty() { "; its overrides there change " (plain(&there.differs().join(", "))) }
                         }
                     }

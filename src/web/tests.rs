@@ -68,7 +68,12 @@ fn a_policy_is_text() {
         kind: EVIL.to_owned(),
         steps: vec![Step { reason: reason.clone(), passes: true }],
         groups: vec![Group {
-            verdict: Verdict { state: State::Missing, policy_state: None, reasons: vec![reason] },
+            verdict: Verdict {
+                state: State::Missing,
+                policy_state: None,
+                reported: None,
+                reasons: vec![reason],
+            },
             clusters: vec![ClusterName::from(EVIL)],
         }],
         one: true,

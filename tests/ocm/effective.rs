@@ -66,7 +66,7 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
         let answers = answers(&tenant, &["--clusters"])?;
         for cluster in ["eu-1", "us-1"] {
             let state = &on(&answers, cluster)?["policies"][0]["state"];
-            ensure!(state == "enforced", "{cluster}: {answers:#?}");
+            ensure!(state == "Enforced", "{cluster}: {answers:#?}");
         }
         Ok(answers)
     })
@@ -74,7 +74,7 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
     let (of_eu, of_us) = (on(&differing, "eu-1")?, on(&differing, "us-1")?);
     ensure!(id(of_eu) == id(on(&same, "eu-1")?) && id(of_us) != id(of_eu), "{differing:#?}");
     ensure!(of_us["policies"][0]["differs"] == json!(["/limits/all/rates"]), "{of_us:#}");
-    ensure!(of_us["policies"][0]["state"] == "enforced", "{of_us:#}");
+    ensure!(of_us["policies"][0]["state"] == "Enforced", "{of_us:#}");
     let one = answers(&tenant, &["--cluster", "us-1"])?;
     ensure!(id(&one[0]) == id(of_us) && one[0]["policies"] == of_us["policies"], "{one:#?}");
     // The request of the demo chooses the listener.

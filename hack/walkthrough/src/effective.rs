@@ -34,7 +34,7 @@ async fn before(demo: &Demo, report: &Report) -> Result<()> {
     let answer = |cluster: &str, limit: u32, differs: &str| {
         let mut lines = above(cluster, "");
         lines.extend(rules(limit));
-        lines.push(format!("    RateLimitPolicy {SHOP}/limits: enforced{differs}"));
+        lines.push(format!("    RateLimitPolicy {SHOP}/limits: Enforced{differs}"));
         lines.push(String::new());
         lines
     };
@@ -54,12 +54,12 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     ensure!(said.contains(&format!("{DOWNSTREAM}/ours")), "us-1 names no policy of its own: {said}");
     let mut expected = above("eu-1", "");
     expected.extend(rules(100));
-    expected.extend([format!("    RateLimitPolicy {SHOP}/limits: enforced"), String::new()]);
+    expected.extend([format!("    RateLimitPolicy {SHOP}/limits: Enforced"), String::new()]);
     expected.extend(above("us-1", ", as far as is known"));
     expected.extend([
         "    no policy of the hub is in force".to_owned(),
         format!(
-            "    RateLimitPolicy {SHOP}/limits: not in force: Overridden: it is overridden by a policy of the cluster's own: {said}"
+            "    RateLimitPolicy {SHOP}/limits: Overridden: it is overridden by a policy of the cluster's own: {said}"
         ),
         String::new(),
     ]);

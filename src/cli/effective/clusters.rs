@@ -5,6 +5,7 @@ use anyhow::anyhow;
 use super::Arguments;
 use super::text::rules;
 use crate::api::names::ClusterName;
+use crate::api::policy_state::PolicyState;
 use crate::api::text::named;
 use crate::cli::hub::HubArguments;
 use crate::cli::manifests::Unreadable;
@@ -63,7 +64,7 @@ pub(super) async fn run(
 }
 
 /// A paragraph for each listener and group of clusters, and what is not known.
-fn text(report: &ClustersReport) -> Vec<String> {
+pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     let mut lines = Vec::new();
     for answer in &report.answers {
         lines.extend(of_answer(answer));
@@ -101,14 +102,17 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
         let routes = if attached == 1 { "route of its own" } else { "routes of its own" };
         lines.push(format!("    carries {attached} {routes} there"));
     }
-    if answer.policies.iter().all(|(_, there)| !there.state.counts()) {
+    if answer.policies.iter().all(|(_, there)| !there.counts) {
         lines.push("    no policy of the hub is in force".to_owned());
     }
     lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
     for (policy, there) in &answer.policies {
-        let mut line = format!("    {}: {}", policy.words, there.state.words());
-        if let Some((word, text)) = &there.reason {
-            line = format!("{line}: {word}: {text}");
+        let state = there.state.map_or("not there", PolicyState::as_str);
+        let mut line = format!("    {}: {state}{}", policy.words, there.note());
+        match &there.reason {
+            Some((code, text)) if *code == state => line = format!("{line}: {text}"),
+            Some((code, text)) => line = format!("{line}: {code}: {text}"),
+            None => {}
         }
         let differs = there.differs();
         if !differs.is_empty() {

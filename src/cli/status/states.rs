@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::view::{Rows, View};
 use crate::api::annotations::POLICIES_SYNCED_SUMMARY;
@@ -12,17 +12,21 @@ use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::api::params::Role;
 use crate::api::policy_state::PolicyState;
+use crate::cli::effective::clusters::text;
+use crate::report::across_view;
 use crate::report::tests::report;
-use crate::report::{Item, ObjectExplanation, PolicyReport};
+use crate::report::{Across, AcrossQuery, Item, ObjectExplanation, PolicyReport};
 use crate::sync::explain::{Unavailable, explain};
 use crate::sync::metrics::tests::measured;
 use crate::sync::status::policy::{Fold, plan};
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{
-    cluster, deployment, deployment_origin, policy, policy_origin, resource_listing,
+    class, cluster, decision, deployment, deployment_origin, gateway, listing, placement, policy,
+    policy_origin, resource_listing,
 };
 use crate::sync::tests::world::{World, shop, world};
-use crate::web::{self, Notices, PolicyPage};
+use crate::topology::show::{ClustersReport, Scope};
+use crate::web::{self, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
 
 const CLUSTER: &str = "eu-1";
 
@@ -38,7 +42,10 @@ struct Case {
 impl Case {
     /// The policy `limits`, on which the cluster has not reported.
     fn new() -> Self {
-        let world = shop(&[CLUSTER]).with(cluster(CLUSTER)).with(policy("limits").targets("web")).written();
+        let listener = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
+        let web = gateway("web").placed_on("all").spec("listeners", listener);
+        let limits = policy("limits").targets("web");
+        let world = shop(&[CLUSTER]).with(cluster(CLUSTER)).with(web).with(limits).written();
         let origin = policy_origin("limits");
         Self { world, origin, kind: "RateLimitPolicy", role: Role::Policy, is_unavailable: false }
     }
@@ -118,9 +125,22 @@ impl Case {
         report
     }
 
+    fn unavailable(&self) -> Unavailable {
+        self.is_unavailable.then(|| (ClusterName::from(CLUSTER), Moment(1))).into_iter().collect()
+    }
+
+    /// The report of `effective --clusters`.
+    fn effective(&self) -> ClustersReport {
+        let scope = Scope::default();
+        let Across { objects, fleet, .. } = self.world.see(|view| {
+            let query = AcrossQuery { settings: &self.world.settings, cluster: None, scope: &scope };
+            across_view(view, query, &self.unavailable())
+        });
+        ClustersReport::new(&objects, &fleet, &scope, None, Vec::new())
+    }
+
     fn explanation(&self) -> ObjectExplanation {
-        let unavailable: Unavailable =
-            self.is_unavailable.then(|| (ClusterName::from(CLUSTER), Moment(1))).into_iter().collect();
+        let unavailable = self.unavailable();
         let explanation =
             self.world.see(|view| explain(view, &self.world.settings, &self.origin, self.kind, &unavailable));
         ObjectExplanation::new(self.origin.clone(), self.kind, explanation, false)
@@ -162,6 +182,31 @@ fn summary_words(case: &Case) -> Vec<&'static str> {
     keys.into_iter().filter(|(key, _)| summary[*key] == 1).map(|(_, word)| word).collect()
 }
 
+/// Checks the JSON and the text of `effective --clusters`, and the web page.
+fn effective_has_the_word(case: &Case, word: &str) {
+    let report = case.effective();
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["answers"][0]["policies"][0]["state"], word, "JSON of effective: {json:#}");
+
+    let lines = text(&report);
+    let line = lines.iter().find_map(|line| line.trim().strip_prefix("RateLimitPolicy shop/limits: "));
+    let words: Vec<&str> = line.unwrap().split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+    assert_eq!(words[0], word, "effective: {lines:#?}");
+
+    let page = EffectivePage {
+        hub: String::new(),
+        notices: Notices::default(),
+        query: EffectiveQuery::default(),
+        clusters: Vec::new(),
+        gateways: Vec::new(),
+        answer: Some(Ok(InForceAt::Clusters(report))),
+    };
+    let page = web::effective(&page).into_string();
+    let cells: Vec<&str> = page.split("<span class=\"state ").skip(1).collect();
+    assert_eq!(cells.len(), 1, "{word}: {page}");
+    assert_eq!(self::words(cells[0].split_once("</span>").unwrap().0), [word], "web page of effective");
+}
+
 #[test]
 fn every_output_has_the_same_word_for_a_state() {
     for state in PolicyState::ALL {
@@ -186,6 +231,11 @@ fn every_output_has_the_same_word_for_a_state() {
         let explanation = case.explanation();
         assert_eq!(explanation.json()["groups"][0]["state"], word, "JSON of explain");
         assert_eq!(explanation.groups[0].title(), format!("{word} on {CLUSTER}:"), "explain");
+
+        // Resources have no rules.
+        if state != PolicyState::Applied {
+            effective_has_the_word(&case, word);
+        }
 
         let (hub, notices, report) = (String::new(), Notices::default(), case.report());
         let shown =

@@ -2,24 +2,30 @@
 
 use serde_json::json;
 
-use super::{Across, AcrossQuery, PolicyState, Surveyor};
+use super::{Across, AcrossQuery, PolicyState, across_view};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::answers::{applied, refused};
-use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, policy, policy_origin, target};
+use crate::sync::tests::objects::{
+    Object, class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin,
+    target,
+};
 use crate::sync::tests::world::{World, shop};
 use crate::topology::clusters::PolicyThere;
-use crate::topology::show::{ClustersReport, Scope};
+use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
 
 /// Gateway `web` is on eu-1 and us-1, with a listener, and `limits` targets it.
 fn world() -> World {
     let clusters = ["ap-1", "eu-1", "us-1"].into_iter().map(|name| cluster(name).label("region", &name[..2]));
-    let web = gateway("web")
+    clusters.fold(shop(&["eu-1", "us-1"]), World::with).with(web()).with(limits())
+}
+
+fn web() -> Object {
+    gateway("web")
         .placed_on("all")
-        .spec("listeners", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
-    clusters.fold(shop(&["eu-1", "us-1"]), World::with).with(web).with(limits())
+        .spec("listeners", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]))
 }
 
 fn limits() -> Object {
@@ -29,7 +35,7 @@ fn limits() -> Object {
 fn across(world: &World, unavailable: &Unavailable) -> Across {
     world.see(|view| {
         let query = AcrossQuery { settings: &world.settings, cluster: None, scope: &Scope::default() };
-        Surveyor { view, query, unavailable, of_files: false }.across()
+        across_view(view, query, unavailable)
     })
 }
 
@@ -56,14 +62,43 @@ fn refusing(world: World) -> World {
     })
 }
 
-/// Worlds in which it fares differently with the policy on eu-1: the word of `explain` for it, and whether it is in force, and that
-/// certain.
-fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
+/// A policy that selects clusters by a label, after its ManagedCluster eu-1 was deleted and the controller was restarted.
+fn kept() -> World {
+    let east = limits().annotation("kuadrant.io/cluster-selector", "region=eu");
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world = world().with(east.clone()).written().answered("eu-1", &enforced);
+    let objects = vec![
+        class("multi"),
+        web(),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        cluster("us-1").label("region", "us"),
+    ];
+    let world = world.restarted(objects).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    world.kind("ratelimitpolicies", "RateLimitPolicy").with(east).after(60_000)
+}
+
+/// A hub with the policy in some state on eu-1.
+struct Case {
+    /// The first reason of `explain`.
+    code: &'static str,
+    world: World,
+    state: Option<PolicyState>,
+    counts: bool,
+    certain: bool,
+}
+
+fn cases() -> Vec<Case> {
     let written = || world().written();
     let told = |answer| written().answered("eu-1", &answer);
     let condition = |status: &str, reason: &str| {
         applied().observed(1).condition("Enforced", status, reason, "in its words")
     };
+    let accepted = |status: &str, reason: &str| {
+        applied().observed(1).condition("Accepted", status, reason, "in its words")
+    };
+    let partial = "RateLimitPolicy has been partially enforced";
+    let partial = applied().observed(1).condition("Enforced", "True", "Enforced", partial);
     let selecting = |world: World, region: &str| {
         world.with(limits().annotation("kuadrant.io/cluster-selector", &format!("region={region}")))
     };
@@ -71,86 +106,86 @@ fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
         let overrides = json!([{"clusterSelector": "region=eu", "patch": patch}]).to_string();
         world.with(limits().annotation("kuadrant.io/cluster-overrides", &overrides))
     };
-    use PolicyState::{Applied, Enforced, NotInForce};
-    vec![
-        ("Enforced", told(condition("True", "Enforced")), Enforced, true),
-        ("Unknown", told(applied()), Applied, false),
-        ("Unknown", told(condition("Unknown", "Unknown")), Applied, false),
-        (
-            "Accepted",
-            told(applied().observed(1).condition("Accepted", "True", "Accepted", "")),
-            Applied,
-            true,
-        ),
-        (
-            "PartiallyEnforced",
-            told(applied().observed(1).condition(
-                "Enforced",
-                "True",
-                "Enforced",
-                "RateLimitPolicy has been partially enforced",
-            )),
-            Applied,
-            false,
-        ),
-        (
-            "Rejected",
-            told(applied().observed(1).condition("Accepted", "False", "Conflicted", "in its words")),
-            NotInForce,
-            true,
-        ),
-        ("Overridden", told(condition("False", "Overridden")), NotInForce, false),
-        ("NotEnforced", told(condition("False", "Unknown")), NotInForce, true),
-        (
-            "Pending",
-            told(applied().observed(0).condition("Enforced", "True", "Enforced", "")),
-            NotInForce,
-            false,
-        ),
-        ("WaitingForApply", written(), NotInForce, true),
+    use PolicyState::{
+        Accepted, Enforced, Frozen, NotApplied, NotEnforced, Overridden, PartiallyEnforced, Pending,
+        Rejected, Removing, Unknown,
+    };
+    let unobserved = applied().observed(0).condition("Enforced", "True", "Enforced", "");
+    let (counts, certain) = (true, true);
+    [
+        ("Enforced", told(condition("True", "Enforced")), Some(Enforced), counts, certain),
+        ("Unknown", told(applied()), Some(Unknown), counts, !certain),
+        ("Unknown", told(condition("Unknown", "Unknown")), Some(Unknown), counts, !certain),
+        ("Accepted", told(accepted("True", "Accepted")), Some(Accepted), counts, certain),
+        ("PartiallyEnforced", told(partial), Some(PartiallyEnforced), counts, !certain),
+        ("Rejected", told(accepted("False", "Conflicted")), Some(Rejected), !counts, certain),
+        ("Overridden", told(condition("False", "Overridden")), Some(Overridden), !counts, !certain),
+        ("NotEnforced", told(condition("False", "Unknown")), Some(NotEnforced), !counts, certain),
+        ("Pending", told(unobserved), Some(Pending), !counts, !certain),
+        ("WaitingForApply", written(), Some(Pending), !counts, certain),
         // An earlier revision is there, and an earlier one may be where the cluster refuses this one.
-        ("WaitingForApply", updated(enforced()), NotInForce, false),
-        ("NotApplied", refusing(updated(enforced())), NotInForce, false),
+        ("WaitingForApply", updated(enforced()), Some(Pending), !counts, !certain),
+        ("NotApplied", refusing(updated(enforced())), Some(NotApplied), !counts, !certain),
         // A copy is there, whichever it is.
-        ("NotApplied", told(refused("conflict with \"kubectl\"")), NotInForce, false),
-        ("NotWritten", enforced().with(limits().label("team", "shop")), NotInForce, false),
-        ("NotSelected", selecting(world(), "us"), NotInForce, true),
-        ("NotSelected", selecting(enforced(), "us"), NotInForce, false),
-        ("Frozen", overriding(world(), json!([])), NotInForce, true),
-        ("Frozen", overriding(enforced(), json!([])), NotInForce, false),
-        ("Leaving", enforced().terminating(&policy_origin("limits"), "eu-1"), NotInForce, false),
+        ("NotApplied", told(refused("conflict with \"kubectl\"")), Some(NotApplied), !counts, !certain),
+        ("NotWritten", enforced().with(limits().label("team", "shop")), Some(Pending), !counts, !certain),
+        ("NotSelected", selecting(world(), "us").settled(&[gateway_origin("web")]), None, !counts, certain),
+        ("NotSelected", selecting(enforced(), "us"), Some(Pending), !counts, !certain),
+        ("Frozen", overriding(world(), json!([])), Some(Frozen), !counts, certain),
+        ("Frozen", overriding(enforced(), json!([])), Some(Frozen), !counts, !certain),
+        // Its work is left unchanged.
+        ("UnknownLabels", kept(), Some(Enforced), !counts, !certain),
+        (
+            "Leaving",
+            enforced().terminating(&policy_origin("limits"), "eu-1"),
+            Some(Removing),
+            !counts,
+            !certain,
+        ),
     ]
+    .map(|(code, world, state, counts, certain)| Case { code, world, state, counts, certain })
+    .into()
 }
 
 #[test]
-fn each_reason_is_that_of_explain() {
+fn each_policy_has_the_state_and_the_reason_of_explain() {
     let eu = ClusterName::from("eu-1");
-    for (word, world, state, certain) in fates() {
+    for Case { code, world, state, counts, certain } in cases() {
         for unavailable in [Unavailable::new(), [(eu.clone(), Moment(7_000))].into()] {
             // The Gateway is there, whatever becomes of the policy.
             let world = &world;
             let explained = explained(world, &unavailable);
             let verdict = &explained.clusters[&eu];
-            assert_eq!(verdict.reasons[0].code, word);
+            assert_eq!(verdict.reasons[0].code, code);
             let across = across(world, &unavailable);
             let Some(there) = there_on(&across, &eu) else {
                 // Nothing is written yet, not even the Gateway.
-                assert!(across.fleet.gateways.is_empty(), "{word}: {across:?}");
+                assert!(across.fleet.gateways.is_empty(), "{code}: {across:?}");
                 continue;
             };
             let is_silent = verdict.reasons.iter().any(|reason| reason.code == "AgentSilent");
-            assert_eq!((there.state, there.certain), (state, certain && !is_silent), "{word}: {there:?}");
+            let state = if is_silent { state.map(PolicyState::on_unavailable_cluster) } else { state };
+            assert_eq!((there.state, verdict.policy_state), (state, state), "{code}: {there:?}");
+            assert_eq!((there.counts, there.certain), (counts, certain && !is_silent), "{code}: {there:?}");
             let said = there.reason.as_ref().map(|(code, _)| *code);
-            let expected = match (state.counts(), is_silent) {
+            let expected = match (counts, is_silent) {
                 (true, true) => Some("AgentSilent"),
                 (true, false) => None,
-                (false, _) => Some(word),
+                (false, _) => Some(code),
             };
-            assert_eq!(said, expected, "{word}: {there:?}");
+            assert_eq!(said, expected, "{code}: {there:?}");
             if let Some((_, text)) = &there.reason {
                 let reasons = verdict.reasons.iter();
-                assert!(reasons.into_iter().any(|reason| text.starts_with(&reason.text)), "{word}: {text}");
+                assert!(reasons.into_iter().any(|reason| text.starts_with(&reason.text)), "{code}: {text}");
             }
+            let report =
+                ClustersReport::new(&across.objects, &across.fleet, &Scope::default(), None, Vec::new());
+            let is_of = |answer: &&ClusterAnswer| answer.clusters.contains(&eu);
+            let answer = serde_json::to_value(report.answers.iter().find(is_of).unwrap()).unwrap();
+            let policy = &answer["policies"][0];
+            let expected = (json!(state.map(PolicyState::as_str)), json!(counts));
+            assert_eq!((&policy["state"], &policy["counts"]), (&expected.0, &expected.1), "{code}");
+            assert_eq!(answer["effective"].as_object().unwrap().is_empty(), !counts, "{code}: {answer:#}");
         }
     }
 }

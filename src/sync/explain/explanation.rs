@@ -113,6 +113,9 @@ pub struct Verdict {
     pub state: State,
     /// Of a policy or a resource that is there, or is to be: its state there.
     pub policy_state: Option<PolicyState>,
+    /// The same by the last report of the cluster, also while the cluster is not available. `None` if no copy is planned there, or the work
+    /// is left unchanged.
+    pub reported: Option<PolicyState>,
     /// Why, the first before all others; never empty.
     pub reasons: Vec<Reason>,
 }

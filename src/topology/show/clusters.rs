@@ -201,7 +201,7 @@ fn rivals(on: &[(&OnGateway<'_>, &PolicyThere)], cluster: &ClusterName, key: &Ob
         let targets = targets.filter(|target| is_target(target, &policy.key.namespace, key));
         targets.map(|target| target.section.as_deref().map(str::to_owned)).collect()
     };
-    let counting: Vec<_> = on.iter().filter(|(_, there)| there.state.counts()).collect();
+    let counting: Vec<_> = on.iter().filter(|(_, there)| there.counts).collect();
     let sections: Vec<_> = counting.iter().map(|(policy, _)| sections(policy)).collect();
     let created = |index: usize| counting[index].0.on.created.get(cluster);
     let mut rivals = Rivals::new();
@@ -238,7 +238,7 @@ impl Group<'_> {
         faults: &mut BTreeSet<ObjectFault>,
     ) -> Option<ClusterAnswer> {
         let mut objects = base.clone();
-        for (policy, there) in self.on.iter().filter(|(_, there)| there.state.counts()) {
+        for (policy, there) in self.on.iter().filter(|(_, there)| there.counts) {
             let spec = there.variant.as_ref().map(|variant| &variant.spec);
             let copy = policy.row.copy(policy.key, key, spec, self.created(policy));
             objects.put_policy(policy.kind.clone(), policy.key.clone(), copy);
@@ -313,7 +313,7 @@ impl Serialize for ClusterAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);
         let policies = self.policies.iter().map(|(policy, there)| {
-            let mut json = json!({"policy": policy.id, "state": there.state});
+            let mut json = json!({"policy": policy.id, "state": there.state, "counts": there.counts});
             if !there.differs().is_empty() {
                 json["differs"] = json!(there.differs());
             }

@@ -29,8 +29,8 @@ On eu-1:
     TimeoutPolicy.policies.example.com (assumed)
       /request of TimeoutPolicy shop/timeouts
         \"5s\"
-    RateLimitPolicy shop/limits: planned
-    TimeoutPolicy shop/timeouts: planned
+    RateLimitPolicy shop/limits: Pending, no cluster has reported
+    TimeoutPolicy shop/timeouts: Pending, no cluster has reported
 
 On us-1:
   GatewayClass synced > Gateway shop/web > listener http
@@ -38,8 +38,8 @@ On us-1:
     RateLimitPolicy.kuadrant.io
       limits#all of RateLimitPolicy shop/limits
         {\"rates\":[{\"limit\":5,\"window\":\"10s\"}]}
-    RateLimitPolicy shop/limits: planned; its overrides there change /limits/all/rates
-    TimeoutPolicy shop/timeouts: not in force: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
+    RateLimitPolicy shop/limits: Pending, no cluster has reported; its overrides there change /limits/all/rates
+    TimeoutPolicy shop/timeouts: not there: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
 
 Not known:
   the clusters' own routes: an answer ends at the listener
@@ -50,7 +50,9 @@ Not known:
     let of_one = run(&["effective", "-f", "shop", "--cluster", "us-1", "-o", "json"]);
     let all = answers(&run(&["effective", "-f", "shop", "--clusters", "-o", "json"]))?;
     ensure!(answers(&of_one)? == all[1..], "{of_one:#?}");
-    ensure!(all[1]["certain"] == true && all[1]["policies"][0]["state"] == "planned", "{all:#?}");
+    let state = |number: usize| (&all[1]["policies"][number]["state"], &all[1]["policies"][number]["counts"]);
+    ensure!(all[1]["certain"] == true && state(0) == (&json!("Pending"), &json!(true)), "{all:#?}");
+    ensure!(state(1) == (&Value::Null, &json!(false)), "{all:#?}");
     Ok(())
 }
 
@@ -131,7 +133,7 @@ async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
     let answer = on(&tenant, cluster)?;
     let limit = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"]["rates"]
         [0]["limit"];
-    ensure!(*limit == 10 && answer["policies"][0]["state"] == "enforced", "{answer:#}");
+    ensure!(*limit == 10 && answer["policies"][0]["state"] == "Enforced", "{answer:#}");
     ensure!(answer["gateway"]["reason"] == "WaitingForApply" && answer["certain"] == false, "{answer:#}");
 
     let overridden = Answer::applied()
@@ -143,7 +145,8 @@ async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
     let policy = &answer["policies"][0];
     ensure!(
         answer["effective"] == json!({})
-            && policy["state"] == "notInForce"
+            && policy["state"] == "Overridden"
+            && policy["counts"] == false
             && policy["reason"] == "Overridden",
         "{answer:#}"
     );
@@ -158,7 +161,10 @@ async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
     let answer = on(&tenant, cluster)?;
     let policy = &answer["policies"][0];
     ensure!(
-        policy["state"] == "enforced" && policy["reason"] == "AgentSilent" && answer["certain"] == false,
+        policy["state"] == "Unreachable"
+            && policy["counts"] == true
+            && policy["reason"] == "AgentSilent"
+            && answer["certain"] == false,
         "{answer:#}"
     );
     let since = "because it is silent (since 2026-01-02T00:00:00Z)";
