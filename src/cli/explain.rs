@@ -15,7 +15,7 @@ use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::api::text::named;
 use crate::hub::HubClient;
-use crate::report::{self, Check, ExplainQuery, Meant, ServedKind, discover, full, meant};
+use crate::report::{self, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant};
 use crate::sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\
@@ -93,10 +93,17 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Format::Json => output::json(&explanation.json())?,
         Format::Yaml => output::yaml(&explanation.json())?,
     })?;
-    let unknown: Vec<&str> = explanation.unknown().map(|cluster| &*cluster.0).collect();
-    let unknown = (!unknown.is_empty())
-        .then(|| format!("no controller reports whether it is enforced on {}", named(&unknown)));
-    super::answer(explanation.check() != Check::Failed, &Vec::from_iter(unknown))
+    super::answer(explanation.check() != Check::Failed, &unknown(&explanation))
+}
+
+/// The unknown parts of the explanation: the state on clusters, and the effect on the hub's routes.
+fn unknown(explanation: &ObjectExplanation) -> Vec<String> {
+    let clusters: Vec<&str> = explanation.unknown().map(|cluster| &*cluster.0).collect();
+    let on_clusters = (!clusters.is_empty())
+        .then(|| format!("no controller reports whether it is enforced on {}", named(&clusters)));
+    let on_hub = explanation.on_hub.iter().flat_map(|report| &report.unknown);
+    let on_hub = on_hub.map(|unknown| format!("its effect on the hub's routes is unknown: {unknown}"));
+    on_clusters.into_iter().chain(on_hub).collect()
 }
 
 /// The kind that a user means by `word`.

@@ -99,8 +99,8 @@ impl Explainer<'_> {
         }
         let state = PolicyState::of_kind(self.role, entry);
         let lacking = entry.condition(ENFORCED).filter(|condition| condition.status != "True");
-        let lacking =
-            lacking.or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"));
+        let with = |status: &str| entry.conditions.iter().find(|condition| condition.status == status);
+        let lacking = lacking.or_else(|| with("False")).or_else(|| with("Unknown"));
         match state {
             PolicyState::Enforced => (true, Reason::new("Enforced", "it is enforced there")),
             PolicyState::Applied => (true, Reason::new("Applied", "it is applied there")),
@@ -183,8 +183,13 @@ fn waiting() -> Reason {
 
 /// The condition that is not true, with its reason and message.
 fn lacks(condition: Option<&SyncedCondition>) -> String {
-    let text =
-        |found: &SyncedCondition| format!("not {}: {}", found.condition_type.to_lowercase(), words(found));
+    let text = |found: &SyncedCondition| {
+        let (name, why) = (&found.condition_type, words(found));
+        match &*found.status {
+            "False" => format!("not {}: {why}", name.to_lowercase()),
+            status => format!("its condition {name} is {status}: {why}"),
+        }
+    };
     condition.map(text).unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@ use policy_sync_testenv::tenant::{Answer, LIMIT, all_kinds, auth_policies, rate_
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use crate::status::status_of;
+use crate::status::{reader, status_of};
 
 use super::{LIMITS, ends_with, explain_as, is_not_fine, silence, tenant, until, web, why};
 
@@ -191,6 +191,22 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
         "It is applied, and not enforced: Unknown: no wasm",
         &format!("RateLimitPolicy {name}/limits, or {copy}"),
     )?;
+    // No controller reports whether it is enforced.
+    for (answer, says) in [
+        (Answer::applied(), "- It is applied there, and no controller reports whether it is enforced.\n"),
+        (
+            Answer::applied().condition("Enforced", "Unknown", "Starting", "no wasm yet"),
+            "- It is applied, and its condition Enforced is Unknown: Starting: no wasm yet.\n",
+        ),
+    ] {
+        tenant.answer(&work, &answer).await?;
+        let ran =
+            explain_as(tenant.hub().kubeconfig(), &tenant, &[&LIMITS[..], &["--cluster", cluster]].concat());
+        let line = format!("policy-sync: no controller reports whether it is enforced on {cluster}\n");
+        ensure!((ran.code, &ran.stderr) == (2, &line), "{ran:#?}");
+        ensure!(ran.stdout.contains(&format!("\nUnknown on {cluster}:\n{says}")), "{ran:#?}");
+        ensure!(!ran.stdout.contains("not enforced"), "{ran:#?}");
+    }
     let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "");
     tenant.answer(&work, &enforced.clone().observed(0, 1)).await?;
     let (code, lines) = why(&tenant, &LIMITS, cluster)?;
@@ -223,6 +239,23 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
         list["groups"][0]["reasons"][0]["reason"] == "Enforced" && list["steps"][0]["passes"] == true,
         "{list:#}"
     );
+    // The user has no right to list routes.
+    let rights = [
+        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+        (None, "gateway.networking.k8s.io", "gateways"),
+        (None, "kuadrant.io", "*"),
+        (None, "policies.example.com", "*"),
+        (None, "cluster.open-cluster-management.io", "*"),
+        (None, "work.open-cluster-management.io", "*"),
+        (None, "apiextensions.k8s.io", "*"),
+        (None, "", "configmaps"),
+    ];
+    let developer = reader(tenant.hub(), "explain-without-routes", &rights).await;
+    let ran = explain_as(&developer, &tenant, &LIMITS);
+    let says = "policy-sync: its effect on the hub's routes is unknown: cannot list ";
+    ensure!(ran.code == 2 && ran.stderr.starts_with(says) && ran.stderr.contains("HTTPRoute"), "{ran:#?}");
+    ensure!(ran.stderr.lines().count() == 1 && ran.stdout.contains("\nEnforced on ex-said-1,"), "{ran:#?}");
+    ensure!(ran.stdout.contains("\n- Not known: cannot list "), "{ran:#?}");
     let yaml = explain_as(admin, &tenant, &[&LIMITS[..], &["--cluster", cluster, "-o", "yaml"]].concat());
     let yaml: Value = serde_saphyr::from_str(&yaml.stdout)?;
     ensure!(yaml["groups"].as_array().is_some_and(|groups| groups.len() == 1), "{yaml:#}");

@@ -103,9 +103,16 @@ fn what_its_agent_says_is_told_in_its_words() {
     assert_eq!(why(&told(invalid), "eu-1"), [says]);
     let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
     let says = format!(
-        "Unknown: it is applied, and not enforced: Unknown: waits for the gateway [RateLimitPolicy shop/limits | {copy}]"
+        "Unknown: it is applied, and its condition Enforced is Unknown: Unknown: waits for the gateway \
+         [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&told(unknown), "eu-1"), [says]);
+    // Of several conditions the one that is False is the reason.
+    let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
+    let says = format!(
+        "NotEnforced: it is applied, and not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(both.condition("Programmed", "False", "Invalid", "no port")), "eu-1"), [says]);
     let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
     assert!(
         why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
