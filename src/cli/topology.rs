@@ -158,16 +158,24 @@ enum Format {
 ///
 /// Where a file, a document in it or the cluster cannot be read, two objects are one, or it is not known whether all attaches.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
-    let world = arguments.world.read(hub).await?;
-    let (is_fine, unknown) = {
+    let mut world = arguments.world.read(hub).await?;
+    let (is_fine, unknown, unserved) = {
         let facts = world.found.objects.facts();
         let graph = Graph::build(&facts);
-        say_each(world.found.missing(&graph));
+        let missing = world.found.missing(&graph);
+        // Files may leave out kinds; a cluster that does not serve a kind keeps its objects from being read.
+        let unserved = if world.found.unserved.is_some() {
+            missing
+        } else {
+            say_each(missing);
+            Vec::new()
+        };
         let report = TopologyReport::new(&graph, arguments.world.scope(), world.found.faults(&graph));
-        let report = report.with_unread(world.found.unread.clone());
+        let report = report.with_unread([&world.found.unread[..], &unserved].concat());
         print_report(&report, arguments.output)?;
-        (report.verdict() != Verdict::Faulty, report.unknown_attachment())
+        (report.verdict() != Verdict::Faulty, report.unknown_attachment(), unserved)
     };
+    world.found.unread.extend(unserved);
     let unknown = unknown.map(|cause| format!("it is not known whether all of it is attached: {cause}"));
     world.end(is_fine, unknown)
 }

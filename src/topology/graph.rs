@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use super::locator::{KindRef, Locator, Section, is_of_graph};
 pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
-use super::reason::{Unattached, Unresolved};
+use super::reason::{Reason, Unattached, Unresolved};
 use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
 
 /// An object, or a section of it by its place in the object.
@@ -190,7 +190,11 @@ impl<'f> Graph<'f> {
     pub fn unknown(&self) -> Vec<KindRef<'f>> {
         let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
         let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind).is_some());
-        let mut kinds: Vec<KindRef<'f>> = kinds.collect();
+        // The graph has no leaves for mirrors.
+        let is_unknown = |item: &&Unresolved<'f>| item.reason == Reason::UnknownKind;
+        let mirrors = self.unresolved.iter().filter(is_unknown).filter_map(|item| Some(item.to?.kind));
+        let mirrors = mirrors.filter(|kind| BackendKind::named(*kind).is_some());
+        let mut kinds: Vec<KindRef<'f>> = kinds.chain(mirrors).collect();
         kinds.sort();
         kinds.dedup();
         kinds

@@ -512,6 +512,28 @@ fn what_is_not_known_is_said() {
     assert_eq!(stderr, "no GatewayClass is given: those that are referred to stand by their names\n");
 }
 
+/// No right and no file would decide these references, so that they do not change the exit code.
+#[test]
+fn kinds_of_backends_that_are_not_read_are_no_fault() {
+    let route = |rule: &str| {
+        let route = object("HTTPRoute", "r", &format!("{{parentRefs: [{{name: web}}], rules: [{rule}]}}"));
+        text(&[CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}"), route])
+    };
+    let pool = "{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: llm}]}";
+    let Ran { code, stdout, stderr } = run_with(&["topology", "-f", "-"], &route(pool));
+    let line = "\nUnresolved references:\n  HTTPRoute shop/r rule-1: UnknownKind: backends of the kind \
+                InferencePool.inference.networking.k8s.io are not read\n";
+    assert!(stdout.ends_with(line), "{stdout}");
+    assert_eq!((code, &*stderr), (0, ""));
+    // Files may leave Services out, for mirrors as for other backends.
+    let mirror = "{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copies, port: 80}}}]}";
+    for rule in [mirror, "{backendRefs: [{name: copies, port: 80}]}"] {
+        let Ran { code, stderr, .. } = run_with(&["topology", "-f", "-"], &route(rule));
+        let line = "no Service is given: those that are referred to stand by their names\n";
+        assert_eq!((code, &*stderr), (0, line), "{rule}");
+    }
+}
+
 #[test]
 fn the_request_stands_in_the_answer_as_it_was_understood() {
     let json = json_of(&[

@@ -250,6 +250,27 @@ GatewayClass istio
     let direct =
         json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
     ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
+    // Objects of a kind that the cluster does not serve are unknown, and those of kinds that are never read are no fault.
+    let kind = |group: &str, kind: &str| json!({"group": group, "kind": kind, "name": "a", "port": 80});
+    let mirror = |backend: Value| json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend}});
+    let import = kind("multicluster.x-k8s.io", "ServiceImport");
+    let pool = kind("inference.networking.k8s.io", "InferencePool");
+    for (rule, is_read) in [
+        (json!({"backendRefs": [import]}), false),
+        (json!({"filters": [mirror(import.clone())]}), false),
+        (json!({"backendRefs": [pool]}), true),
+    ] {
+        let parent = json!([{"name": "web", "namespace": "kuadrant-shop"}]);
+        let other = object("HTTPRoute", ("apps", "other"), json!({"parentRefs": parent, "rules": [rule]}));
+        all(&spoke.client()?, std::slice::from_ref(&other)).await?;
+        let ran = asked(spoke.kubeconfig(), &["topology"]);
+        let line = "policy-sync: the cluster has no ServiceImport.multicluster.x-k8s.io: those that are referred to stand by their names\n";
+        let expected = if is_read { (0, "") } else { (2, line) };
+        ensure!((ran.code, &*ran.stderr) == expected, "{rule}: {ran:#?}");
+        let json = json_of(&asked(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
+        ensure!(json.get("unread").is_none() == is_read, "{rule}: {json:#}");
+        policy_sync_testenv::apply::delete(&spoke.client()?, &other).await?;
+    }
     // What the implementation reports of a route is compared.
     let mut rejected = object(
         "HTTPRoute",
