@@ -512,6 +512,33 @@ fn what_is_not_known_is_said() {
     assert_eq!(stderr, "no GatewayClass is given: those that are referred to stand by their names\n");
 }
 
+#[test]
+fn a_copy_that_takes_precedence_over_a_policy_of_the_spoke_is_a_fault() {
+    let policy = |name: &str, annotations: &str, block: &str| {
+        format!(
+            "{{apiVersion: kuadrant.io/v1, kind: RateLimitPolicy, metadata: {{name: {name}, namespace: shop, annotations: {annotations}}}, \
+             spec: {{{TARGET}, {block}: {{limits: {{all: {{rates: [{{limit: 1, window: 1s}}]}}}}}}}}}}"
+        )
+    };
+    let objects = |block: &str| {
+        let copy = policy("copy", "{kuadrant.io/policy-synced: hub/limits}", block);
+        let listener = gateway("{name: http, port: 80, protocol: HTTP}");
+        text(&[CLASS.to_owned(), listener, copy, policy("local", "{}", block)])
+    };
+    let fault = "stdin:5: ratelimitpolicy.kuadrant.io:shop/copy: HierarchyNotHonored: this copy of the hub's hub/limits takes \
+                 precedence over RateLimitPolicy shop/local, a policy of this cluster with the same target, Gateway shop/web\n";
+    let of_topology = run_with(&["topology", "-f", "-"], &objects("overrides"));
+    assert!(of_topology.stdout.ends_with(&format!("\nFaults:\n  {fault}")), "{of_topology:#?}");
+    assert_eq!((of_topology.code, &*of_topology.stderr), (1, ""));
+    let of_effective = run_with(&["effective", "-f", "-"], &objects("overrides"));
+    assert_eq!((of_effective.code, &*of_effective.stderr), (1, fault));
+    // Of two defaults of one second the one of the later name is in force, which is that of the spoke.
+    for command in ["topology", "effective"] {
+        let Ran { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
+        assert_eq!((code, &*stderr), (0, ""), "{command}");
+    }
+}
+
 /// No right and no file would decide these references, so that they do not change the exit code.
 #[test]
 fn kinds_of_backends_that_are_not_read_are_no_fault() {

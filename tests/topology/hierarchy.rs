@@ -111,12 +111,21 @@ fn an_older_copy_of_a_kind_without_merge_is_reported() {
 
 #[test]
 fn a_policy_generated_from_a_copy_is_no_policy_of_the_cluster() {
-    let (copy, generated) = (policy("copy", 1, true, "overrides"), policy("plan", 2, false, "overrides"));
-    let mut plan = json!({"PlanPolicy.extensions.kuadrant.io": "plan", "target": "Gateway/web"});
     let count = |policies: &[Value]| {
         reported(policies).iter().filter(|line| line.contains("HierarchyNotHonored")).count()
     };
-    assert_eq!(count(&[copy.clone(), generated.clone(), plan.clone()]), 1, "the cluster's own PlanPolicy");
-    plan["annotations"] = json!({"kuadrant.io/policy-synced": "hub/plan"});
-    assert_eq!(count(&[copy, generated, plan]), 0);
+    let limits = json!({"limits": {"all": {"rates": [{"limit": 1, "window": "1s"}]}}});
+    let rules = json!({"rules": {"authentication": {"anyone": {"anonymous": {}}}}});
+    for (kind, source, block) in [
+        ("RateLimitPolicy", "PlanPolicy.extensions.kuadrant.io", limits),
+        ("AuthPolicy", "OIDCPolicy.extensions.kuadrant.io", rules),
+    ] {
+        let policy = |name: &str, second: u32| json!({kind: name, "created": second, "target": "Gateway/web", "overrides": block});
+        let (mut copy, generated) = (policy("copy", 1), policy("made", 2));
+        copy["annotations"] = json!({"kuadrant.io/policy-synced": "hub/limits"});
+        let mut own = json!({source: "made", "target": "Gateway/web"});
+        assert_eq!(count(&[copy.clone(), generated.clone(), own.clone()]), 1, "the cluster's own {source}");
+        own["annotations"] = json!({"kuadrant.io/policy-synced": "hub/made"});
+        assert_eq!(count(&[copy, generated, own]), 0, "{source}");
+    }
 }

@@ -207,3 +207,37 @@ fn may_be_copied(kind: &ServedKind, groups: &BTreeSet<&str>) -> bool {
 fn is(served: &ServedKind, kind: KindRef<'_>) -> bool {
     *served.gvr.kind.group == *kind.group && *served.kind == *kind.kind
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+
+    use super::*;
+
+    #[test]
+    fn policies_of_a_group_with_labelled_kinds_and_of_its_subgroups_may_be_copies() {
+        let groups = BTreeSet::from(["kuadrant.io", "gateway.envoyproxy.io"]);
+        for (kind, group, namespaced, expected) in [
+            ("PlanPolicy", "extensions.kuadrant.io", true, true),
+            ("PlanPolicy", "a.extensions.kuadrant.io", true, true),
+            ("OtherPolicy", "kuadrant.io", true, true),
+            ("PlanPolicy", "extensions.kuadrant.io", false, false),
+            ("Plan", "extensions.kuadrant.io", true, false),
+            ("PlanPolicy", "extensionskuadrant.io", true, false),
+            ("PlanPolicy", "extensions.kuadrant.io.example.com", true, false),
+            ("PlanPolicy", "io", true, false),
+            ("NetworkPolicy", "networking.k8s.io", true, false),
+        ] {
+            let plural = kind.to_lowercase() + "s";
+            let served = APIResource {
+                kind: kind.to_owned(),
+                name: plural.clone(),
+                namespaced,
+                ..APIResource::default()
+            };
+            let gvr = GroupVersionResource::new(group, "v1", &plural);
+            let found = may_be_copied(&ServedKind::new(Role::Policy, gvr, &served), &groups);
+            assert_eq!(found, expected, "{kind}.{group}, namespaced: {namespaced}");
+        }
+    }
+}

@@ -32,8 +32,26 @@ async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<Co
         }
         Crd::new(value)
     };
+    if side == Side::Spoke && !crds.iter().any(|crd| crd.name() == "planpolicies.extensions.kuadrant.io") {
+        crds.push(plan_policies()?);
+    }
     let crds = crds.iter().map(label).collect::<Result<Vec<Crd>>>()?;
     ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await
+}
+
+/// An extension kind of Kuadrant. Its definition has no label for policies.
+fn plan_policies() -> Result<Crd> {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}});
+    Crd::new(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "planpolicies.extensions.kuadrant.io", "labels": {}},
+        "spec": {
+            "group": "extensions.kuadrant.io", "scope": "Namespaced",
+            "names": {"kind": "PlanPolicy", "listKind": "PlanPolicyList", "plural": "planpolicies", "singular": "planpolicy"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}}],
+        },
+    }))
 }
 
 fn asked(kubeconfig: &Path, arguments: &[&str]) -> Ran {
@@ -250,6 +268,24 @@ GatewayClass istio
     let direct =
         json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
     ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
+    // Copies of Kuadrant's extension kinds are found, the spoke's own policies of these kinds are not.
+    let plan = |annotations: Value| {
+        let name = if annotations.is_null() { "own-plan" } else { "plan" };
+        json!({
+            "apiVersion": "extensions.kuadrant.io/v1alpha1", "kind": "PlanPolicy",
+            "metadata": {"name": name, "namespace": "kuadrant-shop", "annotations": annotations},
+            "spec": {"targetRef": targets("Gateway", "web"),
+                "plans": [{"tier": "gold", "predicate": "true", "limits": {"daily": 1}}]},
+        })
+    };
+    let plans = [plan(json!({"kuadrant.io/policy-synced": "shop/plan"})), plan(Value::Null)];
+    all(&spoke.client()?, &plans).await?;
+    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    let copy = ", PlanPolicy kuadrant-shop/plan (copy of the hub's shop/plan), ";
+    ensure!(ran.code == 0 && ran.stdout.contains(copy) && !ran.stdout.contains("own-plan"), "{ran:#?}");
+    for plan in &plans {
+        policy_sync_testenv::apply::delete(&spoke.client()?, plan).await?;
+    }
     // Objects of a kind that the cluster does not serve are unknown, and those of kinds that are never read are no fault.
     let kind = |group: &str, kind: &str| json!({"group": group, "kind": kind, "name": "a", "port": 80});
     let mirror = |backend: Value| json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend}});

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::generators::{GENERATORS, Generator};
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::sync::kinds::POLICIES;
 use crate::sync::tests::objects::Object;
@@ -126,31 +127,54 @@ fn what_its_agent_says_is_told_in_its_words() {
 
 #[test]
 fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
-    const EXTENSIONS: &str = "extensions.kuadrant.io";
-    let plans = GroupResource::new(EXTENSIONS, "planpolicies");
-    let mut params = listing(&["ratelimitpolicies"]);
-    let kinds = params["policiesToSync"].as_array_mut().unwrap();
-    kinds.push(json!({"group": EXTENSIONS, "version": "v1", "resource": "planpolicies"}));
-    let mut world = world().params("multi", &params.to_string());
-    world.resolve_as(EXTENSIONS, "planpolicies", resolved("PlanPolicy"));
-    world.list(&POLICIES.resource(plans.clone()), &[]);
-    let plan = Object::policy(EXTENSIONS, "planpolicies", "plan").targets("web");
-    let answer = |message: &str| applied().observed(1).condition("Enforced", "False", "Overridden", message);
-    let overridden = answer("RateLimitPolicy is overridden by [kuadrant-shop/plan]");
-    // Without the PlanPolicy it is the cluster's own.
-    let own = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/plan] \
-               [the policies of cluster <cluster>'s own]";
-    let without = world.written().answered("eu-1", &overridden);
-    assert_eq!(why(&without, "eu-1"), [own]);
-    let with = without.with(plan).settled(&[Origin::new(plans, ObjectKey::new("shop", "plan"))]);
-    let made = "Overridden: it is overridden by what the cluster's controller generated from PlanPolicy shop/plan of the hub: \
-                RateLimitPolicy is overridden by [kuadrant-shop/plan] [PlanPolicy shop/plan]";
-    assert_eq!(why(&with, "eu-1"), [made]);
-    let other = with.answered(
-        "eu-1",
-        &answer("RateLimitPolicy is overridden by [kuadrant-shop/planned kuadrant-other/plan]"),
-    );
-    assert!(why(&other, "eu-1")[0].contains("a policy of the cluster's own"), "{:?}", why(&other, "eu-1"));
+    for Generator { source, generated } in GENERATORS {
+        let (kind, origin) = (
+            generated.kind,
+            Origin::new(
+                GroupResource::new(generated.group, generated.resource),
+                ObjectKey::new("shop", "own"),
+            ),
+        );
+        let sources = GroupResource::new(source.group, source.resource);
+        let mut params = listing(&[generated.resource]);
+        let kinds = params["policiesToSync"].as_array_mut().unwrap();
+        kinds.push(json!({"group": source.group, "version": "v1", "resource": source.resource}));
+        let mut world = world().params("multi", &params.to_string());
+        for (group, resource, kind) in
+            [(source.group, source.resource, source.kind), (generated.group, generated.resource, kind)]
+        {
+            world.resolve_as(group, resource, resolved(kind));
+            world.list(&POLICIES.resource(GroupResource::new(group, resource)), &[]);
+        }
+        let world = world.with(Object::policy(generated.group, generated.resource, "own").targets("web"));
+        let world = world.settled(std::slice::from_ref(&origin));
+        let overridden = |world: World, names: &str| {
+            let message = format!("{kind} is overridden by [{names}]");
+            let answer = applied().observed(1).condition("Enforced", "False", "Overridden", &message);
+            let world = world.edited(&origin, "eu-1", |work| work["status"] = answer.status(work));
+            let explanation =
+                world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
+            (told(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
+        };
+        // Without a policy of the source kind it is the cluster's own.
+        let own = format!(
+            "Overridden: it is overridden by a policy of the cluster's own: {kind} is overridden by [kuadrant-shop/other] \
+             [the policies of cluster <cluster>'s own]"
+        );
+        let (said, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(said, own);
+        let other = Object::policy(source.group, source.resource, "other").targets("web");
+        let world = world.with(other).settled(&[Origin::new(sources, ObjectKey::new("shop", "other"))]);
+        let of_hub = format!("{} shop/other", source.kind);
+        let made = format!(
+            "Overridden: it is overridden by what the cluster's controller generated from {of_hub} of the hub: \
+             {kind} is overridden by [kuadrant-shop/other] [{of_hub}]"
+        );
+        let (said, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(said, made);
+        let (said, _) = overridden(world, "kuadrant-shop/others kuadrant-else/other");
+        assert!(said.contains("a policy of the cluster's own"), "{said}");
+    }
 }
 
 #[test]
