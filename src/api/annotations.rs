@@ -146,7 +146,7 @@ pub struct Synced {
     /// Whether an answer for the copy as it is planned is still to come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
-    /// Whether the cluster is asked to remove the copy.
+    /// Whether the agent is removing the copy. `pending` is also true if the policy is to be on the cluster again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
     /// Why it is not applied, in the agent's words.
@@ -173,6 +173,12 @@ pub struct Synced {
 }
 
 impl Synced {
+    /// Whether the copy is being removed, and the policy is not to be on the cluster.
+    #[must_use]
+    pub fn leaves(&self) -> bool {
+        self.deleting && !self.pending
+    }
+
     /// The condition of this type, if the copy has it.
     #[must_use]
     pub fn condition(&self, name: &str) -> Option<&SyncedCondition> {

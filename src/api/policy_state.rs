@@ -33,7 +33,7 @@ pub enum PolicyState {
     Unreachable,
     /// No controller reports whether it is enforced.
     Unknown,
-    /// The agent is removing it.
+    /// The agent is removing it, and it is not to be there.
     Removing,
     /// Another policy on the cluster takes precedence (`Enforced=False`, reason `Overridden`).
     Overridden,
@@ -67,7 +67,7 @@ impl PolicyState {
     #[must_use]
     pub fn of(entry: &Synced) -> Self {
         let enforced = entry.condition(ENFORCED);
-        if entry.deleting {
+        if entry.leaves() {
             return Self::Removing;
         }
         if entry.frozen.is_some() {
@@ -178,6 +178,7 @@ mod tests {
     fn each_state_follows_from_what_the_cluster_reports() {
         for (json, expected) in [
             (r#""deleting":true"#, PolicyState::Removing),
+            (r#""deleting":true,"pending":true"#, PolicyState::Pending),
             (r#""pending":true"#, PolicyState::Pending),
             (r#""pending":true,"message":"no room""#, PolicyState::NotApplied),
             (r#""applied":true,"pending":true"#, PolicyState::Pending),

@@ -140,11 +140,15 @@ impl CopyReport {
     #[must_use]
     pub fn state(&self) -> Option<PolicyState> {
         self.origin.as_ref().filter(|_| !self.is_gateway())?;
-        let frozen = self.desired.state().filter(|state| *state == PolicyState::Frozen);
-        let of_work = || {
-            self.work.as_ref().map_or(PolicyState::Pending, |entry| PolicyState::of_kind(self.role, entry))
+        let of_work =
+            self.work.as_ref().map_or(PolicyState::Pending, |entry| PolicyState::of_kind(self.role, entry));
+        let state = match (self.desired.state(), of_work) {
+            // Works do not have it.
+            (Some(PolicyState::Frozen), _) => PolicyState::Frozen,
+            // It is to be there again.
+            (Some(PolicyState::Pending), PolicyState::Removing) => PolicyState::Pending,
+            _ => of_work,
         };
-        let state = frozen.unwrap_or_else(of_work);
         Some(if self.unavailable { state.on_unavailable_cluster() } else { state })
     }
 
@@ -234,4 +238,25 @@ fn carried(work: &HubObject) -> Option<String> {
     let copy = spec.workload.manifests.into_iter().map(|manifest| manifest.0);
     let copy = copy.into_iter().find(|copy| copy["metadata"]["annotations"][REVISION].is_string())?;
     Some(copy["kind"].as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::tests::objects::policy_origin;
+
+    #[test]
+    fn copy_that_is_to_be_there_again_has_the_state_of_the_annotations() {
+        let entry = r#"{"cluster":"eu-1","name":"limits","namespace":"n","deleting":true}"#;
+        let (origin, kind) = (policy_origin("limits"), "RateLimitPolicy");
+        let removed = CopyReport {
+            origin: Some(origin.clone()),
+            work: serde_json::from_str(entry).unwrap(),
+            ..CopyReport::default()
+        };
+        assert_eq!(removed.clone().with(None).state(), Some(PolicyState::Removing));
+        let state = Some(PolicyState::Pending);
+        let desired = CopyReport::desired(origin, kind, Role::Policy, None, state);
+        assert_eq!(removed.with(Some(desired)).state(), state);
+    }
 }

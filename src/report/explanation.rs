@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::check::Check;
+use super::check::{Check, FailOn};
 use super::served::ServedKind;
 use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
-use crate::api::policy_state::PolicyState;
 use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
@@ -240,10 +239,9 @@ impl ObjectExplanation {
 
 impl Group {
     fn check(&self) -> Check {
-        let Verdict { state, policy_state, .. } = &self.verdict;
-        match (state, policy_state) {
-            (State::InSync, _) | (State::OutOfSync, Some(PolicyState::Overridden)) => Check::Passed,
-            (State::OutOfSync, Some(PolicyState::Unknown)) => Check::Unknown,
+        match (self.verdict.state, self.verdict.policy_state) {
+            (state, Some(policy_state)) if state.is_desired() => FailOn::default().of_state(policy_state),
+            (State::InSync, None) => Check::Passed,
             _ => Check::Failed,
         }
     }

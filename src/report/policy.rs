@@ -261,7 +261,7 @@ impl PolicyReport {
             (Reading::Missing, Reading::Missing) => Some(Vec::new()),
             (Reading::Value(summary), _) if summary.synced => Some(Vec::new()),
             (_, Reading::Value(clusters)) if self.detail.shows_states() => {
-                let lacking = clusters.iter().filter(|entry| !entry.applied && !entry.deleting);
+                let lacking = clusters.iter().filter(|entry| !entry.applied && !entry.leaves());
                 Some(lacking.map(|entry| &*entry.cluster.0).collect())
             }
             _ => None,

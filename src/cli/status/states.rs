@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::view::{Rows, View};
-use crate::api::annotations::POLICIES_SYNCED_SUMMARY;
+use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::api::params::Role;
@@ -15,7 +15,7 @@ use crate::api::policy_state::PolicyState;
 use crate::cli::effective::clusters::text;
 use crate::report::across_view;
 use crate::report::tests::report;
-use crate::report::{Across, AcrossQuery, Item, ObjectExplanation, PolicyReport};
+use crate::report::{Across, AcrossQuery, Check, FailOn, Item, ObjectExplanation, PolicyReport};
 use crate::sync::explain::{Unavailable, explain};
 use crate::sync::metrics::tests::measured;
 use crate::sync::status::policy::{Fold, plan};
@@ -97,7 +97,9 @@ impl Case {
             PolicyState::Unreachable => Self { is_unavailable: true, ..new.enforced() },
             PolicyState::Unknown => new.answered(&applied()),
             PolicyState::Removing => {
-                let world = new.world.terminating(&new.origin, CLUSTER);
+                let elsewhere =
+                    policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=us");
+                let world = new.world.with(elsewhere).terminating(&new.origin, CLUSTER);
                 Self { world, ..new }
             }
             PolicyState::Overridden => {
@@ -232,6 +234,13 @@ fn every_output_has_the_same_word_for_a_state() {
         assert_eq!(explanation.json()["groups"][0]["state"], word, "JSON of explain");
         assert_eq!(explanation.groups[0].title(), format!("{word} on {CLUSTER}:"), "explain");
 
+        let expected = FailOn::default().of_state(state);
+        assert_eq!(Item::from(case.report()).check(None, FailOn::default()), expected, "{word}: status");
+        // It is for no cluster.
+        if state != PolicyState::Removing {
+            assert_eq!(explanation.check(), expected, "{word}: explain");
+        }
+
         // Resources have no rules.
         if state != PolicyState::Applied {
             effective_has_the_word(&case, word);
@@ -264,9 +273,66 @@ fn every_output_has_the_same_word_for_a_state() {
     }
 }
 
+/// The cluster lacks it until the old work is gone and a new one is applied.
+#[test]
+fn policy_that_is_to_be_there_again_is_pending_while_its_old_work_is_removed() {
+    let case = Case::new().enforced();
+    let case = Case { world: case.world.terminating(&case.origin, CLUSTER), ..case };
+    let report = case.report();
+    assert_eq!(report.json()["states"][CLUSTER], "Pending");
+    assert_eq!(report.missing(), Some(vec![CLUSTER]));
+    assert_eq!(Item::from(report).check(None, FailOn::OutOfSync), Check::Failed);
+    let explanation = case.explanation();
+    assert_eq!(explanation.groups[0].title(), format!("Pending on {CLUSTER}:"));
+    assert_eq!(explanation.groups[0].verdict.reasons[0].code, "Leaving");
+    assert_eq!(explanation.check(), Check::Failed);
+    assert!(measured(&case.world, &case.origin).contains("policy_clusters{state=\"Pending\"} 1"));
+}
+
+/// The hub no longer has the ManagedCluster, whose labels select the policy: what is there is left unchanged.
+#[test]
+fn explain_exits_as_status_does_if_the_labels_of_a_cluster_are_unknown() {
+    let limits = || policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let case = Case::new();
+    let world = case.world.with(cluster(CLUSTER).label("region", "eu")).with(limits()).written();
+    let case = Case { world, ..case }.enforced();
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(1),
+        decision("all", "all-1", &[CLUSTER]),
+    ];
+    let world = case.world.restarted(objects).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = world.kind("ratelimitpolicies", "RateLimitPolicy").with(limits()).after(60_000);
+    let case = Case { world, origin: case.origin, ..Case::new() };
+    let explanation = case.explanation();
+    assert_eq!(explanation.groups[0].verdict.reasons[0].code, "UnknownLabels");
+    assert_eq!(explanation.groups[0].title(), format!("Enforced on {CLUSTER}:"));
+    let checks = [explanation.check(), Item::from(case.report()).check(None, FailOn::default())];
+    assert_eq!(checks, [Check::Passed; 2]);
+}
+
+/// Other clusters that have not applied it do not matter.
+#[test]
+fn removing_passes_on_a_cluster_while_another_one_is_pending() {
+    let entry = |cluster: &str, rest: &str| {
+        format!(r#"{{"cluster":"{cluster}","name":"limits","namespace":"n",{rest}}}"#)
+    };
+    let entries = [entry("eu-1", r#""deleting":true"#), entry("us-1", r#""pending":true"#)];
+    let report = report(&[
+        (POLICIES_SYNCED, &format!("[{}]", entries.join(","))),
+        (
+            POLICIES_SYNCED_SUMMARY,
+            r#"{"clusters":2,"applied":0,"enforced":0,"overridden":0,"pending":2,"synced":false}"#,
+        ),
+    ]);
+    let item = Item::from(report);
+    let checks = ["eu-1", "us-1"].map(|cluster| item.check(Some(cluster), FailOn::default()));
+    assert_eq!(checks, [Check::Passed, Check::Failed]);
+}
+
 #[test]
 fn the_documentation_has_each_state_with_its_exit_code() {
-    use crate::report::{Check, FailOn};
     let page = include_str!("../../../docs/status.md");
     for state in PolicyState::ALL {
         let begin = format!("| `{}` | {} |", state.as_str(), state.meaning());

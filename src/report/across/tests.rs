@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
     };
     use PolicyState::{
         Accepted, Enforced, Frozen, NotApplied, NotEnforced, Overridden, PartiallyEnforced, Pending,
-        Rejected, Removing, Unknown,
+        Rejected, Unknown,
     };
     let unobserved = applied().observed(0).condition("Enforced", "True", "Enforced", "");
     let (counts, certain) = (true, true);
@@ -138,7 +138,7 @@ fn cases() -> Vec<Case> {
         (
             "Leaving",
             enforced().terminating(&policy_origin("limits"), "eu-1"),
-            Some(Removing),
+            Some(Pending),
             !counts,
             !certain,
         ),

@@ -35,7 +35,7 @@ impl PolicyReport {
     /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
     pub(in crate::report) fn is_held(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
-        let applied = all || state.is_some_and(|entry| entry.applied);
+        let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 

@@ -251,7 +251,12 @@ pub(in crate::sync) fn entries(
             let outcome = works.outcomes.get(cluster);
             let expected = work.and_then(|work| answer::expected(outcome, work));
             let entry = entry::synced(cluster, &copy, expected, work);
-            Synced { frozen: outcome.and_then(Outcome::frozen).map(str::to_owned), ..entry }
+            Synced {
+                frozen: outcome.and_then(Outcome::frozen).map(str::to_owned),
+                // A copy that is to be there is created again once its old work is gone.
+                pending: entry.pending || entry.deleting && outcome.is_some(),
+                ..entry
+            }
         })
         .collect()
 }

@@ -12,7 +12,7 @@ const LEVELS: [&str; 3] = ["out-of-sync", "not-enforced", "overridden"];
 /// A policy on one cluster: its name, its state, the rest of its entry, and the exit code of each level.
 type Case = (&'static str, &'static str, &'static str, [i32; 3]);
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     (
         "enforced",
         "Enforced",
@@ -26,6 +26,8 @@ const CASES: [Case; 12] = [
         [0, 0, 0],
     ),
     ("removing", "Removing", r#""deleting":true"#, [0, 0, 0]),
+    // It is to be there again.
+    ("removing-first", "Pending", r#""deleting":true,"pending":true"#, [1, 1, 1]),
     (
         "overridden",
         "Overridden",
@@ -66,7 +68,7 @@ const CASES: [Case; 12] = [
 async fn write(tenant: &Tenant<'_>, name: &str, cluster: &str, entry: &str) {
     let entry = format!(r#"{{"cluster":"{cluster}","name":"{name}","namespace":"kuadrant-shop",{entry}}}"#);
     let entries: Vec<Synced> = vec![serde_json::from_str(&entry).unwrap()];
-    let summary = Summary::new(&entries, |_| !entries[0].deleting);
+    let summary = Summary::new(&entries, |_| !entries[0].leaves());
     let annotations = [
         (POLICIES_SYNCED, json!(entries).to_string()),
         (POLICIES_SYNCED_SUMMARY, json!(summary).to_string()),

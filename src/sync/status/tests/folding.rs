@@ -209,7 +209,7 @@ fn a_terminating_work_is_deleting() {
 #[test]
 fn a_terminating_work_that_is_wanted_again_is_not_in_sync() {
     let world = written().terminating(&policy_origin("limits"), "eu-1");
-    assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
+    assert_eq!(entry(&world), json!({"applied": false, "pending": true, "deleting": true}));
     assert!(!summary(&world).synced);
 }
 
