@@ -1,5 +1,7 @@
 //! Kinds of policies whose controllers on a cluster generate policies of other kinds.
 
+use super::names::GroupResource;
+
 /// A kind whose controller generates a policy of another kind with the same name and namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Generator {
@@ -20,18 +22,28 @@ pub struct PolicyKindNames {
     pub kind: &'static str,
 }
 
+impl PolicyKindNames {
+    /// The kind `kind` of `group`.
+    #[must_use]
+    pub const fn new(group: &'static str, resource: &'static str, kind: &'static str) -> Self {
+        Self { group, resource, kind }
+    }
+
+    /// Whether these are the names of `kind`.
+    #[must_use]
+    pub fn is(&self, kind: &GroupResource) -> bool {
+        *kind.group == *self.group && *kind.resource == *self.resource
+    }
+}
+
 /// Source: Kuadrant operator 1.5, `cmd/extensions/plan-policy` and `cmd/extensions/oidc-policy`.
 pub const GENERATORS: [Generator; 2] = [
     Generator {
-        source: names("extensions.kuadrant.io", "planpolicies", "PlanPolicy"),
-        generated: names("kuadrant.io", "ratelimitpolicies", "RateLimitPolicy"),
+        source: PolicyKindNames::new("extensions.kuadrant.io", "planpolicies", "PlanPolicy"),
+        generated: PolicyKindNames::new("kuadrant.io", "ratelimitpolicies", "RateLimitPolicy"),
     },
     Generator {
-        source: names("extensions.kuadrant.io", "oidcpolicies", "OIDCPolicy"),
-        generated: names("kuadrant.io", "authpolicies", "AuthPolicy"),
+        source: PolicyKindNames::new("extensions.kuadrant.io", "oidcpolicies", "OIDCPolicy"),
+        generated: PolicyKindNames::new("kuadrant.io", "authpolicies", "AuthPolicy"),
     },
 ];
-
-const fn names(group: &'static str, resource: &'static str, kind: &'static str) -> PolicyKindNames {
-    PolicyKindNames { group, resource, kind }
-}

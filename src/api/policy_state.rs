@@ -4,15 +4,40 @@
 use serde::Serialize;
 
 use super::annotations::{ENFORCED, Synced, SyncedCondition};
+use super::generators::PolicyKindNames;
+use super::names::GroupResource;
 use super::params::Role;
 
 /// The condition of a copy for whether its controller accepts it.
 pub const ACCEPTED: &str = "Accepted";
 
-/// The messages of conditions `Enforced=True` that mean a part only. Controllers have no reason code for it.
+/// The wording of a controller for `Enforced=True` on a part of the targets.
+#[derive(Clone, Copy, Debug)]
+pub struct PartialWording {
+    /// The kind of the policy.
+    pub kind: PolicyKindNames,
+    /// The versions of the controller that use this wording.
+    pub versions: &'static str,
+    /// A part of the condition's message.
+    pub text: &'static str,
+}
+
+/// The wordings that are known. The controllers have no reason code for it, so [`PolicyState::PartiallyEnforced`] is derived from the
+/// message. For kinds that are not listed here, `Enforced=True` is always [`PolicyState::Enforced`].
 ///
-/// Source: Kuadrant operator 1.0 to 1.5, `EnforcedCondition` in `kuadrant/conditions.go`.
-const PARTIAL: [&str; 1] = ["has been partially enforced"];
+/// Source: Kuadrant operator, `EnforcedCondition` in `internal/kuadrant/conditions.go` and its callers, the status updaters of these kinds.
+/// It never reports a part for TLSPolicies, nor for the kinds of `extensions.kuadrant.io`.
+pub const PARTIAL_WORDINGS: [PartialWording; 4] = [
+    kuadrant("authpolicies", "AuthPolicy", "1.0 to 1.5"),
+    kuadrant("dnspolicies", "DNSPolicy", "1.0 to 1.5"),
+    kuadrant("ratelimitpolicies", "RateLimitPolicy", "1.0 to 1.5"),
+    kuadrant("tokenratelimitpolicies", "TokenRateLimitPolicy", "1.3 to 1.5"),
+];
+
+const fn kuadrant(resource: &'static str, kind: &'static str, versions: &'static str) -> PartialWording {
+    let kind = PolicyKindNames::new("kuadrant.io", resource, kind);
+    PartialWording { kind, versions, text: "has been partially enforced" }
+}
 
 /// The state of a policy on a cluster, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -156,13 +181,15 @@ impl PolicyState {
     }
 }
 
-/// Whether `condition` is `Enforced=True` for a part of the targets only, according to its message.
+/// Whether `condition` of a policy of `kind` is `Enforced=True` for a part of the targets only. This is derived from its message, see
+/// [`PARTIAL_WORDINGS`].
 #[must_use]
-pub fn is_partial(condition: &SyncedCondition) -> bool {
-    let says_so = |message: &str| PARTIAL.iter().any(|text| message.contains(text));
+pub fn is_partial(kind: &GroupResource, condition: &SyncedCondition) -> bool {
+    let Some(message) = &condition.message else { return false };
+    let mut wordings = PARTIAL_WORDINGS.iter().filter(|wording| wording.kind.is(kind));
     condition.condition_type == ENFORCED
         && condition.status == "True"
-        && condition.message.as_deref().is_some_and(says_so)
+        && wordings.any(|wording| message.contains(wording.text))
 }
 
 #[cfg(test)]
@@ -214,12 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_whether_a_policy_is_partially_enforced() {
-        for (name, status, message, expected) in [
-            ("Enforced", "True", "RateLimitPolicy has been partially enforced", true),
-            ("Enforced", "True", "RateLimitPolicy has been successfully enforced", false),
-            ("Enforced", "False", "RateLimitPolicy has been partially enforced", false),
-            ("Accepted", "True", "RateLimitPolicy has been partially enforced", false),
+    fn the_message_of_a_listed_kind_says_whether_it_is_partially_enforced() {
+        let (full, part) = ("Policy has been successfully enforced", "Policy has been partially enforced");
+        let dns = "DNSPolicy has been partially enforced. Not ready DNSRecords are: web-api ";
+        for (group, resource, name, status, message, expected) in [
+            ("kuadrant.io", "ratelimitpolicies", "Enforced", "True", part, true),
+            ("kuadrant.io", "authpolicies", "Enforced", "True", part, true),
+            ("kuadrant.io", "tokenratelimitpolicies", "Enforced", "True", part, true),
+            ("kuadrant.io", "dnspolicies", "Enforced", "True", dns, true),
+            ("kuadrant.io", "ratelimitpolicies", "Enforced", "True", full, false),
+            ("kuadrant.io", "ratelimitpolicies", "Enforced", "False", part, false),
+            ("kuadrant.io", "ratelimitpolicies", "Accepted", "True", part, false),
+            ("kuadrant.io", "tlspolicies", "Enforced", "True", part, false),
+            ("extensions.kuadrant.io", "planpolicies", "Enforced", "True", part, false),
+            ("policies.example.com", "ratelimitpolicies", "Enforced", "True", part, false),
         ] {
             let condition = SyncedCondition {
                 condition_type: name.to_owned(),
@@ -227,7 +262,17 @@ mod tests {
                 reason: None,
                 message: Some(message.to_owned()),
             };
-            assert_eq!(is_partial(&condition), expected, "{name}={status}: {message}");
+            let kind = GroupResource::new(group, resource);
+            assert_eq!(is_partial(&kind, &condition), expected, "{kind} {name}={status}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_the_kinds_and_versions_of_partial_wordings() {
+        let page = include_str!("../../docs/status.md");
+        for wording in PARTIAL_WORDINGS {
+            let row = format!("| {} | {} | `{}` |", wording.kind.kind, wording.versions, wording.text);
+            assert!(page.contains(&row), "docs/status.md has no row {row}");
         }
     }
 

@@ -7,7 +7,7 @@ use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
 use crate::api::policy_state::is_partial;
 use crate::sync::feedback::Ancestors;
-use crate::sync::rows::work::Work;
+use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::status::answer;
 
 pub(super) struct CopyName {
@@ -53,7 +53,9 @@ pub(super) fn synced(
     }
     if !entry.pending {
         entry.conditions = conditions::synced(answer);
-        entry.partial = entry.conditions.iter().any(is_partial);
+        if let Purpose::Copy(origin) = &work.purpose {
+            entry.partial = entry.conditions.iter().any(|condition| is_partial(origin.kind(), condition));
+        }
         entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
         let field =
             |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));
