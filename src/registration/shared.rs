@@ -47,7 +47,7 @@ impl Registered {
         Self(Arc::new(Shared { mirror, settings, clock, certificates, facts, faults }))
     }
 
-    /// Whether there is a certificate to serve with, and in any case what is not as it should be.
+    /// Whether there is a certificate to serve with, and the text of the health check, with a line for each failing watch or write.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();

@@ -23,7 +23,7 @@ const CONTROLLER: &str = "example.com/topology";
 const THEIRS: &str = "example.com/theirs";
 /// Longer than a watch lasts.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How soon everything is as it should be, where nothing goes wrong any more: the longest backoff, and the time between two writes.
+/// The limit until all checks pass after the last fault: the longest backoff, and the time between two writes.
 const SOON: Duration = Duration::from_secs(75);
 
 /// The interval between two moves of the attackers.

@@ -97,7 +97,7 @@ async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_ove
 
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;
-    // A controller that was not there when it began keeps both as they should be.
+    // A controller that was started during the grace period keeps both up to date.
     controller.kill();
     let controller = tenant.controller().await?;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);

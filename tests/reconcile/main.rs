@@ -28,7 +28,7 @@ use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 const USER: &str = "counting";
 /// Longer than a watch lasts: nothing is held back for longer.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How soon everything is as it should be, where nothing goes wrong any more: the longest backoff and some more.
+/// The limit until all checks pass after the last fault: more than the longest backoff.
 const SOON: Duration = Duration::from_secs(65);
 /// Longer than a watch lasts, after which something else might be tried.
 const QUIET: Duration = Duration::from_secs(350);

@@ -32,7 +32,7 @@ use plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 const USER: &str = "rego";
 /// Longer than a watch lasts.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How soon everything is as it should be, where nothing goes wrong any more.
+/// The limit until all checks pass after the last fault.
 const SOON: Duration = Duration::from_secs(65);
 /// The kind that policies read: the server has no others of its own that nobody else writes.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";

@@ -23,8 +23,8 @@ use crate::{
     Seen, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
 };
 
-/// How soon the users' works are as they should be: 5 s until a cluster counts as left, and a moment for each of what
-/// comes one after the other.
+/// The limit until the users' works have the expected contents: 5 s until a cluster counts as left, and time for the writes that follow
+/// one another.
 const SOON: Duration = Duration::from_secs(12);
 /// How long they are looked at then.
 const WATCHED: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, Seen> {
     works
 }
 
-/// Waits until they are as they should be, and returns for how long.
+/// Waits until the users' works have the expected contents, and returns how long that took.
 async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Duration> {
     let start = Instant::now();
     loop {

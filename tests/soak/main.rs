@@ -58,7 +58,7 @@ struct Told {
 ///
 /// # Errors
 ///
-/// What is not as it should be, with the round and what users did in it.
+/// The check that failed, with the round and the users' actions in it.
 async fn told(seed: u64, rounds: usize) -> Result<Told> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;
@@ -120,7 +120,7 @@ async fn act(users: &mut Users, controllers: &mut Controllers) -> Result<BTreeMa
     Ok(wanted_throughout)
 }
 
-/// Whether the works are as they should be.
+/// Checks that the works have the expected contents.
 fn as_expected(works: &BTreeMap<String, Seen>, users: &Users) -> Result<()> {
     let expected = users.expected();
     let found: BTreeMap<&String, &Value> = works.iter().map(|(name, work)| (name, &work.copy)).collect();

@@ -65,7 +65,7 @@ impl Site {
         self.0.get(path).await.unwrap()
     }
 
-    /// A page, as soon as it is as it should be.
+    /// The page, as soon as it passes `holds`.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(&str) -> bool) -> String {
         let shown = wait::until("the page says so", LIMIT, || async {
             let page = self.get(path).await;

@@ -101,7 +101,7 @@ impl Browser {
         self.page.execute(script, Vec::new()).await.unwrap()
     }
 
-    /// Waits until the text of `selector` is as it should be.
+    /// Waits until the text of `selector` passes `holds`, and returns it.
     pub async fn until_text(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
         wait::until("the page says so", LIMIT, || async {
             // While it is replaced there may be none.
@@ -115,7 +115,7 @@ impl Browser {
         .unwrap()
     }
 
-    /// Waits until the address is as it should be: a click may return before the page that it leads to is begun.
+    /// Waits until the address passes `holds`. A click may return before the browser opens the next page.
     pub async fn until_address(&self, holds: impl Fn(&str) -> bool) {
         wait::until("the address is so", LIMIT, || async {
             let address = self.page.current_url().await.context("asking for the address")?;

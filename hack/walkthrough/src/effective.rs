@@ -121,6 +121,6 @@ fn asked(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
         ensure!(found == expected, "it says {found:?}, not {expected:?}");
     }
     ensure!(lines.len() == expected.len(), "it has {} lines, not {}", lines.len(), expected.len());
-    report.seen("each line is as it should be");
+    report.seen("each line has the expected text");
     Ok(())
 }

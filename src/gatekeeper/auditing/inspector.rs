@@ -59,7 +59,7 @@ pub(super) struct Reports {
     found: Option<BTreeMap<Arc<str>, Report>>,
     /// What is to become of reports, by namespace.
     due: BTreeMap<Arc<str>, Due>,
-    /// The versions of those that are as they should be, by namespace: at another one somebody else has changed it.
+    /// The resource version of each report without a pending change, by namespace. With another resource version, someone else has changed it.
     versions: BTreeMap<Arc<str>, String>,
     /// Whether reports are served, once that is known.
     are_served: Option<bool>,

@@ -44,9 +44,9 @@ pub struct Change {
     pub kind: String,
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// As it is, null where it would be created.
+    /// The object on the hub; null if it would be created.
     pub before: Value,
-    /// As it should be, null where it would be deleted.
+    /// The planned object; null if it would be deleted.
     pub after: Value,
     /// What the controller would wait for, `None` where it would write at once.
     pub waits: Option<String>,

@@ -1,4 +1,4 @@
-//! Clusters, works and answers that are not as they should be.
+//! Invalid clusters, works and reports of agents.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;

@@ -18,7 +18,7 @@ use crate::scene::AT_ONCE;
 
 /// A namespace that each hub has, and in which the benchmark creates nothing.
 pub(super) const EMPTY: &str = "default";
-/// A policy of so many is not as it should be on one cluster.
+/// One of this many policies is faulty on one cluster.
 const FAULTY: usize = 10;
 
 /// `policy-sync web` of the hub, of one namespace or of all.
