@@ -30,8 +30,9 @@ use super::stop::asked_to_stop;
 use super::text::printable;
 use super::{Answer, progress, terminal};
 use crate::api::names::{ClusterName, ControllerName};
+use crate::api::policy_state::PolicyState;
 use crate::api::text::named;
-use crate::hub::{HubClient, Scope, watching};
+use crate::hub::{HubClient, HubError, Scope, watching};
 use crate::report::{self, Asked, Check, Differences, FailOn, Item, Query, Report, Waits};
 use crate::telemetry::metrics::Metrics;
 use printer::{Printer, Screen};
@@ -185,27 +186,20 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         say(printable(&format!("no GatewayClass of the hub has the controllerName {}", controller.as_str())));
     }
     let mut all = report.seen.items();
-    let (known, unavailable) = match cluster {
-        Some(cluster) => found(&hub.client, cluster, &all).await?,
-        None if arguments.watch || !all.iter().any(|item| item.policy().is_some()) => (true, BTreeSet::new()),
-        None => {
-            let (unavailable, unread) = report::unavailable(&hub.client, &controller).await?;
-            if let Some(unread) = unread {
-                say(printable(&format!(
-                    "{unread}: clusters that are not available are shown by what they last reported"
-                )));
-            }
-            (true, unavailable)
-        }
+    let availability = match cluster {
+        Some(cluster) => Availability::of(&hub.client, cluster, &all).await?,
+        None if arguments.watch || !all.iter().any(|item| item.policy().is_some()) => Availability::default(),
+        None => Availability::of_all(&hub.client, &controller).await?,
     };
-    let unavailable = Arc::new(unavailable);
+    let known = !availability.is_absent;
+    let unavailable = Arc::new(availability.unavailable);
     all.iter_mut().for_each(|item| item.set_unavailable(&unavailable));
     let all = all;
     let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
     let watches = arguments.watch && known && !report.seen.sources().is_empty();
     let mut items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
-    let checks =
-        items.iter().map(|item| (item.check(view.rows.cluster(), arguments.fail_on.fail_on()), *item));
+    let fail_on = arguments.fail_on.fail_on();
+    let checks = items.iter().map(|item| (item.check(view.rows.cluster(), fail_on), *item));
     let (passed, unknown) = checked(checks);
     let none = items.is_empty() && report.unread.is_empty();
     if none && report.has_classes && known {
@@ -226,6 +220,14 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
+    let mut unread = report.unread;
+    let depends = |item: &&Item| item.depends_on_availability(view.rows.cluster());
+    if let Some(clusters) = availability.unread.filter(|_| items.iter().any(depends)) {
+        match fail_on.of_state(PolicyState::Unreachable) {
+            Check::Passed => say(printable(&clusters)),
+            Check::Unknown | Check::Failed => unread.push(clusters),
+        }
+    }
     if view.only.is_some() {
         filter(&hub.client, &controller, &mut view, &mut items).await?;
     }
@@ -242,7 +244,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     if none && let Some(namespace) = &arguments.namespace {
         missing |= !super::namespaces_exist(&hub.client, "--namespace", [namespace]).await?;
     }
-    let unread: Vec<String> = report.unread.into_iter().chain(unknown).collect();
+    unread.extend(unknown);
     super::answer(report.faults.is_empty() && known && !missing && passed, &unread)
 }
 
@@ -270,23 +272,54 @@ fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option
     (passed, unknown)
 }
 
-/// Whether the hub has the ManagedCluster `name`, which is said if it has none, and its name if it is not available. A policy that names
-/// the cluster is proof enough if ManagedClusters may not be read.
-async fn found(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<(bool, BTreeSet<ClusterName>)> {
-    let mut policies = items.iter().filter_map(Item::policy);
-    let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
-    match report::cluster(hub, &name.into()).await {
-        Ok(Some(cluster)) => Ok((true, report::unavailable_of([&cluster]))),
-        Ok(None) => {
-            say(printable(&format!("the hub has no ManagedCluster {name}")));
-            Ok((false, BTreeSet::new()))
-        }
-        Err(error) if error.is_answer() && named() => {
-            say(printable(&format!("{error}: if it is not available, its last report is shown")));
-            Ok((true, BTreeSet::new()))
-        }
-        Err(error) => Err(error.into()),
+/// Which clusters are available.
+#[derive(Debug, Default)]
+struct Availability {
+    /// Whether the hub has no ManagedCluster of the given name.
+    is_absent: bool,
+    /// The clusters that are not available.
+    unavailable: BTreeSet<ClusterName>,
+    /// Why the availability of clusters is unknown.
+    unread: Option<String>,
+}
+
+impl Availability {
+    /// Of all clusters.
+    async fn of_all(hub: &HubClient, controller: &ControllerName) -> anyhow::Result<Self> {
+        let (unavailable, error) = report::unavailable(hub, controller).await?;
+        let unread = error.map(|error| unknown_availability(&error, "list"));
+        Ok(Self { unavailable, unread, ..Self::default() })
     }
+
+    /// Of the cluster `name`. An absent ManagedCluster is reported. If it may not be read, a policy that names the cluster proves that it
+    /// exists.
+    async fn of(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<Self> {
+        let mut policies = items.iter().filter_map(Item::policy);
+        let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
+        match report::cluster(hub, &name.into()).await {
+            Ok(Some(cluster)) => {
+                Ok(Self { unavailable: report::unavailable_of([&cluster]), ..Self::default() })
+            }
+            Ok(None) => {
+                say(printable(&format!("the hub has no ManagedCluster {name}")));
+                Ok(Self { is_absent: true, ..Self::default() })
+            }
+            Err(error) if error.is_answer() && named() => {
+                Ok(Self { unread: Some(unknown_availability(&error, "get")), ..Self::default() })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The line on ManagedClusters that could not be read, and on the missing right.
+fn unknown_availability(error: &HubError, verb: &str) -> String {
+    let right = if error.is_forbidden() {
+        format!(" without the right to {verb} managedclusters")
+    } else {
+        String::new()
+    };
+    format!("{error}: availability of clusters is unknown{right}, states are shown as last reported")
 }
 
 fn view(arguments: &Arguments, policies: usize) -> View {

@@ -55,6 +55,15 @@ impl FailOn {
 }
 
 impl PolicyReport {
+    fn depends_on_availability(&self, cluster: Option<&str>) -> bool {
+        let is_shown = |entry: &&Synced| cluster.is_none_or(|cluster| *entry.cluster.0 == *cluster);
+        let would_differ =
+            |entry: &Synced| self.state_of(entry).is_none_or(|state| state.on_unavailable_cluster() != state);
+        let clusters = self.clusters.value().map(Vec::as_slice).unwrap_or_default();
+        let is_cut = self.summary.value().is_some_and(|summary| summary.clusters > clusters.len());
+        is_cut || clusters.iter().filter(is_shown).any(would_differ)
+    }
+
     fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
         let is_shown = |entry: &&Synced| cluster.is_none_or(|cluster| *entry.cluster.0 == *cluster);
         let summary = self.summary.value().filter(|_| self.role == Role::Policy);
@@ -78,6 +87,13 @@ impl PolicyReport {
 }
 
 impl Item {
+    /// Whether the item has a state, on `cluster` or on any cluster, that would differ if that cluster were not available. Only policies
+    /// have such states.
+    #[must_use]
+    pub fn depends_on_availability(&self, cluster: Option<&str>) -> bool {
+        self.policy().is_some_and(|report| report.depends_on_availability(cluster))
+    }
+
     /// Checks the item, on `cluster` or wherever it is.
     #[must_use]
     pub fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
@@ -97,6 +113,8 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
+    use crate::report::tests::report;
 
     #[test]
     fn each_level_fails_more_states() {
@@ -114,6 +132,25 @@ mod tests {
             };
             assert_eq!(checks, expected, "{state:?}");
         }
+    }
+
+    #[test]
+    fn all_states_but_frozen_depend_on_whether_the_cluster_is_available() {
+        let depends = |clusters: &str, count: usize, cluster: Option<&str>| {
+            let summary = format!(
+                r#"{{"clusters":{count},"applied":1,"enforced":0,"overridden":0,"pending":0,"synced":true}}"#
+            );
+            let report = report(&[(POLICIES_SYNCED_SUMMARY, &summary), (POLICIES_SYNCED, clusters)]);
+            Item::from(report).depends_on_availability(cluster)
+        };
+        let (eu, us) = (Some("eu-1"), Some("us-1"));
+        let frozen = r#"[{"cluster":"eu-1","name":"l","namespace":"n","applied":true,"frozen":"BadSelector"},
+            {"cluster":"us-1","name":"l","namespace":"n","deleting":true}]"#;
+        assert_eq!([None, eu, us].map(|cluster| depends(frozen, 2, cluster)), [true, false, true]);
+        assert_eq!([None, eu].map(|cluster| depends("[]", 0, cluster)), [false, false]);
+        // Of a cut list, other clusters are not shown.
+        assert_eq!([None, eu].map(|cluster| depends("[]", 2, cluster)), [true, true]);
+        assert!(!Item::from(report(&[])).depends_on_availability(None));
     }
 
     #[test]

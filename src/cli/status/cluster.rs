@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::printer::Printer;
 use super::view::{Rows, View};
-use super::{Arguments, Format, Hub, checked, filter, watch};
+use super::{Arguments, Format, Hub, checked, filter, unknown_availability, watch};
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName};
 use crate::cli::output::{self, print, say};
@@ -34,7 +34,7 @@ pub(super) async fn answer(
             return Ok(Answer::No);
         }
         Err(error) if error.is_forbidden() => {
-            unread.push(error.to_string());
+            unread.push(unknown_availability(&error, "get"));
             None
         }
         Err(error) => return Err(error.into()),

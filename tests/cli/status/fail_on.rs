@@ -144,8 +144,15 @@ async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
     // That is the hub's own decision.
     let ran = run(admin, &["ratelimitpolicy", "frozen"]);
     assert_eq!(rows(&ran)[1][2], "Frozen", "{ran:?}");
+}
 
-    // Without the right to list clusters the state is the last that was reported, which is said.
+#[tokio::test]
+async fn without_the_right_to_read_clusters_the_exit_code_is_2_unless_no_state_depends_on_it() {
+    let tenant = tenant("status-availability").await;
+    write(&tenant, "limits", "eu-1", CASES[0].2).await;
+    write(&tenant, "frozen", "eu-1", r#""applied":true,"frozen":"BadSelector""#).await;
+    write(&tenant, "rejected", "eu-1", CASES[11].2).await;
+    annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), "none", "web"), [].into()).await;
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),
@@ -153,8 +160,40 @@ async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
         (None, "gateway.networking.k8s.io", "gatewayclasses"),
     ];
     let reader = user_with(&tenant, "reads-no-clusters", &rights).await;
-    let ran = run(&reader, &limits);
-    assert_eq!((ran.code, rows(&ran)[1][2]), (0, "Enforced"), "{ran:?}");
-    let says = "clusters that are not available are shown by what they last reported\n";
-    assert!(ran.stderr.ends_with(says) && ran.stderr.lines().count() == 1, "{ran:?}");
+    let run = |name: &str, arguments: &[&str]| {
+        status_of(
+            &tenant,
+            &reader,
+            &[&["ratelimitpolicy", name, "-n", tenant.name()][..], arguments].concat(),
+        )
+    };
+    let list = "cannot list ManagedClusters on the hub at";
+    let get = "cannot read ManagedCluster eu-1 on the hub at";
+    for (place, says, right) in
+        [(&[][..], list, "list managedclusters"), (&["--cluster", "eu-1"], get, "get managedclusters")]
+    {
+        let right = format!("availability of clusters is unknown without the right to {right}");
+        for (name, state, codes) in [("limits", "Enforced", [0, 2, 2]), ("rejected", "Rejected", [0, 1, 1])] {
+            for (level, code) in LEVELS.into_iter().zip(codes) {
+                let ran = run(name, &[&["--fail-on", level][..], place].concat());
+                assert_eq!((ran.code, rows(&ran)[1][2]), (code, state), "{level} {place:?}: {ran:?}");
+                let begin = if code == 0 { says.to_owned() } else { format!("policy-sync: {says}") };
+                let is_one_line = ran.stderr.lines().count() == 1;
+                assert!(is_one_line && ran.stderr.starts_with(&begin), "{level} {place:?}: {ran:?}");
+                assert!(ran.stderr.contains(&right), "{level} {place:?}: {ran:?}");
+            }
+        }
+        // A frozen policy stays frozen on a cluster that is not available.
+        for (level, code) in LEVELS.into_iter().zip([0, 1, 1]) {
+            let ran = run("frozen", &[&["--fail-on", level][..], place].concat());
+            assert_eq!(
+                (ran.code, rows(&ran)[1][2], &*ran.stderr),
+                (code, "Frozen", ""),
+                "{place:?}: {ran:?}"
+            );
+        }
+    }
+    // It is on no cluster.
+    let ran = run("none", &[]);
+    assert_eq!((ran.code, rows(&ran)[1][2], &*ran.stderr), (0, "-", ""), "{ran:?}");
 }
