@@ -64,14 +64,22 @@ pub struct Arguments {
     /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Only items that are out of sync, the longest wait first, with the clusters that lack the current revision.
+    /// Only items that are out of sync, the longest wait first, with the clusters that lack the current revision. The exit code is that of
+    /// `--fail-on out-of-sync`, unless `--fail-on` is set.
     #[arg(long, conflicts_with = "watch")]
     not_synced: bool,
     /// Only items that are out of sync or not enforced, in the order of `--not-synced`.
     #[arg(long, conflicts_with_all = ["watch", "not_synced"])]
     not_enforced: bool,
     /// The states for which the exit code is 1.
-    #[arg(long, value_enum, default_value_t = FailOnArgument::NotEnforced, value_name = "STATES", conflicts_with = "watch")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = FailOnArgument::NotEnforced,
+        default_value_if("not_synced", "true", "out-of-sync"),
+        value_name = "STATES",
+        conflicts_with = "watch"
+    )]
     fail_on: FailOnArgument,
     /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
@@ -229,7 +237,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         }
     }
     if view.only.is_some() {
-        filter(&hub.client, &controller, &mut view, &mut items).await?;
+        filter(&hub.client, &controller, &mut view, &mut items, fail_on).await?;
     }
     if !arguments.watch && view.shows_differences(&items) {
         let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
@@ -341,17 +349,25 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     }
 }
 
-/// Keeps the `items` that the filter of `view` lets through, the longest wait first.
+/// Keeps the `items` that the filter of `view` lets through, the longest wait first. Hidden items that fail the check by `fail_on` are counted
+/// on standard error, because the exit code depends on them.
 async fn filter(
     hub: &HubClient,
     controller: &ControllerName,
     view: &mut View,
     items: &mut Vec<&Item>,
+    fail_on: FailOn,
 ) -> anyhow::Result<()> {
     let found = items.len();
+    let is_hidden = |item: &&&Item| !view.passes_filter(item);
+    let fails = |item: &&Item| item.check(view.rows.cluster(), fail_on) == Check::Failed;
+    let hidden = items.iter().filter(is_hidden).copied().filter(fails).count();
     items.retain(|item| view.passes_filter(item));
     if let Some(only) = view.only.filter(|_| found > 0 && items.is_empty()) {
         say(only.none());
+    }
+    if hidden > 0 {
+        say(format!("items in sync, but not enforced: {hidden} (list them with --not-enforced)"));
     }
     let (waits, unread) = Waits::read(hub, controller, items, view.rows.cluster()).await?;
     if let Some(unread) = unread {

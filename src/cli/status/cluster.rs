@@ -81,7 +81,7 @@ pub(super) async fn answer(
     let fine = in_sync && passed;
     let mut shown: Vec<&Item> = items.iter().collect();
     if view.only.is_some() {
-        filter(&hub.client, controller, &mut view, &mut shown).await?;
+        filter(&hub.client, controller, &mut view, &mut shown, fail_on).await?;
     }
     let list = || {
         let items: Vec<Value> = shown.iter().map(|item| view.json(item)).collect();

@@ -108,6 +108,30 @@ async fn each_state_has_an_exit_code_at_each_level() {
 }
 
 #[tokio::test]
+async fn not_synced_fails_for_items_that_are_out_of_sync_and_counts_others_on_request() {
+    let tenant = tenant("status-not-synced").await;
+    write(&tenant, "enforced", "eu-1", CASES[0].2).await;
+    write(&tenant, "rejected", "eu-1", CASES[11].2).await;
+    let run = |arguments: &[&str]| {
+        let not_synced = ["policies", "-n", tenant.name(), "--not-synced"];
+        status_of(&tenant, tenant.hub().kubeconfig(), &[&not_synced[..], arguments].concat())
+    };
+    let ran = run(&[]);
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, "", "everything is in sync\n"));
+    let counted = "items in sync, but not enforced: 1 (list them with --not-enforced)\n";
+    let ran = run(&["--fail-on", "not-enforced"]);
+    let both = format!("everything is in sync\n{counted}");
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (1, "", &*both));
+
+    write(&tenant, "pending", "eu-1", r#""pending":true"#).await;
+    for (arguments, says) in [(&[][..], ""), (&["--fail-on", "not-enforced"], counted)] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, rows(&ran).len(), rows(&ran)[1][1]), (1, 2, "pending"), "{ran:?}");
+        assert_eq!(ran.stderr, says);
+    }
+}
+
+#[tokio::test]
 async fn the_message_names_the_first_cluster_that_is_not_enforced() {
     let tenant = tenant("status-message").await;
     let rejected = CASES.iter().find(|(_, state, ..)| *state == "Rejected").unwrap();
