@@ -268,17 +268,26 @@ impl PolicyReport {
         }
     }
 
-    /// The policy's message, or that of the first cluster in the worst state, unless the policy is enforced everywhere.
+    /// The policy's message, or the name of the first cluster in the worst state with the reason. `None` if all clusters have the states
+    /// `Enforced`, `Accepted`, `Applied` or `Removing`.
     #[must_use]
     pub fn first_message(&self) -> Option<String> {
         let worst = || {
             let entries = self.clusters.value().into_iter().flatten();
             let states = entries.filter_map(|entry| Some((self.state_of(entry)?, entry)));
-            let bad = states.filter(|(state, _)| *state < PolicyState::Removing);
+            let is_named = |state| state < PolicyState::Removing || state == PolicyState::Overridden;
+            let bad = states.filter(|(state, _)| is_named(*state));
             // The first of those that are equally bad.
             let (state, entry) = bad.min_by_key(|(state, _)| *state)?;
-            let cell = Cell::of_entry(self, entry);
-            let message = cell.message.map(|message| format!(": {message}")).unwrap_or_default();
+            let message = match state {
+                // The reason would repeat the state.
+                PolicyState::Overridden => {
+                    entry.condition(ENFORCED).and_then(|condition| condition.message.clone())
+                }
+                _ => Cell::of_entry(self, entry).message.map(|message| message.to_string()),
+            };
+            let message = message.filter(|message| !message.is_empty());
+            let message = message.map(|message| format!(": {message}")).unwrap_or_default();
             Some(format!("{}: {}{message}", entry.cluster, state.as_str()))
         };
         self.message.clone().or_else(worst)

@@ -216,7 +216,17 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
         [
             vec!["NAMESPACE", "KIND", "NAME", "STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
             vec!["other", "TimeoutPolicy", "timeouts", "-", "-", "-", "-", "-"],
-            vec!["shop", "RateLimitPolicy", "limits", "Overridden", "2/2", "1/2", "eu-1", "-"],
+            vec![
+                "shop",
+                "RateLimitPolicy",
+                "limits",
+                "Overridden",
+                "2/2",
+                "1/2",
+                "eu-1",
+                "eu-1:",
+                "Overridden"
+            ],
         ]
     );
     // The context names no namespace.
@@ -225,7 +235,8 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     assert_eq!(status(kubeconfig, &["gateways"]).stderr, "no Gateway found in namespace default\n");
     for word in ["ratelimitpolicies", "RateLimitPolicy", "ratelimitpolicy", "ratelimitpolicies.kuadrant.io"] {
         let ran = status(kubeconfig, &[word, "limits", "-n", "shop"]);
-        let row = vec!["RateLimitPolicy", "limits", "Overridden", "2/2", "1/2", "eu-1", "-"];
+        let row =
+            vec!["RateLimitPolicy", "limits", "Overridden", "2/2", "1/2", "eu-1", "eu-1:", "Overridden"];
         assert_eq!(rows(&ran)[1..], [row]);
     }
     let ran = status(kubeconfig, &["ratelimitpolicy", "limits", "-n", "shop", "-o", "wide"]);

@@ -31,6 +31,38 @@ fn a_message_or_a_cluster_that_lags_is_not_in_sync() {
 }
 
 #[test]
+fn the_message_names_an_overridden_cluster_unless_another_state_is_worse() {
+    let message = |entries: &[&str]| {
+        let entries = entries.iter().zip(["ap-1", "eu-1", "us-1"]);
+        let entries = entries.map(|(rest, cluster)| {
+            format!(r#"{{"cluster":"{cluster}","name":"limits","namespace":"n","applied":true,{rest}}}"#)
+        });
+        let clusters = format!("[{}]", entries.collect::<Vec<_>>().join(","));
+        report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, &clusters)]).first_message()
+    };
+    let condition = |status: &str, reason: &str, text: &str| {
+        format!(
+            r#""conditions":[{{"type":"Enforced","status":"{status}","reason":"{reason}","message":"{text}"}}]"#
+        )
+    };
+    let enforced = &*condition("True", "Enforced", "it is enforced");
+    let overridden = &*condition("False", "Overridden", "overridden by [shop/other]");
+    let missing = &*condition("False", "MissingResource", "no Limitador");
+    let silent = r#""conditions":[{"type":"Enforced","status":"False","reason":"Overriden"}]"#;
+    let removing = r#""deleting":true"#;
+    for (entries, expected) in [
+        (&[enforced, enforced][..], None),
+        (&[enforced, removing], None),
+        (&[enforced, overridden], Some("eu-1: Overridden: overridden by [shop/other]")),
+        (&[removing, overridden, overridden], Some("eu-1: Overridden: overridden by [shop/other]")),
+        (&[enforced, silent], Some("eu-1: Overridden")),
+        (&[overridden, enforced, missing], Some("us-1: NotEnforced: MissingResource: no Limitador")),
+    ] {
+        assert_eq!(message(entries).as_deref(), expected, "{entries:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_a_fault() {
     let deep = "[".repeat(100_000);
     for text in ["", "null", "{}", "[{}]", "[1]", "{\"clusters\":-1}", "\u{0}", deep.as_str()] {

@@ -34,9 +34,9 @@ fn a_row_is_printed_when_it_changes_and_not_when_it_only_ages() {
     assert_eq!(news(&mut printer, Some(synced(None)), LATER), News::default());
     let frozen = news(&mut printer, Some(synced(Some("frozen"))), LATER).printed;
     insta::assert_snapshot!(format!("{first}{frozen}"), @r"
-    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
-    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         -         4d6h
-    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen    8d
+    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                             AGE
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         eu-1: Overridden: by local/limits   4d6h
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen                              8d
     ");
 }
 
@@ -121,9 +121,9 @@ fn rows_of_another_table_have_headers_of_their_own() {
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
     web    multi   eu-1,us-1   2/2          True       -         4d6h
 
-    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
-    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         -         4d6h
-    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen    4d6h
+    KIND              NAME     STATE        CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                             AGE
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         eu-1: Overridden: by local/limits   4d6h
+    RateLimitPolicy   limits   Overridden   2/2        1/2        eu-1         frozen                              4d6h
 
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE       AGE
     web    multi   eu-1,us-1   1/2          True       not on us-1   4d6h
