@@ -225,7 +225,10 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         if !report.unread.is_empty() {
             say(printable(&report.unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.screen());
+        let mut printer = Printer::new(view, arguments.output, arguments.screen());
+        if asked != Asked::Gateways {
+            printer = printer.with_note(watch::NOTE);
+        }
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
     let mut unread = report.unread;

@@ -71,7 +71,7 @@ pub(super) async fn answer(
         if !unread.is_empty() {
             say(printable(&unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.screen());
+        let printer = Printer::new(view, arguments.output, arguments.screen()).with_note(watch::NOTE);
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
     let fail_on = arguments.fail_on.fail_on();

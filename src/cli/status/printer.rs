@@ -36,6 +36,8 @@ pub(super) struct Printer {
     /// The table of the last row.
     last: Option<Table>,
     objects: BTreeMap<ItemKey, Object>,
+    /// A line on a limit of the watch. On a terminal it is drawn each time, otherwise it is a diagnostic of the first news.
+    note: Option<&'static str>,
 }
 
 /// What has been printed of an object.
@@ -50,7 +52,12 @@ struct Object {
 impl Printer {
     pub(super) fn new(view: View, format: Format, screen: Option<Screen>) -> Self {
         let (columns, objects) = (BTreeMap::new(), BTreeMap::new());
-        Self { view, format, screen, columns, last: None, objects }
+        Self { view, format, screen, columns, last: None, objects, note: None }
+    }
+
+    /// The printer, with a line on a limit of the watch.
+    pub(super) fn with_note(self, note: &'static str) -> Self {
+        Self { note: Some(note), ..self }
     }
 
     /// What is new with objects; `None` is one that is gone.
@@ -64,6 +71,9 @@ impl Printer {
         now: Timestamp,
     ) -> anyhow::Result<News> {
         let (mut news, mut cells) = (News::default(), BTreeMap::<Table, Vec<Vec<String>>>::new());
+        if self.screen.is_none() {
+            news.diagnostics.extend(self.note.take().map(str::to_owned));
+        }
         for (key, item) in items {
             let old = self.objects.remove(&key).unwrap_or_default();
             let shown = item.as_ref().filter(|item| self.view.shows(item));
@@ -113,8 +123,8 @@ impl Printer {
     /// A screen with all that there is.
     fn drawn(&self, now: Timestamp, width: Option<usize>) -> String {
         let items = self.objects.values().filter_map(|object| object.item.as_ref());
-        let diagnostics: Vec<&str> =
-            self.objects.values().flat_map(|object| &object.diagnostics).map(String::as_str).collect();
+        let of_objects = self.objects.values().flat_map(|object| &object.diagnostics).map(String::as_str);
+        let diagnostics: Vec<&str> = of_objects.chain(self.note).collect();
         let diagnostics = diagnostics.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
         let between = if diagnostics.is_empty() { "" } else { "\n" };
         format!("{CLEAR}{}{between}{diagnostics}", self.view.tables(items, now, width))

@@ -10,6 +10,10 @@ use crate::cli::output::{print_while_read, say};
 use crate::cli::text::printable;
 use crate::report::{Event, Seen, Watching};
 
+/// A limit of each watch with policies, because ManagedClusters are not watched.
+pub(super) const NOTE: &str =
+    "--watch never shows Unreachable: clusters that are not available keep the state that they last reported";
+
 /// Prints what was `seen`, and then what becomes of it, until nobody reads it.
 ///
 /// # Errors

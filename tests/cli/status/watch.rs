@@ -60,7 +60,9 @@ async fn what_changes_is_printed_again() {
     assert_eq!(all.len(), 5, "{all:#?}");
 
     running.signal("TERM");
-    assert_eq!((running.ends().await, running.said()), (Some(0), Vec::new()));
+    assert_eq!(running.ends().await, Some(0));
+    let said = running.said();
+    assert!(said.len() == 1 && said[0].starts_with("--watch never shows Unreachable: "), "{said:?}");
 }
 
 #[tokio::test]
@@ -103,7 +105,7 @@ async fn a_hub_that_was_away_is_read_again() {
 
     hub.stop_api_server();
     let said = running.says("cannot reach the hub at").await;
-    assert!(said[0].ends_with("; waiting for it"), "{said:#?}");
+    assert!(said.last().unwrap().ends_with("; waiting for it"), "{said:#?}");
     hub.start_api_server().await.unwrap();
     running.says("answers again").await;
     lags(&tenant, "limits").await;
@@ -137,5 +139,5 @@ async fn who_may_list_but_not_watch_is_told_so() {
     assert_eq!(running.ends().await, Some(2));
     running.prints("the list", row(&["RateLimitPolicy", "limits"])).await;
     running.says("policy-sync: cannot watch RateLimitPolicy on the hub at").await;
-    assert_eq!(running.said().len(), 1, "{:?}", running.said());
+    assert_eq!(running.said().len(), 2, "{:?}", running.said());
 }

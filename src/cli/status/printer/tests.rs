@@ -107,6 +107,13 @@ fn a_fault_is_said_when_it_appears() {
 }
 
 #[test]
+fn a_note_is_said_once() {
+    let mut printer = printer(Rows::Policies, Format::Table).with_note("no clusters");
+    assert_eq!(news(&mut printer, Some(synced(None)), NOW).diagnostics, ["no clusters"]);
+    assert_eq!(news(&mut printer, Some(synced(Some("frozen"))), NOW).diagnostics, Vec::<String>::new());
+}
+
+#[test]
 fn rows_of_another_table_have_headers_of_their_own() {
     let mut printer = printer(Rows::Policies, Format::Table);
     let web = Item::from(on_two("True"));
@@ -140,7 +147,7 @@ fn a_terminal_is_drawn_anew_with_all_that_there_is() {
         only: None,
         waits: None,
     };
-    let mut printer = Printer::new(view, Format::Table, Some(|| None));
+    let mut printer = Printer::new(view, Format::Table, Some(|| None)).with_note("no clusters");
     let web = Item::from(on_two("True"));
     let first = printer.news([(web.key(), Some(web.clone()))], NOW.parse().unwrap()).unwrap();
     assert!(first.printed.starts_with(CLEAR), "{first:?}");
@@ -155,6 +162,7 @@ fn a_terminal_is_drawn_anew_with_all_that_there_is() {
     RateLimitPolicy   limits   ?       2/2        1/2        ?            -         4d6h
 
     RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
+    no clusters
     ");
     // What only ages, or is gone and was not printer, is drawn no more than before.
     assert_eq!(news(&mut printer, Some(broken()), LATER), News::default());
