@@ -8,6 +8,7 @@ mod files;
 mod fleet;
 mod guard;
 mod looking;
+mod pictures;
 mod rights;
 mod site;
 mod whole;

@@ -1,8 +1,5 @@
 //! Forty policies on eight clusters, which everybody has to be able to read.
 
-use std::fs;
-use std::path::Path;
-
 use policy_sync::api::annotations::Synced;
 use policy_sync_testenv::browser::{Browser, Key};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
@@ -180,29 +177,5 @@ async fn a_keyboard_alone_leads_to_the_policy_of_a_rule_and_back() {
     assert_eq!(browser.page.current_url().await.unwrap().path(), source);
     browser.page.back().await.unwrap();
     browser.until_text("h1", |text| text == "What is in force").await;
-    browser.end().await;
-}
-
-#[tokio::test]
-async fn five_pages_are_pictured() {
-    let site = site().await;
-    let browser = Browser::start(&[]).await;
-    browser.enter(&site).await;
-    browser.widen(1280).await;
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../web");
-    fs::create_dir_all(&folder).unwrap();
-    let pages = [
-        ("fleet", "/"),
-        ("policy", &*limits(10)),
-        ("cluster", "/clusters/us-1"),
-        ("gateway", "/gateways/shop/web"),
-        ("effective", ASKED),
-    ];
-    for (name, path) in pages {
-        browser.open(&site, path).await;
-        let picture = browser.page.screenshot().await.unwrap();
-        assert!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{path}: {} bytes", picture.len());
-        fs::write(folder.join(format!("{name}.png")), picture).unwrap();
-    }
     browser.end().await;
 }

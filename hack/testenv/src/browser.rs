@@ -145,7 +145,18 @@ impl Browser {
 
     /// Has pages be so wide, in pixels.
     pub async fn widen(&self, width: u64) {
-        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.resize(width, 900).await;
+    }
+
+    /// Makes the window as wide as this, in pixels, and as high as the content of the page.
+    pub async fn fit(&self, width: u64) {
+        let bottom = "return Math.ceil(document.querySelector('main').getBoundingClientRect().bottom + window.scrollY)";
+        let height = self.script(bottom).await.as_u64().unwrap();
+        self.resize(width, height + 16).await;
+    }
+
+    async fn resize(&self, width: u64, height: u64) {
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 
