@@ -12,22 +12,22 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::names::ControllerName;
-use crate::clock::Clock;
 use crate::gatekeeper::auditing::Auditing;
-use crate::hub::watch::{Feed, Supervisor};
 use crate::placement::remediation::{self, Remediation};
-use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::registration::{Registration, RegistrationMetrics, Sources};
-use crate::rego::loading::{Loading, RegoMetrics};
+use crate::rego_loading::{Loading, RegoMetrics};
+use crate::stored_topology::{self, Stored};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES, RESOURCES};
 use crate::sync::metrics::HubMetrics;
 use crate::sync::write::{PolicySync, PolicySyncOptions};
 use crate::sync::{Mirror, Settings, triggers};
-use crate::tasks::{Ended, Tasks};
-use crate::telemetry::metrics::Metrics;
-use crate::topology::stored::{self, Stored};
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Elector, Leadership, Queue, Worker};
+use policy_sync_hub::tasks::{Ended, Tasks};
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor};
 
 /// What the flow from watch to apply needs.
 pub struct Flow {
@@ -111,7 +111,7 @@ impl Flow {
         });
         let storing = self.topology.map(|topology| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
-            let sources = stored::Sources { sync: self.mirror.clone(), syncing: queue.clone() };
+            let sources = stored_topology::Sources { sync: self.mirror.clone(), syncing: queue.clone() };
             topology.start(client, sources, leadership, &metrics, &tasks, stop)
         });
         let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });

@@ -12,42 +12,28 @@
 //!              a source        no I/O           no clock, no async   leader only
 //! ```
 //!
-//! - [`hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
-//! - [`hub::mirror`] owns facts: tables that say what a change was, and what a capability derives from them.
-//! - the plan owns decisions: functions from a view, a key and a moment to what should exist. Here they are what is
-//!   [desired](sync::desired) on each cluster and what the hub [says](sync::status) of them.
+//! - [`policy_sync_hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
+//! - [`policy_sync_mirror`] owns facts: tables that report what a change was, and what a capability derives from them.
+//! - the plan owns decisions: functions from a view, a key and a moment to what should exist. For policies these are
+//!   [`sync::desired`], the works of each cluster, and [`sync::status`], the status on the hub.
 //! - [`sync::write`] owns effects: it writes the [difference](sync::diff) between plan and mirror.
 //!
-//! Nothing flows back against the arrows. A *capability* is one room, as [`sync`] is. [`hub`] knows no kind
-//! of objects: [`sync::kinds`] is the registry. [`reconcile`] is what any capability needs to have its keys carried out: a
-//! queue, workers, leadership, requests and Events. [`rego`] reads, checks and asks policies in Rego,
-//! and [loads](rego::loading) them from the hub, which is a capability as well.
-//! [`report`] is what people see of a hub, and [`web`] makes pages of that. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
+//! Nothing flows back against the arrows. A *capability* is one module, such as [`sync`]: its kinds ([`sync::kinds`]), their rows,
+//! its triggers and its plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that
+//! every capability needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them
+//! from the hub. [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub.
+//! [`report`] is the data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
+//! [`policy_sync_api`] has the types of the Kubernetes objects that all of them share.
 
-mod announce;
-pub mod api;
-mod aside;
-pub mod certificates;
 pub mod cli;
-pub mod clock;
 pub mod flow;
 pub mod gatekeeper;
 pub mod health;
-pub mod hub;
-mod in_turn;
-mod interned;
-pub mod json_client;
 pub mod placement;
-pub mod re2;
-pub mod reconcile;
 pub mod registration;
-pub mod rego;
+pub mod rego_loading;
 pub mod report;
 pub mod server;
-mod shrink;
+pub mod stored_topology;
 pub mod sync;
-pub mod tasks;
-pub mod telemetry;
-pub mod topology;
-pub mod version;
 pub mod web;

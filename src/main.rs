@@ -14,7 +14,7 @@ async fn main() -> ExitCode {
         eprintln!("policy-sync: another TLS provider is installed already");
         return ExitCode::from(2);
     }
-    policy_sync::rego::panics::log_places_only();
+    policy_sync_rego::panics::log_places_only();
     cli::complete();
     match cli::parse() {
         Ok(cli) => cli::run(cli).await,

@@ -15,7 +15,7 @@ use policy_sync::sync::desired::plan_works;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::status::policy::Fold;
 use policy_sync::sync::{diff, status};
-use policy_sync::topology::{Folds, Graph, Objects};
+use policy_sync_topology::{Folds, Graph, Objects};
 
 use hub::{Hub, origin};
 use policy_sync_benchmark::topology::{World, take};

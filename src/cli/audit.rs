@@ -16,7 +16,7 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::{Answer, columns, progress};
 use crate::gatekeeper::audit::Violation;
-use crate::rego::exemptions::Exemptions;
+use policy_sync_rego::exemptions::Exemptions;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -2,7 +2,7 @@
 
 use super::terminal;
 use super::text::printable;
-use crate::api::text::cut;
+use policy_sync_api::text::cut;
 
 /// Spaces between columns.
 const GAP: usize = 3;

@@ -24,21 +24,21 @@ use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use super::{Answer, duration, policies};
-use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::gatekeeper::auditing::{self, AuditMetrics, Auditing};
 use crate::gatekeeper::auditor::Misplaced;
-use crate::hub::watching;
 use crate::placement::remediation::{self, Remediation, RemediationMetrics};
 use crate::registration::RegistrationMetrics;
-use crate::rego::loading::RegoMetrics;
+use crate::rego_loading::RegoMetrics;
 use crate::server::{self, Descriptors, Limits, Served};
+use crate::stored_topology::{self, Stored, TopologyMetrics};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
-use crate::tasks::Tasks;
-use crate::telemetry::logs;
-use crate::telemetry::metrics::Metrics;
-use crate::topology::stored::{self, Stored, TopologyMetrics};
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::logs;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watching;
 
 /// The longest window: whoever waits longer for a status believes that it is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
@@ -234,7 +234,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     };
     let topology = if arguments.topology {
         let own = TopologyMetrics::new(&metrics).context("cannot set metrics up")?;
-        let stored = stored::Settings::new(arguments.election.namespace(&namespace), arguments.route_status);
+        let stored =
+            stored_topology::Settings::new(arguments.election.namespace(&namespace), arguments.route_status);
         Some(Stored::new(controller.clone(), stored, clock, &metrics, own))
     } else {
         None

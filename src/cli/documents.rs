@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 
-use crate::api::json::normalize;
+use policy_sync_api::json::normalize;
 
 /// How large a text may be.
 const MAX_BYTES: usize = 1 << 30;

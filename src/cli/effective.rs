@@ -11,8 +11,8 @@ use super::Answer;
 use super::hub::HubArguments;
 use super::output::{self, print, say_each};
 use super::topology::{WorldArguments, lines};
-use crate::topology::show::{EffectiveReport, Scope};
-use crate::topology::{Graph, Request};
+use policy_sync_topology::show::{EffectiveReport, Scope};
+use policy_sync_topology::{Graph, Request};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -12,11 +12,11 @@ use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::text::printable;
 use super::{Answer, progress};
-use crate::api::names::{ClusterName, ObjectKey};
-use crate::api::text::named;
-use crate::hub::HubClient;
 use crate::report::{self, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant};
 use crate::sync::kinds::REQUIRED;
+use policy_sync_api::names::{ClusterName, ObjectKey};
+use policy_sync_api::text::named;
+use policy_sync_hub::HubClient;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

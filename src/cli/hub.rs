@@ -13,7 +13,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::duration;
-use crate::hub::{HubClient, HubError, RequestTimeout, innermost};
+use policy_sync_hub::{HubClient, HubError, RequestTimeout, innermost};
 
 /// What these options stand under in each `--help`.
 pub const HEADING: &str = "Hub options";

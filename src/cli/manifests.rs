@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::Answer;
 use super::documents::{self, Document, documents_each};
 use super::output::say_each;
-use crate::api::object::HubObject;
+use policy_sync_api::object::HubObject;
 
 /// The names that files of a directory end in.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];

@@ -32,11 +32,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::api::syntax::is_dns_subdomain;
-use crate::hub::HubClient;
 use crate::report::{self, Known};
-use crate::version;
 pub use completion::complete;
+use policy_sync_api::syntax::is_dns_subdomain;
+use policy_sync_hub::HubClient;
+use policy_sync_hub::version;
 pub use usage::parse;
 
 /// Of each help, and run by tests as they stand there.

@@ -22,10 +22,10 @@ use super::output::{self, print, say};
 use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
-use crate::api::names::GroupVersionResource;
-use crate::api::params::Role;
 use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
 use sources::Source;
 
 pub(super) const EXAMPLES: &str = "\
@@ -191,7 +191,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
 }
 
 fn list(results: &[(&Source, Kinds)], user: Option<&str>, unchecked: &[String]) -> Value {
-    let places = |errors: &[crate::api::params::ParamsError]| -> Vec<Value> {
+    let places = |errors: &[policy_sync_api::params::ParamsError]| -> Vec<Value> {
         errors.iter().map(|error| json!({"place": error.place, "fault": error.fault})).collect()
     };
     let items: Vec<Value> = results

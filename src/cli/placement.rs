@@ -15,10 +15,10 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use super::{Answer, names, namespaces_exist, policies, progress};
-use crate::hub::HubClient;
 use crate::placement::by_hand::Found;
 use crate::placement::compliance::Compliance;
-use crate::rego::loading::Settings;
+use crate::rego_loading::Settings;
+use policy_sync_hub::HubClient;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -28,16 +28,16 @@ use super::manifests::Manifest;
 use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests, progress};
-use crate::api::names::ControllerName;
-use crate::api::{secret, work};
-use crate::clock::Clock;
-use crate::hub::Source;
 use crate::report::fleet::Given;
 use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, Diagnostic, Severity};
 use crate::sync::kinds::{CLUSTERS, GATEWAYS};
 use fill::Filled;
 use inventory::Inventory;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::{secret, work};
+use policy_sync_hub::clock::Clock;
+use policy_sync_mirror::Source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

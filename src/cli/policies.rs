@@ -8,20 +8,20 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::HubArguments;
-use crate::api::names::ControllerName;
-use crate::clock::Clock;
-use crate::hub::{HubClient, watching};
 use crate::placement::by_hand::{Found, Look};
-use crate::reconcile::Leadership;
-use crate::rego::confined::Checker;
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::{Loaded, Loading, Settings};
-use crate::rego::secrets;
+use crate::rego_loading::{Loaded, Loading, Settings};
 use crate::sync::OfflineMirror;
 use crate::sync::desired::covered::covered;
 use crate::sync::dry_run;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::Leadership;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::{HubClient, watching};
+use policy_sync_rego::confined::Checker;
+use policy_sync_rego::exemptions::Exemptions;
+use policy_sync_rego::secrets;
 
 /// How long may pass until all is read.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);

@@ -3,8 +3,8 @@
 use anyhow::Context;
 use clap::Args;
 
-use crate::api::syntax::is_dns_subdomain;
-use crate::rego::asked::Packages;
+use policy_sync_api::syntax::is_dns_subdomain;
+use policy_sync_rego::asked::Packages;
 
 /// Which packages are asked.
 #[derive(Clone, Debug, Args)]

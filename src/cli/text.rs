@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::api::text::printable;
-use crate::api::text::reorders;
+pub use policy_sync_api::text::printable;
+use policy_sync_api::text::reorders;
 
 /// JSON text with the control characters escaped that JSON itself lets pass: DEL, those of Latin-1 and those above.
 #[must_use]

@@ -12,12 +12,12 @@ use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::text::printable;
 use super::{Answer, manifests, progress};
-use crate::api::names::ObjectKey;
 use crate::report::{self, ClusterObjects, ClusterQuery, Known, cluster_objects};
-use crate::topology::Graph;
-use crate::topology::locator::{GATEWAY, Locator};
-use crate::topology::show::picture::Picture;
-use crate::topology::show::{self, Scope, TopologyReport, Verdict};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::Graph;
+use policy_sync_topology::locator::{GATEWAY, Locator};
+use policy_sync_topology::show::picture::Picture;
+use policy_sync_topology::show::{self, Scope, TopologyReport, Verdict};
 pub(super) use world::objects_of;
 
 pub(super) const EXAMPLES: &str = "\

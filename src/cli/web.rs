@@ -14,13 +14,13 @@ use super::output::{print, say_each};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use super::{Answer, plan, progress, topology};
-use crate::api::names::ControllerName;
-use crate::hub::watching;
 use crate::report::fleet::Live;
 use crate::server;
 use crate::server::web::{Guard, Key, News, Pages};
 use crate::sync::Settings;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watching;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use regorus::Value;
 
 use super::denial::{Denial, Place, in_order, told};
-use crate::api::access::{AccessReview, Attributes, Opinion, Resource};
-use crate::api::names::GroupResource;
-use crate::api::rego_policy::{Enforcement, GROUP, PLURAL};
-use crate::rego::asked::AUTHORIZATION;
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::access::{AccessReview, Attributes, Opinion, Resource};
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::rego_policy::{Enforcement, GROUP, PLURAL};
+use policy_sync_rego::asked::AUTHORIZATION;
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// What a path is called in the place of a kind.
 const NO_KIND: &str = "None";

@@ -21,12 +21,12 @@ use super::operation::Operation;
 use super::patches;
 use super::question::input;
 use super::secrets;
-use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::api::rego_policy::Enforcement;
-use crate::api::text::{capped, one_line};
-use crate::rego::asked::ADMISSION;
-use crate::rego::exemptions::Exemptions;
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::names::{GroupResource, GroupVersionResource};
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::text::{capped, one_line};
+use policy_sync_rego::asked::ADMISSION;
+use policy_sync_rego::exemptions::Exemptions;
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// The operation of such a review.
 const OPERATION: &str = "AUDIT";

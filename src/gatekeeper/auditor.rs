@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::audit::{Existing, Found, LeftOut, Resource, Sort, Violation, audit, unasked};
-use crate::api::names::{GroupResource, ObjectKey};
 use crate::registration::is_ungated;
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::{Gated, Loaded};
-use crate::rego::snapshot::Snapshot;
+use crate::rego_loading::{Gated, Loaded};
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_rego::exemptions::Exemptions;
+use policy_sync_rego::snapshot::Snapshot;
 
 /// Who keeps what is audited.
 const KEEPER: &str = "audit";

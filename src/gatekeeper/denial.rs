@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use regorus::Value;
 
 use super::operation::Operation;
-use crate::api::rego_policy::Enforcement;
-use crate::api::text::{capped, one_line};
-use crate::rego::asked::expected;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::text::{capped, one_line};
+use policy_sync_rego::asked::expected;
 
 /// The most bytes of a message.
 pub(super) const MESSAGE: usize = 1 << 10;

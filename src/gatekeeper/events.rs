@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::api::admission::{Request, Verdict};
-use crate::reconcile::Events;
+use policy_sync_api::admission::{Request, Verdict};
+use policy_sync_hub::reconcile::Events;
 
 /// The reason of an Event.
 const DENIED: &str = "AdmissionDenied";

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::names::GroupResource;
-use crate::api::rego_policy::Enforcement;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::snapshot::{Gates, Snapshot};
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::snapshot::{Gates, Snapshot};
 
 /// `texts`, each as strict as this, in modules whose names begin with `prefix`, with this `data`. They call pods so.
 pub(super) fn in_force(prefix: &str, texts: &[&str], data: Value, enforcement: Enforcement) -> Snapshot {

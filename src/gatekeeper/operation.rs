@@ -4,7 +4,7 @@ use json_patch::PatchOperation;
 use regorus::Value as Rego;
 use serde_json::Value;
 
-use crate::rego::asked::expected;
+use policy_sync_rego::asked::expected;
 
 /// What no policy changes: the API server refuses it, or takes it for another object.
 const FIXED: [&str; 7] = [

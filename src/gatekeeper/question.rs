@@ -3,10 +3,10 @@
 use regorus::Value;
 
 use super::denial::Place;
-use crate::api::admission::Request;
-use crate::api::names::GroupResource;
-use crate::rego::asked::ADMISSION;
-use crate::rego::snapshot::Snapshot;
+use policy_sync_api::admission::Request;
+use policy_sync_api::names::GroupResource;
+use policy_sync_rego::asked::ADMISSION;
+use policy_sync_rego::snapshot::Snapshot;
 
 /// One question: the object by one of the names that policies have for its kind.
 #[derive(Clone, Debug, PartialEq)]

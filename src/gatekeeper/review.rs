@@ -7,13 +7,13 @@ use super::denial::{Denial, NAMED, in_order, told};
 use super::patches::merge;
 use super::question::{place, questions};
 use super::secrets;
-use crate::api::admission::{Asked, Request, Verdict};
-use crate::api::names::GroupResource;
-use crate::api::rego_policy::Enforcement;
-use crate::api::work;
-use crate::rego::asked::ADMISSION;
-use crate::rego::loading::document;
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use crate::rego_loading::document;
+use policy_sync_api::admission::{Asked, Request, Verdict};
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_api::work;
+use policy_sync_rego::asked::ADMISSION;
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// Which of the two registrations asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use regorus::Value;
 use super::denial::{Denial, Place, in_order};
 use super::patches::merge;
 use super::question::at;
-use crate::rego::asked::expected;
-use crate::rego::embedded::Embedded;
+use policy_sync_rego::asked::expected;
+use policy_sync_rego::embedded::Embedded;
 
 /// What a sample is.
 const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";

@@ -4,9 +4,9 @@ use regorus::Value;
 
 use super::denial::Denial;
 use super::operation::Operation;
-use crate::api::names::GroupResource;
-use crate::api::work;
-use crate::rego::contents::{CONTENTS, at, strip_secret, strip_work};
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::work;
+use policy_sync_rego::contents::{CONTENTS, at, strip_secret, strip_work};
 
 /// The places of the manifests in works, and of the annotation of `kubectl apply`, which repeats them.
 const WORKLOADS: [&str; 3] = ["/spec/workload", "/spec/manifestWorkTemplate", "/metadata/annotations"];

@@ -1,9 +1,9 @@
 use super::*;
-use crate::hub::{Change, Failure};
 use crate::sync::kinds::CLUSTERS;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::listing;
 use crate::sync::tests::world::{World, started, unlisted};
+use policy_sync_mirror::{Change, Failure};
 
 fn fails(world: &World, source: &Source) {
     world.change(Change::Failing(source.clone(), Some(Failure::passing("forbidden"))));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
-use crate::api::annotations::{REMEDIATE, is_ours};
-use crate::api::syntax::{is_label_key, is_label_value};
-use crate::rego::asked::{expected, short};
+use policy_sync_api::annotations::{REMEDIATE, is_ours};
+use policy_sync_api::syntax::{is_label_key, is_label_value};
+use policy_sync_rego::asked::{expected, short};
 
 /// What a policy answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

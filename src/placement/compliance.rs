@@ -6,11 +6,11 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::question::{Said, ask_without};
-use crate::api::annotations::PLACED_BY_POLICY;
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::api::placed_by_policy::{Placed, Strings, strings};
-use crate::api::text::capped;
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::annotations::PLACED_BY_POLICY;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::placed_by_policy::{Placed, Strings, strings};
+use policy_sync_api::text::capped;
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// The maximum number of bytes of a value in a message.
 const VALUE: usize = 200;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::answer::{Answer, AnswerFault};
-use crate::api::annotations::PLACED_BY_POLICY;
-use crate::api::placed_by_policy::{Placed, Set, Strings, put, strings, write};
-use crate::api::text::grouped;
+use policy_sync_api::annotations::PLACED_BY_POLICY;
+use policy_sync_api::placed_by_policy::{Placed, Set, Strings, put, strings, write};
+use policy_sync_api::text::grouped;
 
 /// How many bytes all annotations of an object may have, as the API counts them: keys and values.
 const ANNOTATIONS: usize = 256 * 1024;

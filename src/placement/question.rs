@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::place::place;
-use crate::api::annotations::LAST_APPLIED;
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::api::placed_by_policy::{Strings, write};
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::annotations::LAST_APPLIED;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::placed_by_policy::{Strings, write};
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// The purpose of the queried package.
-pub use crate::rego::asked::PLACEMENT as PACKAGE;
+pub use policy_sync_rego::asked::PLACEMENT as PACKAGE;
 
 /// The result of policies for an object.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Events about what policies do not let in: each process tells of those that it has denied.
 
-use crate::api::admission::{Request, Verdict};
-use crate::reconcile::Events;
+use policy_sync_api::admission::{Request, Verdict};
+use policy_sync_hub::reconcile::Events;
 
 /// The reason of an Event.
 const REFUSED: &str = "PlacementRefused";

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::question::{PACKAGE, Said, ask};
-use crate::api::admission::{Request, Verdict};
-use crate::api::placed_by_policy::{Placed, strings};
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::admission::{Request, Verdict};
+use policy_sync_api::placed_by_policy::{Placed, strings};
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// Reviews what `request` writes, by the policies of `snapshot`. It takes the time of one evaluation.
 ///

@@ -17,8 +17,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use super::rows::Kept;
-use crate::api::moment::Moment;
-use crate::certificates::{Pair, certified, expires};
+use policy_sync_api::moment::Moment;
+use policy_sync_hub::certificates::{Pair, certified, expires};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long an authority lasts.

@@ -11,10 +11,10 @@ use super::facts::Facts;
 use super::kinds::Sort;
 use super::rows::{Configuration, entry_suffix};
 use super::settings::{FailurePolicy, Settings};
-use crate::api::gateway;
-use crate::api::names::{ControllerName, GroupResource};
-use crate::api::rego_policy;
-use crate::rego::exemptions::{Exemptions, quoted};
+use policy_sync_api::gateway;
+use policy_sync_api::names::{ControllerName, GroupResource};
+use policy_sync_api::rego_policy;
+use policy_sync_rego::exemptions::{Exemptions, quoted};
 
 /// The path of reviews whose answers may change what is written.
 pub(crate) const ADMIT: &str = "/admit";

@@ -1,6 +1,6 @@
 //! What other rooms say, on which entries depend.
 
-use crate::rego::loading::InUse;
+use crate::rego_loading::InUse;
 use crate::sync::desired::covered::Covered;
 
 /// What other rooms say; `None` where it is not known yet.

@@ -20,17 +20,17 @@ use super::kinds::wanted;
 use super::registrar::Registrar;
 use super::settings::{Authority, Settings};
 use super::shared::{Registered, Shared};
-use crate::api::names::ControllerName;
-use crate::api::text::with_causes;
-use crate::certificates::Certificates;
-use crate::clock::Clock;
-use crate::hub::watch::{Feed, Supervisor, answered};
-use crate::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use crate::rego::asked::{ADMISSION, PLACEMENT};
-use crate::rego::loading::{Loaded, Unregistered};
+use crate::rego_loading::{Loaded, Unregistered};
 use crate::sync::desired::covered::Covered;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::certificates::Certificates;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor, answered};
+use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 
 /// How soon it is looked again whether the watch has brought what was written.
 const WINDOW: Duration = Duration::from_millis(50);

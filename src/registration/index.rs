@@ -3,15 +3,15 @@
 use super::kinds::{Sort, secret, secret_key};
 use super::rows::{Configuration, Kept};
 use super::settings::Settings;
-use crate::api::moment::Moment;
-use crate::api::names::ControllerName;
-use crate::hub::{self, Line, Source, Tables};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ControllerName;
+use policy_sync_mirror::{Line, Source, Tables};
 
 /// For whom the mirror is.
 #[derive(Clone, Debug)]
 pub(super) struct Index(ControllerName);
 
-impl hub::Index for Index {
+impl policy_sync_mirror::Index for Index {
     /// Which objects these are, only settings say.
     const NEEDED: &'static [&'static Line] = &[];
     type View<'m> = View<'m>;

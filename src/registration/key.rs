@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::index::Index;
 use super::kinds::{SECRETS, Sort};
-use crate::hub::{Changed, Changes};
-use crate::reconcile::{self, Priority};
+use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{Changed, Changes};
 
 /// What the registrar keeps as planned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

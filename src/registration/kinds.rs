@@ -2,8 +2,8 @@
 
 use super::rows::{Configuration, Kept};
 use super::settings::Settings;
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::hub::{Kind, Source, Wanted};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_mirror::{Kind, Source, Wanted};
 
 /// The group of configurations.
 const GROUP: &str = "admissionregistration.k8s.io";

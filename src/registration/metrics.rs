@@ -2,8 +2,8 @@
 
 use prometheus::Gauge;
 
-use crate::api::moment::Moment;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::moment::Moment;
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// What metrics say of it. Clones are the same.
 #[derive(Clone, Debug)]

@@ -20,14 +20,14 @@ use super::kinds::{SECRETS, Sort, secret, secret_key};
 use super::rows::Kept;
 use super::settings::Authority;
 use super::shared::Shared;
-use crate::api::names::ObjectKey;
-use crate::api::text::with_causes;
-use crate::reconcile::{
+use crate::rego_loading::{Gated, Loaded, Unregistered};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::reconcile::{
     Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
     of_kind,
 };
-use crate::rego::asked::{ADMISSION, PLACEMENT};
-use crate::rego::loading::{Gated, Loaded, Unregistered};
+use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 
 /// How often it is looked whether time alone has made a certificate due.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);

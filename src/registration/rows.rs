@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::api::names::ControllerName;
-use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
 
 /// The end of the name of an entry of any controller.
 const SUFFIX: &str = ".policysync.kuadrant.io";

@@ -8,7 +8,7 @@ use http::Uri;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::rego::exemptions::Exemptions;
+use policy_sync_rego::exemptions::Exemptions;
 
 /// How webhooks are registered.
 #[derive(Clone, Debug)]

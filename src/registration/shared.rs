@@ -15,10 +15,10 @@ use super::kinds::Sort;
 use super::metrics::RegistrationMetrics;
 use super::rows::Kept;
 use super::settings::{Authority, Settings};
-use crate::api::names::ControllerName;
-use crate::certificates::Certificates;
-use crate::clock::Clock;
-use crate::hub::Mirror;
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::certificates::Certificates;
+use policy_sync_hub::clock::Clock;
+use policy_sync_mirror::Mirror;
 
 /// What is registered. Clones are the same.
 #[derive(Clone, Debug)]

@@ -6,26 +6,27 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::annotations::CLUSTER_OVERRIDES;
-use crate::api::json::pointer;
-use crate::api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
-use crate::api::schema::Schema;
-use crate::clock::Clock;
-use crate::hub::HubClient;
 use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind, of_target};
 use crate::sync::desired::overrides::{Chosen, Overrides};
 use crate::sync::dry_run::{self, ReadError, WorksOf};
 use crate::sync::explain::{Explanation, Reason, Unavailable, Verdict, When, explain_on};
 use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
+use crate::sync::topology::TopologyInputs;
 use crate::sync::{ClassParams, OfflineMirror, Settings, View};
-use crate::topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, Variant, is_target};
-use crate::topology::locator::{GATEWAY, Kind, Locator};
-use crate::topology::rows;
-use crate::topology::show::{ObjectFault, Scope};
-use crate::topology::{Lent, Objects};
+use policy_sync_api::annotations::CLUSTER_OVERRIDES;
+use policy_sync_api::json::pointer;
+use policy_sync_api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_api::schema::Schema;
+use policy_sync_hub::HubClient;
+use policy_sync_hub::clock::Clock;
+use policy_sync_topology::Objects;
+use policy_sync_topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, Variant, is_target};
+use policy_sync_topology::locator::{GATEWAY, Kind, Locator};
+use policy_sync_topology::rows;
+use policy_sync_topology::show::{ObjectFault, Scope};
 
 /// What is on clusters.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ struct Surveyor<'s> {
 
 impl Surveyor<'_> {
     fn across(&self) -> Across {
-        let (objects, faults) = Lent::new(self.view).read();
+        let (objects, faults) = TopologyInputs::new(self.view).read();
         let mut across =
             Across { objects, fleet: Fleet::default(), faults, unknown: Vec::new(), unread: Vec::new() };
         let scope = self.query.scope;

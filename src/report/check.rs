@@ -2,9 +2,9 @@
 
 use super::item::Item;
 use super::policy::{PolicyReport, Reading};
-use crate::api::annotations::{Summary, Synced};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
+use policy_sync_api::annotations::{Summary, Synced};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
 
 /// The states that fail a check. Each level fails all that the one before it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,8 +113,8 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
     use crate::report::tests::report;
+    use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 
     #[test]
     fn each_level_fails_more_states() {

@@ -4,15 +4,15 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::key::ItemKey;
-use crate::api::annotations::{REVISION, Synced};
-use crate::api::names::{ControllerName, Origin};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
-use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
-use crate::hub::{Pruned, Row};
 use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::status::policy::entry_of_work;
+use policy_sync_api::annotations::{REVISION, Synced};
+use policy_sync_api::names::{ControllerName, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_api::work::{ManifestWorkSpec, ManifestWorkStatus};
+use policy_sync_mirror::{Pruned, Row};
 
 /// What is said where no work is there yet.
 const NOT_WRITTEN: &str = "the controller has not created its work yet";

@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use super::check::{Check, FailOn};
 use super::served::ServedKind;
 use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
-use crate::api::object::HubObject;
-use crate::api::text::with_causes;
-use crate::clock::Clock;
-use crate::hub::{HubClient, HubError};
 use crate::sync::dry_run::{self, ReadError};
 use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::{OfflineMirror, Settings};
-use crate::topology::Graph;
-use crate::topology::locator::KindRef;
-use crate::topology::show::PolicyReport;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_topology::Graph;
+use policy_sync_topology::locator::KindRef;
+use policy_sync_topology::show::PolicyReport;
 
 pub use sentences::Sentence;
 

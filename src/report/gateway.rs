@@ -9,15 +9,15 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::policy::Reading;
-use crate::api::annotations::GATEWAY_CLUSTERS;
-use crate::api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
 use crate::sync::rows::work::Work;
 use crate::sync::status::gateway::lacks;
 pub use cluster::GatewayOnCluster;
+use policy_sync_api::annotations::GATEWAY_CLUSTERS;
+use policy_sync_api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
 
 /// What a Gateway says itself.
 #[derive(Clone, Debug, PartialEq)]

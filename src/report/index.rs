@@ -6,10 +6,10 @@ use super::copy::{CopyReport, CopyRow};
 use super::gateway::GatewayWork;
 use super::key::ItemKey;
 use super::kinds::{COPIES, GATEWAY_WORKS};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey};
-use crate::hub::mirror::Cascade;
-use crate::hub::{self, AnyRow, Changed, Line, Source, Tables};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
+use policy_sync_mirror::Cascade;
+use policy_sync_mirror::{AnyRow, Changed, Line, Source, Tables};
 
 /// What is derived from the rows.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Look<'m> {
     index: &'m Index,
 }
 
-impl hub::Index for Index {
+impl policy_sync_mirror::Index for Index {
     const NEEDED: &'static [&'static Line] = &[];
 
     type View<'m> = Look<'m>;

@@ -10,8 +10,8 @@ use super::copy::CopyReport;
 use super::gateway::{GatewayOnCluster, GatewayReport};
 use super::key::ItemKey;
 use super::policy::{PolicyOnCluster, PolicyReport};
-use crate::api::names::{ClusterName, Origin};
-use crate::api::params::Role;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::params::Role;
 
 /// Something that is shown.
 #[derive(Clone, Debug)]

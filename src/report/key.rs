@@ -1,6 +1,6 @@
 //! What tells things that are shown from each other.
 
-use crate::api::names::{GroupResource, ObjectKey, Origin};
+use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 
 /// The table that something is shown in, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

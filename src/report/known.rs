@@ -1,6 +1,6 @@
 //! The result of a read that may be forbidden.
 
-use crate::hub::HubError;
+use policy_sync_hub::HubError;
 
 /// A value, or the missing right.
 ///

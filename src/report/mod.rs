@@ -31,6 +31,7 @@ mod served;
 mod topology;
 mod waits;
 mod watch;
+pub mod watched;
 
 #[cfg(test)]
 pub(crate) use across::across_view;

@@ -2,10 +2,10 @@
 
 use super::known::Known;
 use super::served::ServedKind;
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::{HubClient, HubError};
 use crate::sync::kinds::CLUSTERS;
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::{HubClient, HubError};
 
 /// Of namespaces.
 ///

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 
 use super::fleet::Cell;
 use super::served::ServedKind;
-use crate::api::annotations::{
-    CLUSTER_OVERRIDES, ENFORCED, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY,
-    POLICY_SYNC_MESSAGE, Summary, Synced, SyncedCondition,
-};
-use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
-use crate::hub::{Pruned, Row};
 use crate::sync::desired::overrides::Overrides;
 use crate::sync::rows::Strings;
 pub use cluster::PolicyOnCluster;
 pub use detail::Detail;
+use policy_sync_api::annotations::{
+    CLUSTER_OVERRIDES, ENFORCED, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY,
+    POLICY_SYNC_MESSAGE, Summary, Synced, SyncedCondition,
+};
+use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_mirror::{Pruned, Row};
 
 /// What an annotation says.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,15 +9,16 @@ use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
 use super::known::Known;
 use super::seen::Seen;
 use super::served::{Meant, ServedKind, discover, full, meant};
-use crate::api::cluster::ManagedClusterStatus;
-use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
-use crate::api::object::HubObject;
-use crate::api::params::{Merge, Role};
-use crate::hub::{HubClient, HubError, Scope, Wanted, served_beside};
 use crate::sync::desired::eligibility::versions;
 use crate::sync::desired::watches;
 use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
 use crate::sync::{ClassParams, OfflineMirror};
+use policy_sync_api::cluster::ManagedClusterStatus;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::{Merge, Role};
+use policy_sync_hub::{HubClient, HubError, served_beside};
+use policy_sync_mirror::{Scope, Wanted};
 
 /// What a user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use super::key::{ItemKey, Table};
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS, POLICIES};
 use super::policy::{PolicyReport, PolicyRow};
 use super::served::ServedKind;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::hub::{Changed, Mirror, MirrorGuard, Scope, Source, Table as Rows, Wanted};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_mirror::{Changed, Mirror, MirrorGuard, Scope, Source, Table as Rows, Wanted};
 
 /// What is seen of a hub.
 #[derive(Debug)]

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use super::kinds::GATEWAY_WORKS;
 use super::*;
-use crate::api::annotations::GATEWAY_CLUSTERS;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::hub::{Pruned, Scope};
+use policy_sync_api::annotations::GATEWAY_CLUSTERS;
+use policy_sync_api::names::{
+    ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName,
+};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_mirror::{Pruned, Scope};
 
 pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
 

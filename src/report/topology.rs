@@ -17,14 +17,15 @@ use futures::future::join_all;
 
 use super::known::Known;
 use super::served::ServedKind;
-use crate::api::annotations::POLICY_SYNCED;
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::{Extent, HubClient, HubError};
-use crate::topology::locator::{Kind, KindRef, Locator};
-use crate::topology::objects::{NAMESPACE, kind_of};
-use crate::topology::show::{self, ObjectFault};
-use crate::topology::{Fault, Graph, Objects};
+use policy_sync_api::annotations::POLICY_SYNCED;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::Extent;
+use policy_sync_topology::locator::{Kind, KindRef, Locator};
+use policy_sync_topology::objects::{NAMESPACE, kind_of};
+use policy_sync_topology::show::{self, ObjectFault};
+use policy_sync_topology::{Fault, Graph, Objects};
 
 pub(super) use kinds::TopologyKinds;
 

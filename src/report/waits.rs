@@ -16,9 +16,9 @@ use super::item::Item;
 use super::key::ItemKey;
 use super::kinds::COPIES;
 use super::seen::Seen;
-use crate::api::names::{ClusterName, ControllerName};
-use crate::api::object::HubObject;
-use crate::hub::{HubClient, HubError};
+use policy_sync_api::names::{ClusterName, ControllerName};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::{HubClient, HubError};
 
 /// How many clusters' works are read at a time.
 const AT_A_TIME: usize = 8;

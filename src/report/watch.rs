@@ -12,11 +12,12 @@ use super::index::{Index, Look};
 use super::item::Item;
 use super::key::ItemKey;
 use super::seen::{NOW, Seen};
-use crate::clock::Clock;
-use crate::hub::watch::{Feed, Supervisor};
-use crate::hub::{Changed, Changes, Failing, FailureKind, HubClient, Source};
-use crate::tasks::{Ended, Tasks};
-use crate::telemetry::metrics::Metrics;
+use policy_sync_hub::HubClient;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::tasks::{Ended, Tasks};
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor};
+use policy_sync_mirror::{Changed, Changes, Failing, FailureKind, Source};
 
 /// Something that happens while a hub is watched.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
-use crate::rego::loading::{Loaded, RegoMetrics};
-use crate::rego::snapshot::{Snapshot, Unanswered};
-use crate::rego::turns::{Requester, Turns};
+use crate::rego_loading::{Loaded, RegoMetrics};
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_rego::turns::{Requester, Turns};
 
 /// The policies and slots. Clones share the slots.
 #[derive(Clone, Debug)]

@@ -22,12 +22,12 @@ use tracing::warn;
 use self::readers::Readers;
 use super::bearer;
 use super::connections::Caller;
-use crate::api::text::with_causes;
-use crate::aside::aside;
-use crate::clock::Clock;
 use crate::gatekeeper::audit::Findings;
 use crate::gatekeeper::auditing::Audited;
-use crate::reconcile::Leadership;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::aside;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::Leadership;
 
 /// Where it is asked.
 const PATH: &str = "/audit";

@@ -17,10 +17,10 @@ use super::asking::{Asking, Silence};
 use super::bearer::{self, Tokens};
 use super::bodies::{self, Bodies};
 use super::webhooks::{AUTHORIZE, WebhookMetrics};
-use crate::api::access::{AccessReview, Opinion};
 use crate::gatekeeper::access::{self, Judged};
-use crate::rego::loading::{Loaded, RegoMetrics};
-use crate::rego::turns::Requester;
+use crate::rego_loading::{Loaded, RegoMetrics};
+use policy_sync_api::access::{AccessReview, Opinion};
+use policy_sync_rego::turns::Requester;
 
 /// How many MiB a body may have.
 const BODY: usize = 1;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::follow::follow;
-use crate::announce::announce;
+use policy_sync_hub::tasks::announce;
 
 /// How often it is looked whether the file has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -36,7 +36,7 @@ use tracing::debug;
 
 use self::seats::{Phase, Seat, Seats};
 use self::watched::{Received, Sent, Watched};
-use crate::api::text::with_causes;
+use policy_sync_api::text::with_causes;
 
 pub use descriptors::Descriptors;
 pub use limits::Limits;

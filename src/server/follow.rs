@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::text::with_causes;
+use policy_sync_api::text::with_causes;
 
 /// Has `look` look so often, until `stop`. What keeps it from taking what it finds, `stays` is told once, until it is something else.
 pub(super) async fn follow<E: Error + 'static>(

@@ -25,17 +25,17 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::health::{self, Health};
 use crate::placement::remediation::{Remediated, Remediation};
-use crate::reconcile::Leadership;
 use crate::registration::{Registered, RegistrationMetrics};
-use crate::rego::loading::{Loaded, RegoMetrics};
+use crate::rego_loading::{Loaded, RegoMetrics};
+use crate::stored_topology::Stored;
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
-use crate::telemetry::metrics::Metrics;
-use crate::topology::stored::Stored;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::Leadership;
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 pub use connections::{Descriptors, Limits};
 

@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{self, Limits};
-use crate::certificates::Certificates;
+use policy_sync_hub::certificates::Certificates;
 
 pub use files::{FileError, Files};
 

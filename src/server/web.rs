@@ -16,19 +16,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use form_urlencoded::parse;
 
-use crate::api::names::{ClusterName, ObjectKey};
-use crate::api::syntax::is_dns_subdomain;
-use crate::api::text::with_causes;
-use crate::hub;
 use crate::report::fleet::GraphOf;
 use crate::report::{Across, AcrossQuery, Asked, Item, Known};
 use crate::sync::dry_run::ReadError;
-use crate::topology::show::picture::Picture;
-use crate::topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
 use crate::web::{
     self, ClusterPage, EffectivePage, EffectiveQuery, FleetQuery, GatewayPage, InForceAt, Notices,
     PolicyPage, address,
 };
+use policy_sync_api::names::{ClusterName, ObjectKey};
+use policy_sync_api::syntax::is_dns_subdomain;
+use policy_sync_api::text::with_causes;
+use policy_sync_topology::show::picture::Picture;
+use policy_sync_topology::show::{ClustersReport, EffectiveReport, Scope, TopologyReport};
 
 pub use connections::serve;
 pub use guard::{Guard, Key};
@@ -84,7 +83,7 @@ async fn policy(
     if !is_full || ![&kind, &namespace, &name].into_iter().all(|text| is_dns_subdomain(text)) {
         return Err(pages.missing(NO_PAGE));
     }
-    let scope = hub::Scope::Object(ObjectKey::new(&namespace, &name));
+    let scope = policy_sync_mirror::Scope::Object(ObjectKey::new(&namespace, &name));
     let report = pages.read(Asked::Kind(&kind), scope, None).await;
     let report = report.map_err(|unanswered| pages.refused(unanswered))?;
     let found = report.seen.items().into_iter().find_map(|item| match item {
@@ -125,12 +124,13 @@ async fn cluster(
     let managed = Known::of(pages.live.cluster(&cluster).await).map_err(|error| pages.failed(&error))?;
     let silent_since = match managed.or_note(&mut notices.unread) {
         Some(Some(object)) => {
-            object.status_as::<crate::api::cluster::ManagedClusterStatus>().unavailable_since()
+            object.status_as::<policy_sync_api::cluster::ManagedClusterStatus>().unavailable_since()
         }
         Some(None) => return Err(pages.missing(&format!("There is no ManagedCluster {name}."))),
         None => None,
     };
-    let copies = match pages.read(Asked::Cluster, hub::Scope::All, Some(cluster.clone())).await {
+    let copies = match pages.read(Asked::Cluster, policy_sync_mirror::Scope::All, Some(cluster.clone())).await
+    {
         Ok(report) => {
             notices.unread.extend(report.unread);
             notices.faults.extend(report.faults);

@@ -17,16 +17,16 @@ use tokio::time::{Instant, timeout_at};
 
 use super::asking::{Asking, Silence};
 use super::bodies::{self, Bodies};
-use crate::api::admission::{Asked, Request, Verdict};
-use crate::api::text::with_causes;
 use crate::gatekeeper::events::Denied;
 use crate::gatekeeper::review::{self as gatekeeper, Registration as By, Reviewed};
 use crate::placement::refusals::Refusals;
 use crate::placement::review as placement;
 use crate::registration::{ADMIT, ADMIT_LAST};
-use crate::rego::loading::{Loaded, RegoMetrics, Written};
-use crate::rego::snapshot::{Snapshot, Unanswered};
-use crate::rego::turns::Requester;
+use crate::rego_loading::{Loaded, RegoMetrics, Written};
+use policy_sync_api::admission::{Asked, Request, Verdict};
+use policy_sync_api::text::with_causes;
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_rego::turns::Requester;
 
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::params::{Params, ParamsFault};
+use policy_sync_api::params::{Params, ParamsFault};
 
 /// What the parameters of a class of ours say.
 #[derive(Clone, Debug, PartialEq)]

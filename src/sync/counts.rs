@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::rows::work::{Purpose, Work};
-use crate::api::names::Origin;
-use crate::api::params::Role;
+use policy_sync_api::names::Origin;
+use policy_sync_api::params::Role;
 
 /// What works are for, each with the states that such a work can be in.
 pub(super) const GROUPS: [(&str, &[&str]); 5] = [

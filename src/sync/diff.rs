@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Problem;
 use super::desired::{PlannedWork, WorksPlan};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin, WorkName};
 use crate::sync::View;
 use crate::sync::rows::work::{Purpose, Work};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin, WorkName};
 
 /// Within this time a moment that its spoke rewrites is put right once.
 const SELDOM: Duration = Duration::from_secs(60);

@@ -18,19 +18,19 @@ mod selection;
 
 use std::collections::BTreeMap;
 
-use crate::api::annotations::{GRACE_TIMEOUT, Synced};
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
 use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
 use crate::sync::desired::{Absence, Kept, Outcome, WorksPlan, plan_works};
 use crate::sync::rows::work::Work;
 use crate::sync::{Problem, Settings, View, desired, diff, status};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, Synced};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
 
-pub use crate::api::names::CLUSTER;
 pub use explanation::{Explanation, Reason, State, Step, Verdict, When};
+pub use policy_sync_api::names::CLUSTER;
 
 /// Since when the agents of which clusters are not heard of, as far as that is known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;

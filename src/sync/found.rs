@@ -2,8 +2,8 @@
 
 use super::rows::kind::{KindState, Resolution};
 use super::rows::schema::WorkSchema;
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::hub::{Change, Family, Row};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_mirror::{Change, Family};
 
 /// Whether the versions of a kind that parameters list can be synced, by version.
 pub static VERSIONS: Family<KindState> = Family::found_out("versions");
@@ -11,8 +11,6 @@ pub static VERSIONS: Family<KindState> = Family::found_out("versions");
 pub static FOLLOWED: Family<GroupVersionResource> = Family::found_out("followed versions");
 /// What ManifestWorks can say.
 pub static WORK_SCHEMA: Family<WorkSchema> = Family::found_out("schema of manifestworks");
-
-impl Row for GroupVersionResource {}
 
 /// The key of what there is one of.
 fn only() -> ObjectKey {

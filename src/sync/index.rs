@@ -19,10 +19,10 @@ use super::rows::Strings;
 use super::rows::class::Class;
 use super::unplaced::UnplacedWorks;
 use super::work_key::WorkKey;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
-use crate::api::params::Params;
-use crate::interned::Interned;
+use policy_sync_api::interned::Interned;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey, Origin};
+use policy_sync_api::params::Params;
 
 use same_target::SameTarget;
 pub(super) use unplaced::decisions_of;

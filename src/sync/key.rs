@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::reconcile::{self, Priority};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_hub::reconcile::{self, Priority};
 
 /// Something to plan for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

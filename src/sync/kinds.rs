@@ -10,10 +10,11 @@ use super::rows::grant::Grant;
 use super::rows::policy::Policy;
 use super::rows::secret::Secret;
 use super::rows::work::Work;
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::params::Role;
-use crate::api::{annotations, cluster, gateway, secret, work};
-use crate::hub::{Family, Kind, Line, Requirement, Source};
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_api::{annotations, cluster, gateway, secret, work};
+use policy_sync_hub::Requirement;
+use policy_sync_mirror::{Family, Kind, Line, Source};
 
 /// GatewayClasses.
 pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");

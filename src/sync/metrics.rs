@@ -16,11 +16,11 @@ use super::rows::kind::KindReason;
 use super::rows::work::Work;
 use super::status::fare::{Fare, State};
 use super::{Changes, ClassParams, Problem, View, counts};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, Origin, WorkName};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
-use crate::telemetry::metrics::{Metrics, gauge_value};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin, WorkName};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 
 use tally::{STUCK, Tally};
 

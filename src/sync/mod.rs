@@ -33,6 +33,7 @@ mod refused;
 pub mod rows;
 mod settings;
 pub mod status;
+pub mod topology;
 pub mod triggers;
 mod unplaced;
 mod view;
@@ -40,8 +41,7 @@ mod waits;
 mod work_key;
 pub mod write;
 
-use crate::api::names::GroupResource;
-use crate::hub;
+use policy_sync_api::names::GroupResource;
 
 pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
 pub use key::{Key, Keys};
@@ -58,13 +58,13 @@ pub use waits::Waits;
 pub use work_key::WorkKey;
 
 /// What is known of the hub.
-pub type Mirror = hub::Mirror<Index>;
+pub type Mirror = policy_sync_mirror::Mirror<Index>;
 
 /// What a change of it came to.
-pub type Changes<'m> = hub::Changes<'m, Index>;
+pub type Changes<'m> = policy_sync_mirror::Changes<'m, Index>;
 
 /// A look at it.
-pub type MirrorGuard<'m> = hub::MirrorGuard<'m, Index>;
+pub type MirrorGuard<'m> = policy_sync_mirror::MirrorGuard<'m, Index>;
 
 /// A kind of policies, as keys of tables name it.
 pub type PolicyKind = GroupResource;

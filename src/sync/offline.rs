@@ -4,11 +4,11 @@ use super::kinds::WORKS;
 use super::rows::kind::Resolution;
 use super::rows::schema::WorkSchema;
 use super::{Mirror, MirrorGuard, PLACEMENT_SETTLES, found};
-use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, GroupVersionResource};
-use crate::api::object::HubObject;
-use crate::clock::Clock;
-use crate::hub::Source;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupVersionResource};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::clock::Clock;
+use policy_sync_mirror::Source;
 
 /// When everything in it was seen.
 const SEEN: Moment = Moment(0);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use dashmap::DashMap;
 
-use crate::api::names::{ClusterName, Origin};
-use crate::shrink::take;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::take;
 
 /// The replicas of each cluster, by what they are of. They are known as long as there are works, or are to be some.
 #[derive(Clone, Debug, Default)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::named::named;
-use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
-use crate::api::selector::BadSelector;
-use crate::api::text::{capped, grouped};
+use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey};
+use policy_sync_api::selector::BadSelector;
+use policy_sync_api::text::{capped, grouped};
 
 /// Something that an object's owner, or the owner of what it depends on, should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::api::moment::Moment;
+use policy_sync_api::moment::Moment;
 
 /// Moments by key. Those that are older than a span are forgotten when the next is noted: names that come and go leave
 /// nothing behind.

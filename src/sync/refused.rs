@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dashmap::DashMap;
 
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::shrink::give_back_shared;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::give_back_shared;
 
 /// Since when the works of which origins are refused in which clusters. What is not wanted there any more, or was made, is
 /// forgotten.

@@ -19,10 +19,6 @@ use serde_json::json;
 use super::kinds::{DECISIONS, POLICIES, WORKS};
 use super::rows::kind::{KindInfo, Resolution};
 use super::*;
-use crate::api::moment::Moment;
-use crate::api::names::ObjectKey;
-use crate::api::schema::Schema;
-use crate::hub::{Change, Failure};
 use crate::sync::tests::answers::applied;
 use crate::sync::tests::objects::{
     class, cluster, gateway, gateway_origin, limits, placement, policy, policy_origin,
@@ -30,6 +26,10 @@ use crate::sync::tests::objects::{
 use crate::sync::tests::world::{World, shop, world};
 use crate::sync::triggers::tests::{access, fold, hub, told};
 use crate::sync::{Key, Keys};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::schema::Schema;
+use policy_sync_mirror::{Change, Failure};
 
 #[test]
 fn what_a_cluster_carries_is_counted() {

@@ -9,9 +9,6 @@ mod clusters;
 use std::sync::Arc;
 
 use super::{Key, Keys};
-use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
-use crate::api::params::Role;
-use crate::hub::{AnyRow, Changed, Source};
 use crate::sync::desired::age;
 use crate::sync::found::{VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
@@ -24,6 +21,9 @@ use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::{Changes, PolicyKind, View};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::Role;
+use policy_sync_mirror::{AnyRow, Changed, Source};
 
 /// The keys whose plan may be another after `changes`.
 #[must_use]

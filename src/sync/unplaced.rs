@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use super::work_key::WorkKey;
-use crate::api::moment::Moment;
-use crate::shrink::give_back;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::shrink::give_back;
 
 /// What is known of a Gateway's work in a cluster that is not chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,14 +24,14 @@ use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::waits::{Wait, Waits};
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::{
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{
     ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey, Origin,
 };
-use crate::api::params::{Merge, Params, Role};
-use crate::api::selector::ClusterSelector;
-use crate::hub::{Index as _, Source, Table, Tables};
+use policy_sync_api::params::{Merge, Params, Role};
+use policy_sync_api::selector::ClusterSelector;
+use policy_sync_mirror::{Index as _, Source, Table, Tables};
 
 /// The labels of a cluster that says nothing of itself.
 pub(super) static NO_LABELS: Strings = Strings::new();
@@ -133,7 +133,7 @@ impl<'m> View<'m> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// The hash of what decisions on what is where read of the object `key` of `source`, as [`crate::hub::Row::decides`] has
+    /// The hash of what decisions on what is where read of the object `key` of `source`, as [`policy_sync_mirror::Row::decides`] has
     /// it; `None` where it does not exist.
     #[must_use]
     pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use dashmap::DashMap;
 
 use super::index::same_target::Place;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::shrink::take;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::take;
 
 /// That the work of a policy waits for the copy of an older policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which work.
 
-use crate::api::names::{ClusterName, ObjectKey, WorkName};
+use policy_sync_api::names::{ClusterName, ObjectKey, WorkName};
 
 /// The key of a work: its name, the same in every cluster, and the cluster.
 pub type WorkKey = (WorkName, ClusterName);

@@ -2,7 +2,7 @@
 
 use form_urlencoded::Serializer;
 
-use crate::api::names::{ClusterName, ObjectKey};
+use policy_sync_api::names::{ClusterName, ObjectKey};
 
 /// The page of the fleet.
 pub const FLEET: &str = "/";

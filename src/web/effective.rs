@@ -7,10 +7,12 @@ use super::address::{EFFECTIVE, cluster, gateway, with_query};
 use super::cells::word;
 use super::layout::{Notices, page, plain};
 use super::named::linked;
-use crate::api::names::ObjectKey;
-use crate::api::text::{cut, printable};
-use crate::topology::Request;
-use crate::topology::show::{Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::text::{cut, printable};
+use policy_sync_topology::Request;
+use policy_sync_topology::show::{
+    Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope,
+};
 
 /// How many answers a page has.
 const ROOM: usize = 50;

@@ -34,9 +34,9 @@ mod tests {
     use super::*;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 
-    use crate::api::names::{GroupResource, GroupVersionResource, ObjectKey};
-    use crate::api::params::Role;
     use crate::report::ServedKind;
+    use policy_sync_api::names::{GroupResource, GroupVersionResource, ObjectKey};
+    use policy_sync_api::params::Role;
 
     #[test]
     fn a_line_names_the_pages_that_changed() {

@@ -5,10 +5,10 @@ use maud::{Markup, PreEscaped, html};
 use super::address;
 use super::layout::{Notices, page, plain};
 use super::named;
-use crate::api::names::ObjectKey;
-use crate::topology::show::picture::{Column, Picture, Tile};
-use crate::topology::show::svg::{LEGEND, svg};
-use crate::topology::show::{Named, Verdict};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::show::picture::{Column, Picture, Tile};
+use policy_sync_topology::show::svg::{LEGEND, svg};
+use policy_sync_topology::show::{Named, Verdict};
 
 /// How many policies are named of one row.
 const POLICIES: usize = 100;

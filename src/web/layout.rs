@@ -95,7 +95,7 @@ pub(super) fn table(name: &str, caption: &str, head: &Markup, rows: &Markup) -> 
 
 /// `text`, with what changes the order of reading written out: a name must not make another of what stands beside it.
 pub(super) fn plain(text: &str) -> PreEscaped<String> {
-    html! { (crate::api::text::printable(text)) }
+    html! { (policy_sync_api::text::printable(text)) }
 }
 
 /// Which `shown` of all are shown after so many.

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::address;
 use super::layout::plain;
-use crate::api::names::ObjectKey;
-use crate::topology::show::Named;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::show::Named;
 
 /// The page of the object with this locator, where it has one: Gateways, and whatever is called a policy.
 pub(super) fn page(locator: &str) -> Option<String> {

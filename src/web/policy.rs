@@ -8,7 +8,7 @@ use super::layout::{Notices, page, plain, range, table};
 use super::named::linked;
 use crate::report::fleet::Cell;
 use crate::report::{ObjectExplanation, PolicyReport, Sentence};
-use crate::topology::show::{self, Named};
+use policy_sync_topology::show::{self, Named};
 
 /// How many clusters a page has.
 const ROOM: usize = 500;

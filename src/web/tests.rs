@@ -6,17 +6,19 @@ use maud::Markup;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::annotations::{
-    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
-};
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::object::HubObject;
 use crate::report::tests::{SUMMARY, report};
 use crate::report::{CopyReport, Group, ObjectExplanation, PolicyReport};
 use crate::sync::explain::{Reason, State, Step, Verdict};
-use crate::topology::show::picture::Picture;
-use crate::topology::show::{self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults};
-use crate::topology::{Graph, Objects};
+use policy_sync_api::annotations::{
+    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::show::picture::Picture;
+use policy_sync_topology::show::{
+    self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults,
+};
+use policy_sync_topology::{Graph, Objects};
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
 
@@ -191,7 +193,7 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
     }
     let facts = objects.facts();
     let graph = Graph::build(&facts);
-    let report = TopologyReport::new(&graph, crate::topology::show::Scope::default(), Vec::new());
+    let report = TopologyReport::new(&graph, policy_sync_topology::show::Scope::default(), Vec::new());
     let shown = GatewayPage {
         hub: "files".to_owned(),
         notices: Notices::default(),
@@ -233,7 +235,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
         let facts = objects.facts();
         let graph = Graph::build(&facts);
         let found = faults(&graph, &|_| None);
-        let report = TopologyReport::new(&graph, crate::topology::show::Scope::default(), found);
+        let report = TopologyReport::new(&graph, policy_sync_topology::show::Scope::default(), found);
         let shown = GatewayPage {
             hub: text.to_owned(),
             notices: Notices { unread: vec![text.to_owned()], ..Notices::default() },

@@ -103,7 +103,7 @@ async fn decide(client: &Client, placement: &DynamicObject) -> Result<()> {
 
 /// All objects of a kind of Open Cluster Management's.
 fn of(client: &Client, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
-    let group = policy_sync::api::cluster::GROUP;
+    let group = policy_sync_api::cluster::GROUP;
     let resource = ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::params::Params;
+use policy_sync_api::params::Params;
 use policy_sync_testenv::binaries::chart_tools;
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value};

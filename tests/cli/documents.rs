@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::json::normalize;
 use policy_sync::cli::documents::documents_each;
+use policy_sync_api::json::normalize;
 use policy_sync_testenv::bad_input::{self, code};
 use policy_sync_testenv::binaries;
 use serde::Deserialize;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
+use policy_sync_api::annotations::POLICY_SYNC_MESSAGE;
 use policy_sync_testenv::proxy::{Fault, Target};
 use policy_sync_testenv::{Fleet, Proxy, fixtures};
 

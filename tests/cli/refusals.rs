@@ -96,7 +96,7 @@ fn help_and_version_are_results() {
 #[test]
 fn the_version_is_that_of_the_build() {
     let ran = run_with(&["--version"], "");
-    assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync::version::text())));
+    assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync_hub::version::text())));
 }
 
 #[test]

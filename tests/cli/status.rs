@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use policy_sync::api::annotations::{
+use policy_sync_api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_testenv::apply::{api_for, apply};

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::DynamicObject;
-use policy_sync::topology::Graph;
-use policy_sync::topology::conditions::{ListenerConditions, RouteConditions};
-use policy_sync::topology::locator::Locator;
 use policy_sync_testenv::wait;
+use policy_sync_topology::Graph;
+use policy_sync_topology::conditions::{ListenerConditions, RouteConditions};
+use policy_sync_topology::locator::Locator;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, LIMIT};

@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::topology::Graph;
-use policy_sync::topology::show::{Scope, TopologyReport};
 use policy_sync_testenv::wait;
+use policy_sync_topology::Graph;
+use policy_sync_topology::show::{Scope, TopologyReport};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, LIMIT};

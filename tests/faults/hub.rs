@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
-use policy_sync::reconcile::{Elector, ElectorOptions};
 use policy_sync::server::Served;
-use policy_sync::tasks::Ended;
+use policy_sync_hub::reconcile::{Elector, ElectorOptions};
+use policy_sync_hub::tasks::Ended;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::telemetry::logs;
+use policy_sync_hub::telemetry::logs;
 use policy_sync_testenv::fixtures::gateway;
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
 use policy_sync_testenv::tenant::all_kinds;

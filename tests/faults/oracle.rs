@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use policy_sync::api::moment::Moment;
+use policy_sync_api::moment::Moment;
 use policy_sync_testenv::hostile::{MOB, ROGUE};
 use policy_sync_testenv::memory::Asked;
 use serde_json::{Value, json};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
-use policy_sync::hub::IDLE_TIMEOUT;
-use policy_sync::hub::watch::ANSWERED_WITHIN;
+use policy_sync_hub::IDLE_TIMEOUT;
+use policy_sync_hub::watch::ANSWERED_WITHIN;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::Result;
-use policy_sync::api::names::{ControllerName, ObjectKey, Origin, WorkName};
+use policy_sync_api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync_testenv::fixtures::{
     auth_policy, deployment, gateway, https_gateway, namespace, rate_limit_policy, reference_grant,
     resources, timeout_policy, tls_secret,

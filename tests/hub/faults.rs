@@ -154,7 +154,7 @@ impl<'h> Proxied<'h> {
         parameters["downstreamClass"] = "cilium".into();
         self.surely("change the parameters", || tenant.parameters(&parameters)).await?;
         for cluster in ["eu-1", "us-1"] {
-            let class = |work: &policy_sync::api::work::ManifestWork| {
+            let class = |work: &policy_sync_api::work::ManifestWork| {
                 work.spec.workload.manifests[1].0["spec"]["gatewayClassName"] == "cilium"
             };
             tenant.until_work(cluster, "gateway-web", class).await?;

@@ -148,7 +148,7 @@ async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()>
     tenant.apply(&fixtures::gateway("crosses-other", "web", tenant.name(), Some("all"))).await?;
     tenant.apply(&timeouts).await?;
     until_message(&tenant, &timeouts, "the reference to Gateway crosses-other/web is dropped").await?;
-    let references = |work: &policy_sync::api::work::ManifestWork| {
+    let references = |work: &policy_sync_api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["spec"]["targetRefs"].as_array().map_or(0, Vec::len)
     };
     tenant.until_work("eu-1", "timeoutpolicy-timeouts", |work| references(work) == 1).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, params_config_map, rate_limit_policy,

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::{Controller, Fleet, Tenant};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! One policy, different clusters: each change writes only the works that it changes, and what is wrong changes none.
 
 use anyhow::{Result, ensure};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::managed_cluster;
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::tenant::{LIMIT, Tenant, rate_limit_policies};

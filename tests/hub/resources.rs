@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{deployment, gateway, namespace, placed_config_map, resources, workload};
 use policy_sync_testenv::tenant::{Answer, Tenant, rate_limit_policies};
 use policy_sync_testenv::wait;

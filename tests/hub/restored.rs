@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use policy_sync::clock::Clock;
-use policy_sync::hub::{RequestTimeout, watching};
-use policy_sync::tasks::Ended;
-use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::tasks::Ended;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::{RequestTimeout, watching};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;
 use policy_sync_testenv::tenant::LIMIT;
@@ -94,7 +94,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     }
     tenant.settled(&controller).await?;
     let uids =
-        |works: Vec<_>| works.into_iter().map(|work: policy_sync::api::work::ManifestWork| work.metadata.uid);
+        |works: Vec<_>| works.into_iter().map(|work: policy_sync_api::work::ManifestWork| work.metadata.uid);
     let before: Vec<_> = uids(tenant.works().await?).collect();
 
     hub.with_etcd_stopped(|etcd| copy(etcd, &backup(etcd))).await?;

@@ -2,8 +2,8 @@
 //! what is admitted, it admits.
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::json::normalize;
-use policy_sync::api::schema::Schema;
+use policy_sync_api::json::normalize;
+use policy_sync_api::schema::Schema;
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};

@@ -160,7 +160,7 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
         "é".repeat(300),
     ] {
         tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
-        let message = |entry: &policy_sync::api::annotations::Synced| {
+        let message = |entry: &policy_sync_api::annotations::Synced| {
             entry.conditions.first().and_then(|condition| condition.message.clone()).unwrap_or_default()
         };
         tenant.until_folded(&limits, |entries, _| message(&entries[0]) == text).await?;

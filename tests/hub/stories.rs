@@ -47,7 +47,7 @@ async fn a_write_that_the_hub_refuses_is_tried_until_it_succeeds() -> Result<()>
 #[tokio::test]
 async fn a_change_of_the_parameters_reaches_every_copy() -> Result<()> {
     let (tenant, _controller, _) = synced("rolls-out").await?;
-    let class_of = |work: &policy_sync::api::work::ManifestWork| {
+    let class_of = |work: &policy_sync_api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["spec"]["gatewayClassName"].as_str().unwrap_or_default().to_owned()
     };
     let mut parameters = all_kinds();

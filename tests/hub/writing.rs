@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
-use policy_sync::api::names::ControllerName;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::tenant::{LIMIT, Tenant};
@@ -160,7 +160,7 @@ async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
     let (tenant, controller, limits) = synced("large").await?;
     let large = "x".repeat(100_000);
     tenant.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
-    let carries = |work: &policy_sync::api::work::ManifestWork| {
+    let carries = |work: &policy_sync_api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["metadata"]["annotations"]["example.com/large"] == large
     };
     tenant.until_work("us-1", "ratelimitpolicy-limits", carries).await?;

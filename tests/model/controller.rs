@@ -9,9 +9,6 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
-use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
-use policy_sync::hub::{Change, Source, Wanted};
 use policy_sync::sync::desired::watches;
 use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::role_of;
@@ -19,12 +16,15 @@ use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::status::gateway::GatewayFold;
 use policy_sync::sync::status::policy::Fold;
+use policy_sync::sync::topology;
 use policy_sync::sync::triggers::affected;
 use policy_sync::sync::write::decide::{self, Decision};
 use policy_sync::sync::write::delete_guard::Read;
 use policy_sync::sync::write::{OwnWrites, crossed, objects, works};
 use policy_sync::sync::{Key, Keys, Mirror, Settings, found};
-use policy_sync::topology;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync_mirror::{Change, Source, Wanted};
 
 use crate::facts::{self, Place};
 use crate::fingerprint::fingerprint;
@@ -233,9 +233,9 @@ impl Controller {
             }
         };
         let keys = changes.as_ref().map(affected).unwrap_or_default();
-        let bears = changes
-            .as_ref()
-            .is_some_and(|changes| changes.iter().any(|changed| topology::bears_on(changes.view(), changed)));
+        let bears = changes.as_ref().is_some_and(|changes| {
+            changes.iter().any(|changed| topology::affects_topology(changes.view(), changed))
+        });
         drop(changes);
         let heard = Heard { mind: self.known(mirror, shown, listing), keys, bears };
         self.told.insert(memo, heard.clone());

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
+use policy_sync_api::annotations::POLICY_SYNC_MESSAGE;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
 use policy_sync_testenv::tenant::{Tenant, rate_limit_policies};

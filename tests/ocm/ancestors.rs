@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use policy_sync::api::annotations::{Summary, Synced};
+use policy_sync_api::annotations::{Summary, Synced};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::timeout_policy;
 use policy_sync_testenv::{Fleet, FleetOptions, Tenant};

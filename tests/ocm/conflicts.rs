@@ -1,7 +1,7 @@
 //! Who wins on the spoke: its people, unless the class says otherwise.
 
 use anyhow::{Result, ensure};
-use policy_sync::api::annotations::Synced;
+use policy_sync_api::annotations::Synced;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
 use policy_sync_testenv::tenant::rate_limit_policies;

@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
-use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::wait;

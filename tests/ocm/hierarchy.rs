@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
-use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::annotations::{POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::Controller;
 use policy_sync_testenv::Tenant;
 use policy_sync_testenv::apply::{api_for, apply};

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
-use policy_sync::api::names::ControllerName;
+use policy_sync_api::names::ControllerName;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::wait;
 use serde_json::json;
@@ -138,7 +138,7 @@ async fn an_answer_for_the_old_copy_is_not_shown_as_current() -> Result<()> {
     spoke.stop_policy_controller().await;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(40);
     tenant.apply(&limits).await?;
-    let fits = |_: &[_], summary: &policy_sync::api::annotations::Summary| {
+    let fits = |_: &[_], summary: &policy_sync_api::annotations::Summary| {
         (summary.applied, summary.pending) == (1, 1)
     };
     let (entries, summary) = tenant.until_folded(&limits, fits).await?;

@@ -51,7 +51,7 @@ async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> 
         .await?;
         says(&spoke, &web, replicas).await?;
     }
-    let ready = |entries: &[policy_sync::api::annotations::Synced]| {
+    let ready = |entries: &[policy_sync_api::annotations::Synced]| {
         entries.iter().map(|entry| entry.fields.get("readyReplicas").cloned()).collect::<Vec<_>>()
     };
     let both = [Some(json!(3)), Some(json!(1))];

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject};
 use kube::{Client, ResourceExt};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
 use policy_sync_testenv::tenant::Tenant;

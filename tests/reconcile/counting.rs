@@ -8,18 +8,18 @@ use anyhow::Result;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
-use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ControllerName, ObjectKey};
-use policy_sync::api::object::HubObject;
-use policy_sync::clock::Clock;
-use policy_sync::hub::watch::{Feed, Supervisor};
-use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables, Wanted};
-use policy_sync::reconcile::{
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
     Capability, Expectations, Key, LastWrite, Leadership, Priority, Queue, RequestError, Requests, Slot,
     Worker,
 };
-use policy_sync::tasks::Tasks;
-use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor};
+use policy_sync_mirror::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables, Wanted};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::admission::{Asked, Request, Verdict};
-use policy_sync::api::names::GroupResource;
 use policy_sync::gatekeeper::review as gatekeeper;
 use policy_sync::placement::review::review;
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::engine::Evaluator;
-use policy_sync::rego::module::{ModuleId, Text};
-use policy_sync::rego::snapshot::{Gates, Snapshot};
+use policy_sync_api::admission::{Asked, Request, Verdict};
+use policy_sync_api::names::GroupResource;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::snapshot::{Gates, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::rego::asked::Packages;
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::confined::checked;
-use policy_sync::rego::embedded::Embedded;
-use policy_sync::rego::evaluated_by::EvaluatedBy;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::asked::Packages;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::confined::checked;
+use policy_sync_rego::embedded::Embedded;
+use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::binaries::opa_cases;
 use regex::Regex;
 use serde::Deserialize;

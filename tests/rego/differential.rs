@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::confined::checked;
-use policy_sync::rego::embedded::{Embedded, Evaluated};
-use policy_sync::rego::evaluated_by::EvaluatedBy;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::confined::checked;
+use policy_sync_rego::embedded::{Embedded, Evaluated};
+use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

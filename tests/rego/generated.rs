@@ -9,11 +9,11 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::confined::checked;
-use policy_sync::rego::embedded::{Embedded, Evaluated};
-use policy_sync::rego::evaluated_by::EvaluatedBy;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::confined::checked;
+use policy_sync_rego::embedded::{Embedded, Evaluated};
+use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_testenv::Opa;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::try_join;
-use policy_sync::rego::module::{Module, ModuleId, Text};
+use policy_sync_rego::module::{Module, ModuleId, Text};
 use policy_sync_testenv::{Controller, Opa, wait};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};

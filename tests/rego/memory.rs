@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::culprits::{Exceeded, Excess};
-use policy_sync::rego::embedded::Embedded;
-use policy_sync::rego::engine_error::Failure;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::culprits::{Exceeded, Excess};
+use policy_sync_rego::embedded::Embedded;
+use policy_sync_rego::engine_error::Failure;
+use policy_sync_rego::module::{ModuleId, Text};
 use regorus::Value;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams};
-use policy_sync::api::rego_policy::RegoPolicy;
+use policy_sync_api::rego_policy::RegoPolicy;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, fixtures, wait};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use kube::CustomResourceExt;
-use policy_sync::api::rego_policy::RegoPolicy;
+use policy_sync_api::rego_policy::RegoPolicy;
 
 /// `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew.
 #[test]

@@ -91,18 +91,22 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-struct Package {
-    name: String,
+pub(crate) struct Package {
+    pub(crate) name: String,
     version: String,
+    pub(crate) manifest_path: String,
     license: Option<String>,
     source: Option<String>,
     publish: Option<Vec<String>>,
-    dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<Dependency>,
 }
 
 #[derive(Deserialize)]
-struct Dependency {
-    name: String,
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev` or `build`; none for what is built in.
+    pub(crate) kind: Option<String>,
+    pub(crate) features: Vec<String>,
     req: String,
     path: Option<String>,
 }
@@ -112,7 +116,7 @@ fn rules() -> Rules {
 }
 
 /// All packages that a build on this machine can use.
-fn packages() -> Vec<Package> {
+pub(crate) fn packages() -> Vec<Package> {
     let rustc = Command::new("rustc").arg("-vV").output().unwrap();
     let text = String::from_utf8(rustc.stdout).unwrap();
     let host = text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();

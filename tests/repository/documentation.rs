@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::files_below;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -62,8 +64,17 @@ fn the_architecture_names_what_there_is() {
     let paths: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
     assert!(paths.len() > 40, "{paths:?}");
     let source = root().join("src");
+    let in_crate = |path: &str| {
+        let (name, rest) = path.split_once('/')?;
+        Some(root().join("crates").join(name).join("src").join(rest))
+    };
     for path in &paths {
-        assert!(root().join(path).exists() || source.join(path).exists(), "there is no {path}");
+        let found = [Some(root().join(path)), Some(source.join(path)), in_crate(path)];
+        assert!(found.into_iter().flatten().any(|path| path.exists()), "there is no {path}");
+    }
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = format!("crates/{}/", entry.unwrap().file_name().display());
+        assert!(paths.contains(folder.as_str()), "docs/architecture.md does not name {folder}");
     }
     let rooms = fs::read_dir(source).unwrap().map(|entry| entry.unwrap());
     for room in
@@ -136,23 +147,12 @@ fn every_reason_of_an_explanation_is_in_its_documentation() {
     }
 }
 
-/// All files with this extension in the folder, and in those below.
-fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| match path.is_dir() {
-            true => files_below(&path, extension),
-            false => Vec::from_iter((path.extension() == Some(extension.as_ref())).then_some(path)),
-        })
-        .collect()
-}
-
 #[test]
 fn security_page_names_existing_tests_for_every_attack() {
     let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
     let (_, attacks) = page.split_once("\n## Attacks and bounds\n").unwrap();
     let rows = attacks.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with('|')).skip(2);
-    let folders = ["src", "tests"].map(|folder| files_below(&root().join(folder), "rs")).concat();
+    let folders = ["src", "crates", "tests"].map(|folder| files_below(&root().join(folder), "rs")).concat();
     let code: String = folders.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let mut count = 0;
     for row in rows {

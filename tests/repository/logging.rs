@@ -1,16 +1,14 @@
 //! Logs as JSON print an error without its causes, so errors go into the log as text that has them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
-}
+use crate::files_below;
 
 #[test]
 fn no_error_is_logged_without_its_causes() {
-    for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for path in ["src", "crates"].map(|folder| files_below(&root.join(folder), "rs")).concat() {
         let text = fs::read_to_string(&path).unwrap();
         for (number, line) in text.lines().enumerate() {
             let without = ["%error", "?error", "as &dyn std::error::Error", "as &dyn Error"];

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod command_line;
+mod crates;
 mod crds;
 mod dependencies;
 mod documentation;
@@ -10,3 +11,17 @@ mod logging;
 mod memory;
 mod metadata;
 mod parameters;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// All files with this extension in the folder, and in those below.
+fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => files_below(&path, extension),
+            false => Vec::from_iter((path.extension() == Some(extension.as_ref())).then_some(path)),
+        })
+        .collect()
+}

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use policy_sync::cli::Cli;
-use policy_sync::rego::{confined, limit, memory};
 use policy_sync::server::webhooks;
+use policy_sync_rego::{confined, limit, memory};
 use serde_json::Value;
 
 fn read(path: &str) -> String {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use policy_sync::api::annotations::{ALL, Metadata, Place};
-use policy_sync::api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::annotations::{ALL, Metadata, Place};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
 use serde_json::Value;
 
 fn read(path: &str) -> String {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use policy_sync::api::params::{KEY, Params};
+use policy_sync_api::params::{KEY, Params};
 use serde_json::Value;
 
 fn folder() -> PathBuf {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::annotations::PARENT;
+use policy_sync_api::annotations::PARENT;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::hostile::{MOB, ROGUE};
 use policy_sync_testenv::memory::{Attackers, agents};

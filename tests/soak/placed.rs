@@ -11,11 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use futures::FutureExt;
-use policy_sync::api::annotations::CLUSTER_SELECTOR;
 use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
-use policy_sync::rego::confined;
-use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
-use policy_sync::rego::snapshot::Unanswered;
+use policy_sync::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_api::annotations::CLUSTER_SELECTOR;
+use policy_sync_rego::confined;
+use policy_sync_rego::snapshot::Unanswered;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::fixtures::{

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use policy_sync::api::params::Params;
-use policy_sync::topology::rules::Configured;
-use policy_sync::topology::show::{EffectiveReport, Named, Scope, TopologyReport};
-use policy_sync::topology::{Graph, Request};
+use policy_sync_api::params::Params;
+use policy_sync_topology::rules::Configured;
+use policy_sync_topology::show::{EffectiveReport, Named, Scope, TopologyReport};
+use policy_sync_topology::{Graph, Request};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -168,7 +168,7 @@ fn check(case: &Case) -> Vec<String> {
     }
     let facts = objects.facts();
     let graph = Graph::build(&facts);
-    let wrong = policy_sync::topology::show::faults(&graph, &|_| None);
+    let wrong = policy_sync_topology::show::faults(&graph, &|_| None);
     let json = serde_json::to_value(TopologyReport::new(&graph, Scope::default(), wrong)).unwrap();
     let mut faults = Vec::new();
     let mut compare =

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::topology::conditions::{ConditionText, RouteConditions, gateway_conditions};
-use policy_sync::topology::locator::{GATEWAY, Locator};
-use policy_sync::topology::{Facts, Graph};
+use policy_sync_topology::conditions::{ConditionText, RouteConditions, gateway_conditions};
+use policy_sync_topology::locator::{GATEWAY, Locator};
+use policy_sync_topology::{Facts, Graph};
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;

@@ -4,15 +4,15 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use policy_sync::api::names::GroupResource;
-use policy_sync::api::object::HubObject;
-use policy_sync::hub::Source;
-use policy_sync::rego::carrier::Carried;
+use policy_sync::report::watched;
+use policy_sync::stored_topology::kinds as stored;
 use policy_sync::sync::kinds as synced;
-use policy_sync::topology::objects::kind_of;
-use policy_sync::topology::stored::kinds as stored;
-use policy_sync::topology::watched;
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::Source;
+use policy_sync_rego::carrier::Carried;
 use policy_sync_testenv::hostile::costly::{CONTROLLER, Costly, costly};
+use policy_sync_topology::objects::kind_of;
 use serde_json::Value;
 
 /// How many times as much as a plain object a hostile one may cost.

@@ -1,7 +1,7 @@
 //! On a spoke: whether policies of the spoke take precedence over copies of a hub's policies with the same target.
 
-use policy_sync::topology::Graph;
-use policy_sync::topology::show::faults;
+use policy_sync_topology::Graph;
+use policy_sync_topology::show::faults;
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;

@@ -1,9 +1,9 @@
 //! Where one policy is in force, as `explain` says it.
 
-use policy_sync::api::names::ObjectKey;
-use policy_sync::topology::Graph;
-use policy_sync::topology::locator::KindRef;
-use policy_sync::topology::show::PolicyReport;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::Graph;
+use policy_sync_topology::locator::KindRef;
+use policy_sync_topology::show::PolicyReport;
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;

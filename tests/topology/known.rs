@@ -1,11 +1,11 @@
 //! What of a cluster is known, of which not everything may be listed.
 
-use policy_sync::api::names::ObjectKey;
-use policy_sync::topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
-use policy_sync::topology::objects::{GRANT, NAMESPACE};
-use policy_sync::topology::rows::Gateway;
-use policy_sync::topology::show::{Scope, TopologyReport, Verdict};
-use policy_sync::topology::{Graph, Needs, Objects};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
+use policy_sync_topology::objects::{GRANT, NAMESPACE};
+use policy_sync_topology::rows::Gateway;
+use policy_sync_topology::show::{Scope, TopologyReport, Verdict};
+use policy_sync_topology::{Graph, Needs, Objects};
 use serde_json::{Value, json};
 
 use crate::shorthand::{hub_object, object};

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod affected;
 mod cases;
 mod conditions;
 mod costs;
 mod hierarchy;
 mod in_force;
 mod known;
-mod lent;
 mod merging;
 mod order;
 mod picture;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::topology::Graph;
-use policy_sync::topology::show::{Scope, TopologyReport};
+use policy_sync_topology::Graph;
+use policy_sync_topology::show::{Scope, TopologyReport};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

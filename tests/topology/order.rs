@@ -1,8 +1,8 @@
 //! Equal objects in any order give equal bytes.
 
-use policy_sync::topology::show::picture::Picture;
-use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, svg, tree};
-use policy_sync::topology::{Facts, Graph};
+use policy_sync_topology::show::picture::Picture;
+use policy_sync_topology::show::{Scope, TopologyReport, dot, faults, svg, tree};
+use policy_sync_topology::{Facts, Graph};
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::topology::Graph;
-use policy_sync::topology::show::picture::{Column, Picture, Row, Tile};
-use policy_sync::topology::show::{Named, Scope, TopologyReport, faults, svg};
+use policy_sync_topology::Graph;
+use policy_sync_topology::show::picture::{Column, Picture, Row, Tile};
+use policy_sync_topology::show::{Named, Scope, TopologyReport, faults, svg};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use policy_sync::topology::show::{EffectiveReport, Scope, TopologyReport};
-use policy_sync::topology::{Graph, Request};
+use policy_sync_topology::show::{EffectiveReport, Scope, TopologyReport};
+use policy_sync_topology::{Graph, Request};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::Value;

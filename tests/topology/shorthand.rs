@@ -9,8 +9,8 @@
 //! The key in capitals is the kind, with its group where it is no kind of Gateway API or of Kuadrant; its value is the name, in
 //! the namespace `shop` where none is given. `created` is in seconds. What is no field of metadata is one of the spec.
 
-use policy_sync::api::object::HubObject;
-use policy_sync::topology::Objects;
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::Objects;
 use serde_json::{Map, Value, json};
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io";

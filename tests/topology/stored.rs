@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use policy_sync::topology::Graph;
-use policy_sync::topology::stored::text;
+use policy_sync::stored_topology::text;
+use policy_sync_topology::Graph;
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;

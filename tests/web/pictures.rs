@@ -4,8 +4,8 @@ use std::path::Path;
 use std::{env, fs};
 
 use anyhow::{Result, ensure};
-use policy_sync::api::annotations::Synced;
-use policy_sync::api::policy_state::PolicyState;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::policy_state::PolicyState;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::{auth_policy, gateway, managed_cluster, rate_limit_policy};

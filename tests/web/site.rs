@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use policy_sync::api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::annotations::{OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::crds::{self, Side};
 use policy_sync_testenv::http::Answer;

@@ -1,6 +1,6 @@
 //! Forty policies on eight clusters, which everybody has to be able to read.
 
-use policy_sync::api::annotations::Synced;
+use policy_sync_api::annotations::Synced;
 use policy_sync_testenv::browser::{Browser, Key};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
 use policy_sync_testenv::{ControlPlane, Tenant};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::embedded::Embedded;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::embedded::Embedded;
+use policy_sync_rego::module::{ModuleId, Text};
 use regorus::unstable::BUILTINS;
 use serde_json::json;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use serde_json::{Value, json};
 
 use super::hub::{Hub, names};

@@ -10,12 +10,6 @@ mod writing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use policy_sync::api::json::normalize;
-use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Origin};
-use policy_sync::api::object::HubObject;
-use policy_sync::api::schema::Schema;
-use policy_sync::hub::{Change, Source};
 use policy_sync::sync::desired::{WorksPlan, plan_works, watches};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
@@ -24,6 +18,12 @@ use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::status::policy::FoldPlan;
 use policy_sync::sync::{Key, Keys, Mirror, Settings, View, found, status, triggers};
+use policy_sync_api::json::normalize;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::schema::Schema;
+use policy_sync_mirror::{Change, Source};
 use serde_json::{Value, json};
 
 pub(super) use model::names;

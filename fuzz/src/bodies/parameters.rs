@@ -1,8 +1,8 @@
 //! Parameters: what is accepted means the same when it is written out again, and what is refused is told in one short
 //! line that names its place.
 
-use policy_sync::api::params::path::StatusPath;
-use policy_sync::api::params::{MAX_KINDS, Params, ParamsError};
+use policy_sync_api::params::path::StatusPath;
+use policy_sync_api::params::{MAX_KINDS, Params, ParamsError};
 
 /// The most bytes of a fault and of its place: a condition has room for ten.
 const LIMIT: usize = 1024;

@@ -1,7 +1,7 @@
 //! A request, and the objects of a cluster: `{"request": ["host", "/path", "METHOD", "header=value", port], "objects": […]}`.
 
-use policy_sync::topology::show::{EffectiveReport, Scope};
-use policy_sync::topology::{BadRequest, Graph, Request};
+use policy_sync_topology::show::{EffectiveReport, Scope};
+use policy_sync_topology::{BadRequest, Graph, Request};
 use serde_json::Value;
 
 use super::topology::{objects, taken};

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kube::core::SelectorExt;
-use policy_sync::api::selector::parse;
+use policy_sync_api::selector::parse;
 
 type Labels = BTreeMap<String, String>;
 

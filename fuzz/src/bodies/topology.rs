@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use policy_sync::api::object::HubObject;
-use policy_sync::topology::objects::kind_of;
-use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, tree};
-use policy_sync::topology::{Graph, Objects};
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::objects::kind_of;
+use policy_sync_topology::show::{Scope, TopologyReport, dot, faults, tree};
+use policy_sync_topology::{Graph, Objects};
 use serde_json::Value;
 
 pub fn body(data: &[u8]) {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::json;
 
 use super::raw::{self, Ready};

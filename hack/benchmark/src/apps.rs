@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use kube::Client;
 use kube::api::PostParams;
 use kube::core::request::Request as Requests;
-use policy_sync::api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
 use policy_sync_testenv::fixtures;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use policy_sync::api::admission::Asked;
 use policy_sync::gatekeeper::review::{Registration, review};
-use policy_sync::json_client::{Files, JsonClient};
 use policy_sync::placement::question::{self, Said};
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::engine::{Engine, Evaluator};
-use policy_sync::rego::opa::{Opa, push};
-use policy_sync::rego::snapshot::Snapshot;
+use policy_sync_api::admission::Asked;
+use policy_sync_hub::json_client::{Files, JsonClient};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::{Engine, Evaluator};
+use policy_sync_rego::opa::{Opa, push};
+use policy_sync_rego::snapshot::Snapshot;
 use policy_sync_testenv::Opa as Server;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use super::counts::Counts;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use policy_sync::api::annotations::{CONTROLLER, REPLICA_PREFERENCES, WORK_FOR};
-use policy_sync::api::cluster::PLACEMENT_LABEL;
-use policy_sync::api::names::ControllerName;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::annotations::{CONTROLLER, REPLICA_PREFERENCES, WORK_FOR};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use super::counts::Counts;

@@ -1,8 +1,8 @@
 //! Modules in Rego that are asked: the published policy of placement, and policies that deny.
 
 use anyhow::{Result, anyhow};
-use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::module::{ModuleId, Text};
 
 /// How many policies deny, where nothing else is said.
 pub(super) const DENYING: usize = 20;

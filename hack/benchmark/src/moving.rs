@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
-use policy_sync::api::annotations::{PLACED_BY_POLICY, REPLICA_PREFERENCES};
+use policy_sync_api::annotations::{PLACED_BY_POLICY, REPLICA_PREFERENCES};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
 use policy_sync_testenv::fixtures;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use kube::core::{ObjectList, Request, WatchEvent};
-use policy_sync::api::object::HubObject;
+use policy_sync_api::object::HubObject;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;

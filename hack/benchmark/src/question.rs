@@ -1,7 +1,7 @@
 //! R1: one question among many documents, to the embedded engine and to OPA, which has the same modules and documents.
 
 use anyhow::{Context, Result};
-use policy_sync::rego::engine::{Engine, Evaluator};
+use policy_sync_rego::engine::{Engine, Evaluator};
 
 use super::Options;
 use super::asking::{Arm, Question, in_opa, spread, take_turns};

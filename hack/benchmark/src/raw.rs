@@ -10,7 +10,7 @@ use kube::api::ListParams;
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use parking_lot::Mutex;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use policy_sync::json_client::{Files, JsonClient};
+use policy_sync_hub::json_client::{Files, JsonClient};
 use policy_sync_testenv::Opa;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};

@@ -1,7 +1,7 @@
 //! R2: how much longer a question to the embedded engine takes among more documents, and of more policies.
 
 use anyhow::{Context, Result};
-use policy_sync::rego::engine::{Engine, Evaluator};
+use policy_sync_rego::engine::{Engine, Evaluator};
 
 use super::Options;
 use super::asking::{Arm, Question, spread, take_turns};

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
-use policy_sync::api::annotations::CONDITIONS;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::annotations::CONDITIONS;
+use policy_sync_api::work::ManifestWork;
 use serde_json::json;
 
 use super::hub::MeasuredHub;

@@ -151,8 +151,8 @@ fn strings<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value>
 mod tests {
     use std::collections::BTreeSet;
 
-    use policy_sync::api::annotations::REVISION;
-    use policy_sync::api::work::ManifestWork;
+    use policy_sync_api::annotations::REVISION;
+    use policy_sync_api::work::ManifestWork;
 
     use super::*;
 

@@ -21,7 +21,7 @@ use kube::core::ApiResource;
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
-use policy_sync::api::names::GroupVersionResource;
+use policy_sync_api::names::GroupVersionResource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -88,7 +88,7 @@ pub async fn spawn(client: Client) -> anyhow::Result<PolicyController> {
 type Events = SelectAll<BoxStream<'static, (Source, watcher::Result<watcher::Event<DynamicObject>>)>>;
 
 async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
-    let gateways = GroupVersionResource::new(policy_sync::api::gateway::GROUP, "v1", "gateways");
+    let gateways = GroupVersionResource::new(policy_sync_api::gateway::GROUP, "v1", "gateways");
     let mut events: Events = SelectAll::new();
     events.push(watch(&client, &gateways, Source::Gateways));
     for (index, kind) in kinds.iter().enumerate() {

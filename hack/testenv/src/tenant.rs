@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
-use policy_sync::api::annotations::{CONTROLLER, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
-use policy_sync::api::names::ControllerName;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::annotations::{CONTROLLER, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use crate::apply::{api_for, apply, apply_all, apply_with_status};

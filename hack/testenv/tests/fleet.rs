@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use kube::Api;
-use policy_sync::api::cluster::ManagedCluster;
+use policy_sync_api::cluster::ManagedCluster;
 use policy_sync_testenv::Fleet;
 use policy_sync_testenv::rights::{self, may};
 

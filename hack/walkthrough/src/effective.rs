@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use policy_sync::api::annotations::ENFORCED;
+use policy_sync_api::annotations::ENFORCED;
 use policy_sync_testenv::apply::{apply, apply_all};
 
 use super::demo::Demo;

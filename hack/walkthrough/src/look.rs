@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
-use policy_sync::api::annotations::{
+use policy_sync_api::annotations::{
     CONTROLLER, DISPLACED_SINCE, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, WORK_FOR,
 };
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::Value;
 
 use policy_sync_testenv::apply::api_for;

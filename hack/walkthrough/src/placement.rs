@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use policy_sync::api::cluster::ManagedCluster;
+use policy_sync_api::cluster::ManagedCluster;
 use policy_sync_testenv::apply::{api_for, apply, apply_with_status};
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{FleetOptions, fixtures, wait};

@@ -14,19 +14,19 @@ use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use regorus::Value;
 
-use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::cli::manifests::Manifest;
 use crate::cli::output::say;
 use crate::cli::rego::files;
 use crate::gatekeeper::audit::{Existing, Findings, LeftOut, audit};
 use crate::registration::is_ungated;
-use crate::rego::asked::Packages;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::{DEFAULT_ALIAS, document};
-use crate::rego::secrets::Contents;
-use crate::rego::snapshot::{Gates, Snapshot};
+use crate::rego_loading::{DEFAULT_ALIAS, document};
+use policy_sync_api::names::{GroupResource, GroupVersionResource};
+use policy_sync_rego::asked::Packages;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::exemptions::Exemptions;
+use policy_sync_rego::secrets::Contents;
+use policy_sync_rego::snapshot::{Gates, Snapshot};
 
 /// What objects of `manifests` break of `policies`; nothing where something is wrong with these, which is said.
 ///

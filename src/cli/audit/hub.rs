@@ -13,8 +13,8 @@ use crate::gatekeeper::audit::{Findings, Found, Resource, Violation};
 use crate::gatekeeper::auditor::{Auditor, Misplaced};
 use crate::placement::by_hand;
 use crate::placement::compliance::Compliance;
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::Settings;
+use crate::rego_loading::Settings;
+use policy_sync_rego::exemptions::Exemptions;
 
 /// Audits the objects of the hub. Returns `None` if a policy namespace does not exist, which is reported.
 ///

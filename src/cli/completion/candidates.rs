@@ -12,10 +12,10 @@ use tokio::task::block_in_place;
 use tokio::time::timeout;
 
 use super::line::Line;
-use crate::api::names::ControllerName;
-use crate::api::syntax::is_dns_subdomain;
-use crate::hub::HubClient;
 use crate::report::{self, Meant, ServedKind, meant};
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::syntax::is_dns_subdomain;
+use policy_sync_hub::HubClient;
 
 /// How long a user waits for a name.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);

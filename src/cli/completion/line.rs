@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::api::names::ControllerName;
 use crate::cli::Cli;
 use crate::cli::hub::HubArguments;
 use crate::cli::settings::CONTROLLER_NAME;
+use policy_sync_api::names::ControllerName;
 
 /// A command line that is being typed.
 #[derive(Clone, Debug, Default)]

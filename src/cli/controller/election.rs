@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use kube::Client;
 
-use crate::api::names::ControllerName;
 use crate::cli::duration;
-use crate::clock::Clock;
-use crate::reconcile::{Elector, ElectorOptions, Leadership};
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Elector, ElectorOptions, Leadership};
 
 /// Who leads where several controllers of one name run.
 #[derive(Debug, Args)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::duration;
-use crate::json_client::{Address, Files, Token};
-use crate::rego::external::{External, ExternalError, Options};
+use policy_sync_hub::json_client::{Address, Files, Token};
+use policy_sync_rego::external::{External, ExternalError, Options};
 
 /// An engine that others fill, and which is asked where objects go.
 #[derive(Debug, Args)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::json_client::{Address, Files, JsonClient, Token};
-use crate::rego::engine::Evaluator;
-use crate::rego::opa::{Opa, OpaMetrics};
+use policy_sync_hub::json_client::{Address, Files, JsonClient, Token};
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::opa::{Opa, OpaMetrics};
 
 /// An OPA that evaluates policies.
 #[derive(Debug, Args)]

@@ -7,13 +7,13 @@ use clap::Args;
 
 use super::external::ExternalArguments;
 use super::opa::OpaArguments;
-use crate::api::syntax::is_dns_label;
 use crate::cli::queries::{QueryArguments, plural};
-use crate::rego::asked::Packages;
-use crate::rego::engine::Evaluator;
-use crate::rego::loading::{DEFAULT_ALIAS, Settings};
-use crate::rego::opa::OpaMetrics;
-use crate::telemetry::metrics::Metrics;
+use crate::rego_loading::{DEFAULT_ALIAS, Settings};
+use policy_sync_api::syntax::is_dns_label;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_rego::asked::Packages;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::opa::OpaMetrics;
 
 /// Places in `data` that are not a namespace's.
 const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];

@@ -11,23 +11,23 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::{Bind, address};
-use crate::api::names::ControllerName;
-use crate::api::syntax::is_dns_label;
-use crate::certificates::Certificates;
-use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::gatekeeper::events::Denied;
 use crate::placement::refusals::Refusals;
-use crate::reconcile::Events;
 use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::{self, Loading, RegoMetrics};
+use crate::rego_loading::{self, Loading, RegoMetrics};
 use crate::server::audit::{self, Audit};
 use crate::server::authorize::{self, Authorize};
 use crate::server::bearer::Tokens;
 use crate::server::tls::{self, Files};
 use crate::server::webhooks::{self, Reporters, WebhookMetrics, Webhooks};
 use crate::server::{Limits, listen};
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::syntax::is_dns_label;
+use policy_sync_hub::certificates::Certificates;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::Events;
+use policy_sync_rego::exemptions::Exemptions;
 
 /// Where policies are asked.
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ impl ExemptArguments {
     pub(in crate::cli) fn exemptions(
         &self,
         namespace: Option<&str>,
-        loading: &loading::Settings,
+        loading: &rego_loading::Settings,
     ) -> Exemptions {
         // An empty one is how none is said.
         let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
@@ -144,7 +144,7 @@ impl WebhookArguments {
         &self,
         controller: &ControllerName,
         namespace: &str,
-        (loading, exemptions): (&loading::Settings, Exemptions),
+        (loading, exemptions): (&rego_loading::Settings, Exemptions),
         clock: Clock,
     ) -> anyhow::Result<Option<(Prepared, Registration)>> {
         let Bind(Some(address)) = self.webhook_bind_address else { return Ok(None) };

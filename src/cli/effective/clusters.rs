@@ -4,18 +4,18 @@ use anyhow::anyhow;
 
 use super::Arguments;
 use super::text::rules;
-use crate::api::names::ClusterName;
-use crate::api::policy_state::PolicyState;
-use crate::api::text::named;
 use crate::cli::hub::HubArguments;
 use crate::cli::manifests::Unreadable;
 use crate::cli::output::say_each;
 use crate::cli::{Answer, manifests, names, plan, progress};
-use crate::hub::HubError;
 use crate::report::{Across, AcrossQuery, across, across_files};
 use crate::sync::dry_run::{ReadError, Severity};
-use crate::topology::Request;
-use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_api::text::named;
+use policy_sync_hub::HubError;
+use policy_sync_topology::Request;
+use policy_sync_topology::show::{ClusterAnswer, ClustersReport, Scope};
 
 pub(super) async fn run(
     hub: &HubArguments,

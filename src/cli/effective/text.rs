@@ -1,7 +1,7 @@
 //! What is in force along paths, for a terminal.
 
-use crate::api::text::cut;
-use crate::topology::show::{Answer, EffectiveReport, InForce};
+use policy_sync_api::text::cut;
+use policy_sync_topology::show::{Answer, EffectiveReport, InForce};
 
 /// The most characters of a rule's value.
 const VALUE_LIMIT: usize = 100;

@@ -2,7 +2,7 @@
 
 use crate::cli::text::printable;
 use crate::report::{ObjectExplanation, Sentence};
-use crate::topology::show::PolicyReport;
+use policy_sync_topology::show::PolicyReport;
 
 /// The lines.
 pub(super) fn text(explanation: &ObjectExplanation) -> String {

@@ -6,10 +6,10 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::sources::Source;
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::api::params::{Role, StatusField, StatusPath};
 use crate::cli::columns::table;
 use crate::cli::documents::{self, Document, documents};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_api::params::{Role, StatusField, StatusPath};
 
 /// An object, and what the fields that the parameters list for its kind give of it.
 pub(super) struct Fields {

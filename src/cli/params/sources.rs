@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::bail;
 use serde_json::Value;
 
-use crate::api::params::{Checked, KEY, Params, ParamsError};
 use crate::cli::{documents, manifests};
+use policy_sync_api::params::{Checked, KEY, Params, ParamsError};
 
 /// Parameters and where they stand.
 pub(super) struct Source {

@@ -5,10 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::{CONFIG_MAP, Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::object::HubObject;
-use crate::api::params::{Params, ParamsFault, Role};
-use crate::hub::Wanted;
 use crate::report::ServedKind;
 use crate::sync::desired::eligibility::not_in_role;
 use crate::sync::desired::watches;
@@ -16,6 +12,10 @@ use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{self, CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, SECRETS, needed};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::{ClassParams, OfflineMirror, View};
+use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::{Params, ParamsFault, Role};
+use policy_sync_mirror::Wanted;
 
 /// The definition of works.
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";

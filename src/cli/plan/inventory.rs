@@ -7,13 +7,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::names::ObjectKey;
-use crate::api::object::HubObject;
-use crate::api::{cluster, gateway};
 use crate::cli::manifests::Manifest;
-use crate::hub::Source;
 use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::{cluster, gateway};
+use policy_sync_mirror::Source;
 
 /// ConfigMaps, by group and kind.
 pub(super) const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");

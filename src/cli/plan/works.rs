@@ -7,13 +7,13 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::fill::Filled;
-use crate::api::names::{ClusterName, Origin, WorkName};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
 use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
 use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
 use crate::sync::kinds::WORKS;
 use crate::sync::{OfflineMirror, Settings, View};
+use policy_sync_api::names::{ClusterName, Origin, WorkName};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
 
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;

@@ -9,10 +9,10 @@ use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::queries::{QueryArguments, plural};
 use crate::cli::text::printable;
-use crate::rego::confined;
-use crate::rego::evaluated_by::EvaluatedBy;
-use crate::rego::fault::Fault;
-use crate::rego::secrets::SecretReads;
+use policy_sync_rego::confined;
+use policy_sync_rego::evaluated_by::EvaluatedBy;
+use policy_sync_rego::fault::Fault;
+use policy_sync_rego::secrets::SecretReads;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

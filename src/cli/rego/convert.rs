@@ -14,7 +14,7 @@ use super::files::{self, below};
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
 use crate::cli::{Answer, documents, manifests};
-use crate::rego::constraints::{self, Case, Constraint, Converted, SuiteTest, Template};
+use policy_sync_rego::constraints::{self, Case, Constraint, Converted, SuiteTest, Template};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -11,7 +11,7 @@ use crate::cli::Answer;
 use crate::cli::output::{self, print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use crate::rego::embedded::Embedded;
+use policy_sync_rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::api::rego_policy::Enforcement;
 use crate::cli::output::say;
 use crate::cli::text::printable;
 use crate::cli::{documents, manifests};
-use crate::rego::asked::Packages;
-use crate::rego::bundle::Bundle;
-use crate::rego::carrier::Carried;
-use crate::rego::confined::{Checker, Lane};
-use crate::rego::constraints::Template;
-use crate::rego::enforcement;
-use crate::rego::fault::{Fault, Faults};
-use crate::rego::limit;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::secrets::{self, SecretReads};
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_rego::asked::Packages;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::carrier::Carried;
+use policy_sync_rego::confined::{Checker, Lane};
+use policy_sync_rego::constraints::Template;
+use policy_sync_rego::enforcement;
+use policy_sync_rego::fault::{Fault, Faults};
+use policy_sync_rego::limit;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::secrets::{self, SecretReads};
 
 /// The ending of a file that is a module.
 const ENDING: &str = "rego";

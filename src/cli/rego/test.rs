@@ -12,9 +12,9 @@ use crate::cli::output::{print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use crate::gatekeeper::sample::mended;
-use crate::rego::asked::ADMISSION;
-use crate::rego::called::{Called, SAMPLE, TEST};
-use crate::rego::embedded::{Embedded, Evaluated};
+use policy_sync_rego::asked::ADMISSION;
+use policy_sync_rego::called::{Called, SAMPLE, TEST};
+use policy_sync_rego::embedded::{Embedded, Evaluated};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

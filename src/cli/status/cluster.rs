@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::printer::Printer;
 use super::view::{Rows, View};
 use super::{Arguments, Format, Hub, checked, filter, unknown_availability, watch};
-use crate::api::cluster::ManagedClusterStatus;
-use crate::api::names::{ClusterName, ControllerName};
 use crate::cli::output::{self, print, say};
 use crate::cli::text::printable;
 use crate::cli::{Answer, terminal};
-use crate::hub::Scope;
 use crate::report::{self, Asked, Item, Query, Report};
+use policy_sync_api::cluster::ManagedClusterStatus;
+use policy_sync_api::names::{ClusterName, ControllerName};
+use policy_sync_mirror::Scope;
 
 /// Shows the items on the cluster of `arguments`, and checks them by `--fail-on`.
 pub(super) async fn answer(

@@ -7,11 +7,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::view::{Rows, View};
-use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
 use crate::cli::effective::clusters::text;
 use crate::report::across_view;
 use crate::report::tests::report;
@@ -25,8 +20,13 @@ use crate::sync::tests::objects::{
     policy_origin, resource_listing,
 };
 use crate::sync::tests::world::{World, shop, world};
-use crate::topology::show::{ClustersReport, Scope};
 use crate::web::{self, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
+use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_topology::show::{ClustersReport, Scope};
 
 const CLUSTER: &str = "eu-1";
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::api::annotations::{Summary, Synced, SyncedCondition};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
+use policy_sync_api::annotations::{Summary, Synced, SyncedCondition};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
 
 /// The most clusters that a table which is not wide names in one cell.
 const CLUSTERS: usize = 10;

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::table::{self, Row};
 use super::{copies, gateways};
-use crate::api::annotations::Synced;
 use crate::cli::columns::fitting;
 use crate::report::{
     Check, Differences, Differs, FailOn, GatewayReport, Item, PolicyReport, Reading, Table, Waits,
 };
+use policy_sync_api::annotations::Synced;
 
 /// The column of differences.
 const DIFFERS: &str = "DIFFERS";

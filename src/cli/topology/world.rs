@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::object::HubObject;
 use crate::cli::manifests::{Manifest, NoObject, Place};
 use crate::report::ClusterObjects;
 use crate::sync::desired::watches;
 use crate::sync::kinds::CLASSES;
 use crate::sync::{ClassParams, OfflineMirror};
-use crate::topology::locator::{GATEWAY_CLASS, KindRef, Locator};
-use crate::topology::objects::{Role, kind_of, role};
-use crate::topology::rules::Configured;
-use crate::topology::show::ObjectFault;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::locator::{GATEWAY_CLASS, KindRef, Locator};
+use policy_sync_topology::objects::{Role, kind_of, role};
+use policy_sync_topology::rules::Configured;
+use policy_sync_topology::show::ObjectFault;
 
 /// ConfigMaps, which hold parameters.
 const CONFIG_MAP: KindRef<'static> = KindRef { group: "", kind: "ConfigMap" };

@@ -4,8 +4,8 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::gatekeeper::in_force::in_force;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
 
 const EXEC: &str = r#"package authorization
 deny[{"id": "exec", "resource": {"kind": "pods", "namespace": "kube-system", "name": name}, "resolution": {

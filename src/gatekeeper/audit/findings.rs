@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ERROR, Found, Violation};
-use crate::api::moment::Moment;
+use policy_sync_api::moment::Moment;
 
 /// How many violations are told one by one.
 const TOLD: usize = 1_000;

@@ -3,13 +3,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::api::moment::Moment;
-use crate::api::rego_policy::Enforcement;
 use crate::gatekeeper::in_force::in_force;
-use crate::rego::fault::Fault;
-use crate::rego::module::ModuleId;
-use crate::rego::secrets::Contents;
-use crate::rego::snapshot::Gates;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_rego::fault::Fault;
+use policy_sync_rego::module::ModuleId;
+use policy_sync_rego::secrets::Contents;
+use policy_sync_rego::snapshot::Gates;
 
 const PULL: &str = "package admission
 deny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": namespace, \"name\": name}, \"resolution\": {

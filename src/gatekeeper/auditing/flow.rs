@@ -14,14 +14,14 @@ use super::key::Key;
 use super::metrics::AuditMetrics;
 use super::reports;
 use super::settings::Settings;
-use crate::api::names::ControllerName;
-use crate::clock::Clock;
 use crate::gatekeeper::auditor::{Auditor, Misplaced};
-use crate::reconcile::{Leadership, Queue, Requests, Worker};
-use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::Loaded;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use crate::rego_loading::Loaded;
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Leadership, Queue, Requests, Worker};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_rego::exemptions::Exemptions;
 
 /// Changes within this time are audited together.
 const WINDOW: Duration = Duration::from_millis(50);

@@ -14,19 +14,20 @@ use super::key::Key;
 use super::metrics::AuditMetrics;
 use super::reports::{self, ByNamespace, Report};
 use super::settings::Settings;
-use crate::api::annotations::{CONTROLLER, REPORTED};
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::object::Metadata;
-use crate::api::text::with_causes;
-use crate::aside::aside;
-use crate::clock::Clock;
 use crate::gatekeeper::audit::{Conflict, Findings, Found};
-use crate::hub::{Extent, Pages};
-use crate::reconcile::{
+use crate::rego_loading::Loaded;
+use policy_sync_api::annotations::{CONTROLLER, REPORTED};
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::Metadata;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::Pages;
+use policy_sync_hub::aside;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
     Capability, Failure, Leadership, Queue, RequestError, Requests, Slot, apply, of_kind,
 };
-use crate::rego::loading::Loaded;
-use crate::rego::module::ModuleId;
+use policy_sync_mirror::Extent;
+use policy_sync_rego::module::ModuleId;
 
 /// How soon it is tried again what is not known yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

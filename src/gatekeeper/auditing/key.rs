@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::reconcile::{self, Priority};
+use policy_sync_hub::reconcile::{self, Priority};
 
 /// What the inspector does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

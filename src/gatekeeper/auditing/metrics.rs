@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use prometheus::{Gauge, IntGaugeVec};
 
-use crate::api::moment::Moment;
 use crate::gatekeeper::audit::{ENFORCEMENTS, Findings};
-use crate::telemetry::metrics::{Metrics, gauge_value};
+use policy_sync_api::moment::Moment;
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 
 /// What metrics say of it. Clones are the same.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, REPORTED};
-use crate::api::json::Hash;
-use crate::api::names::{ControllerName, GroupResource, GroupVersionResource};
 use crate::gatekeeper::audit::{Findings, Violation};
+use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, REPORTED};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
 
 /// Their group.
 const GROUP: &str = "openreports.io";

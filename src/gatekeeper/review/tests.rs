@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::*;
 use crate::gatekeeper::in_force::in_force;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::incomplete::Incomplete;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::secrets::{Contents, SecretReads, names as secrets_named};
-use crate::rego::snapshot::Gates;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::incomplete::Incomplete;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::secrets::{Contents, SecretReads, names as secrets_named};
+use policy_sync_rego::snapshot::Gates;
 
 const PULL: &str = r#"package admission
 deny[{"id": "pull", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
@@ -291,8 +291,9 @@ fn of_secret_with(
         .map(|(number, text)| Text { id: ModuleId::new(&format!("p/{number}.rego")), text: (*text).into() })
         .collect();
     let bundle = Bundle::read(&texts).unwrap();
-    let secrets = contents
-        .unwrap_or_else(|| SecretReads::of_texts(&texts, &secrets_named(&BTreeMap::new())).withheld());
+    let secrets = contents.unwrap_or_else(|| {
+        SecretReads::of_texts(&texts, &secrets_named(&BTreeMap::new())).unwrap().withheld()
+    });
     let engine = Evaluator::Embedded.engine(&bundle).unwrap();
     let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
     let gates = Gates { secrets, lenient, ..Gates::default() };

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::annotations::LAST_APPLIED;
 use crate::gatekeeper::denial::Place;
+use policy_sync_api::annotations::LAST_APPLIED;
 
 fn secret() -> Value {
     json!({"kind": "Secret", "type": "Opaque", "data": {"password": "aHVudGVyMg=="}, "stringData": {"a": "hunter2"},

@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::placement::question::ContentHash;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::snapshot::Gates;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::snapshot::Gates;
 
 fn snapshot(rules: &str) -> Snapshot {
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::key::Object;
-use crate::api::cluster;
-use crate::api::moment::Moment;
-use crate::api::names::{GroupResource, ObjectKey};
 use crate::placement::compliance::{Change, Compliance};
 use crate::placement::question::ContentHash;
-use crate::rego::loading::MovedBy;
-use crate::shrink::give_back;
+use crate::rego_loading::MovedBy;
+use policy_sync_api::cluster;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::shrink::give_back;
 
 /// How long a move counts.
 const WITHIN: Duration = Duration::from_secs(600);

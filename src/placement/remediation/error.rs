@@ -1,6 +1,6 @@
 //! The error of remediation.
 
-use crate::reconcile::{Failure, RequestError};
+use policy_sync_hub::reconcile::{Failure, RequestError};
 
 /// A step of remediation failed. It is retried after a backoff.
 #[derive(Debug, thiserror::Error)]

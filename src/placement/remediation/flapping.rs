@@ -10,9 +10,9 @@ use super::causes::{Step, step};
 use super::judge::reference;
 use super::key::Object;
 use super::remediator::Remediator;
-use crate::api::moment::Moment;
 use crate::placement::compliance::Change;
 use crate::placement::question::ContentHash;
+use policy_sync_api::moment::Moment;
 
 /// The reason of the Event on a flapping document.
 const FLAPPING: &str = "PlacementFlapping";

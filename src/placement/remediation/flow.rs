@@ -18,14 +18,14 @@ use super::recent::Recent;
 use super::remediator::{PATCHES, Remediator};
 use super::settings::Settings;
 use super::violations::{Violations, Why};
-use crate::api::names::{ControllerName, GroupResource, ObjectKey};
-use crate::clock::Clock;
 use crate::placement::placed_kinds::KEEPER;
-use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
-use crate::rego::loading::{Loaded, Moved, RegoMetrics};
+use crate::rego_loading::{Loaded, Moved, RegoMetrics};
 use crate::sync::desired::covered::Covered;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// The interval between checks whether the watch has delivered an own write.
 const WINDOW: Duration = Duration::from_millis(50);

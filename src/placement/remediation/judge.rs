@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use regorus::Value as Rego;
 use tracing::error;
 
-use crate::api::names::{GroupResource, ObjectKey};
 use crate::placement::compliance::{Compliance, compliance_without};
 use crate::placement::question::ContentHash;
-use crate::rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
 /// The compliance of an object, and the hash of its content.
 #[derive(Debug)]

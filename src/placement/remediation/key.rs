@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::reconcile::{self, Priority};
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_hub::reconcile::{self, Priority};
 
 /// A unit of work of remediation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,11 +7,12 @@ use kube::api::ListParams;
 use super::error::RemediationError;
 use super::key::Key;
 use super::remediator::Remediator;
-use crate::api::annotations::PLACED_BY_POLICY;
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::{Extent, Pages};
 use crate::placement::question::PACKAGE;
+use policy_sync_api::annotations::PLACED_BY_POLICY;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::Pages;
+use policy_sync_mirror::Extent;
 
 /// The delay of the first check.
 const LOOK_SOON: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::violations::{Violations, Why};
-use crate::telemetry::metrics::{Metrics, gauge_value};
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 
 /// The results of patches.
 const RESULTS: [&str; 3] = ["patched", "conflict", "failed"];

@@ -6,7 +6,7 @@
 //!                                                                          ╰─▶ violations: Event, metric
 //! ```
 //!
-//! The [loader of policies](crate::rego::loading) keeps the covered objects in memory while there is a policy. Afterwards it keeps them
+//! The [loader of policies](crate::rego_loading) keeps the covered objects in memory while there is a policy. Afterwards it keeps them
 //! until each object is as its developer wrote it. Only the leader remediates.
 
 mod causes;

@@ -10,10 +10,10 @@ use super::judge::Judgement;
 use super::key::{Key, Object};
 use super::remediator::{Remediator, UNREACHED};
 use super::violations::Why;
-use crate::api::names::{GroupResource, ObjectKey};
 use crate::placement::compliance::Compliance;
 use crate::placement::placed_kinds::is_placed;
-use crate::rego::snapshot::Unanswered;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_rego::snapshot::Unanswered;
 
 /// Interleaves objects by namespace, so that slow evaluations of one namespace delay another by at most one for each of its objects.
 fn in_turn<T>(objects: Vec<(ObjectKey, T)>) -> Vec<(ObjectKey, T)> {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::moment::Moment;
-use crate::api::names::GroupResource;
-use crate::placement::placed_kinds::{self};
+use crate::placement::placed_kinds;
 use crate::sync::desired::covered::Covered;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
 
 /// The time after a change of policies or their data in which objects placed before the change may still be stored. It covers the API
 /// server's timeouts for reviews and storage, and the lag between replicas.

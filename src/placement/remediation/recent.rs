@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::key::Object;
-use crate::api::moment::Moment;
-use crate::shrink::give_back;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::shrink::give_back;
 
 /// The period in which a patch counts.
 const WITHIN: Duration = Duration::from_secs(600);
@@ -67,7 +67,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::names::{GroupResource, ObjectKey};
+    use policy_sync_api::names::{GroupResource, ObjectKey};
 
     fn object(name: &str) -> Object {
         Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", name) }

@@ -21,19 +21,19 @@ use super::passes::Passes;
 use super::recent::Recent;
 use super::settings::{Mode, ObjectMode, Settings};
 use super::violations::{Violations, Why};
-use crate::api::annotations::REMEDIATE;
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::clock::Clock;
 use crate::placement::compliance::{Change, Compliance};
 use crate::placement::placed_kinds::{KEEPER, is_placed};
 use crate::placement::question::ContentHash;
-use crate::reconcile::{
+use crate::rego_loading::{Loaded, RegoMetrics};
+use crate::sync::desired::covered::Covered;
+use policy_sync_api::annotations::REMEDIATE;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
     of_kind,
 };
-use crate::rego::loading::{Loaded, RegoMetrics};
-use crate::rego::snapshot::Unanswered;
-use crate::sync::desired::covered::Covered;
+use policy_sync_rego::snapshot::Unanswered;
 
 /// The time slice for objects of a pass. Other evaluations may run between two slices.
 const BATCH: Duration = Duration::from_millis(100);

@@ -4,8 +4,8 @@ use std::fmt;
 
 use regorus::Value;
 
-use crate::api::annotations::REMEDIATE;
-use crate::rego::exemptions::Exemptions;
+use policy_sync_api::annotations::REMEDIATE;
+use policy_sync_rego::exemptions::Exemptions;
 
 /// How objects are remediated.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use dashmap::DashMap;
 use dashmap::mapref::multiple::RefMulti;
 
 use super::key::Object;
-use crate::api::text::capped;
-use crate::shrink::{give_back_shared, take};
+use policy_sync_api::shrink::{give_back_shared, take};
+use policy_sync_api::text::capped;
 
 /// The maximum number of remembered bytes of a message.
 const TEXT: usize = 1 << 10;
@@ -93,7 +93,7 @@ impl Violations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::names::{GroupResource, ObjectKey};
+    use policy_sync_api::names::{GroupResource, ObjectKey};
 
     #[test]
     fn the_same_is_told_once_and_nothing_is_remembered_of_what_is_as_it_should_be() {

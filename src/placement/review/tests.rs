@@ -3,12 +3,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::api::names::GroupResource;
-use crate::rego::asked::Packages;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::incomplete::Incomplete;
-use crate::rego::module::{ModuleId, Text};
+use policy_sync_api::names::GroupResource;
+use policy_sync_rego::asked::Packages;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::incomplete::Incomplete;
+use policy_sync_rego::module::{ModuleId, Text};
 
 const PCI: &str = include_str!("../../../docs/examples/rego/placement/pci.rego");
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";

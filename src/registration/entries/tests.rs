@@ -1,6 +1,6 @@
 use super::*;
 use crate::registration::settings::{Authority, Url};
-use crate::rego::loading::{Gated, InUse};
+use crate::rego_loading::{Gated, InUse};
 use crate::sync::desired::covered::Covered;
 
 const USER: &str = "system:serviceaccount:ours:policy-sync";

@@ -3,8 +3,6 @@
 use serde_json::json;
 
 use super::{Across, AcrossQuery, PolicyState, across_view};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::answers::{applied, refused};
@@ -13,8 +11,10 @@ use crate::sync::tests::objects::{
     target,
 };
 use crate::sync::tests::world::{World, shop};
-use crate::topology::clusters::PolicyThere;
-use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_topology::clusters::PolicyThere;
+use policy_sync_topology::show::{ClusterAnswer, ClustersReport, Scope};
 
 /// Gateway `web` is on eu-1 and us-1, with a listener, and `limits` targets it.
 fn world() -> World {
@@ -269,7 +269,7 @@ fn a_gateway_whose_class_does_not_list_the_kind_has_no_policies_of_it() {
     assert_eq!(fleet.gateways.len(), 2);
     let report = ClustersReport::new(&objects, &fleet, &Scope::default(), None, Vec::new());
     let of = |name: &str| {
-        let is_of = |answer: &&crate::topology::show::ClusterAnswer| answer.path[1].id.ends_with(name);
+        let is_of = |answer: &&policy_sync_topology::show::ClusterAnswer| answer.path[1].id.ends_with(name);
         report.answers.iter().find(is_of).unwrap().policies.len()
     };
     assert_eq!((of("shop/web"), of("shop/api")), (1, 0));

@@ -20,20 +20,19 @@ use tokio::time::Instant;
 use super::graphs::{GraphOf, Graphs};
 use super::inbox::{Inbox, Place};
 use super::roster::{LOOK_EVERY, PAGE, failing};
-use crate::announce::announce;
-use crate::api::names::ControllerName;
-use crate::api::text::with_causes;
-use crate::clock::Clock;
-use crate::hub::watch::{Feed, Supervisor};
-use crate::hub::{
-    Changed, Changes, FailureKind, HubClient, HubError, Mirror, Scope, Source, Table, Tables, Wanted,
-};
 use crate::report::topology::{DEFINITION, TopologyKinds};
+use crate::report::watched::{self, Index, WatchedRow};
 use crate::report::{ClusterObjects, ServedKind};
-use crate::tasks::Tasks;
-use crate::topology::Needs;
-use crate::topology::locator::KindRef;
-use crate::topology::watched::{self, Index, WatchedRow};
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::tasks::announce;
+use policy_sync_hub::watch::{Feed, Supervisor};
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::{Changed, Changes, FailureKind, Mirror, Scope, Source, Table, Tables, Wanted};
+use policy_sync_topology::Needs;
+use policy_sync_topology::locator::KindRef;
 
 /// What changes within this time is taken together.
 const WINDOW: Duration = Duration::from_secs(1);

@@ -1,11 +1,11 @@
 //! What files have, in the place of a hub: read once, and not followed.
 
-use crate::api::names::ClusterName;
-use crate::api::object::HubObject;
-use crate::hub::Scope;
 use crate::report::query::our_classes;
 use crate::report::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
 use crate::sync::OfflineMirror;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::Scope;
 
 /// What is said of a cluster where files have no work at all.
 const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not known";

@@ -8,7 +8,7 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use crate::report::ClusterObjects;
-use crate::topology::Graph;
+use policy_sync_topology::Graph;
 
 /// A graph, and what it is of.
 #[derive(Clone, Copy, Debug)]

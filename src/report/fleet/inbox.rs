@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::api::names::{ClusterName, GroupResource, ObjectKey};
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 
 /// Something that is shown in a place of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

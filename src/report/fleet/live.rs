@@ -15,22 +15,22 @@ use super::graphs::GraphOf;
 use super::inbox::{Inbox, Place};
 use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
-use crate::announce::announce;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::clock::Clock;
-use crate::hub::watch::{Feed, Supervisor};
-use crate::hub::{
-    self, AnyRow, Changed, Changes, FailureKind, HubClient, HubError, Line, Mirror, MirrorGuard, Scope,
-    Source, Table, Tables,
-};
-use crate::interned::Interned;
 use crate::report::{ClusterObjects, ServedKind, WatchError};
 use crate::sync::kinds::REQUIRED;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::interned::Interned;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::tasks::announce;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor};
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::{
+    AnyRow, Changed, Changes, FailureKind, Line, Mirror, MirrorGuard, Scope, Source, Table, Tables,
+};
 
 /// What files have does not change with time.
 const NOW: Moment = Moment(0);
@@ -41,7 +41,7 @@ struct Index {
     texts: Interned<str>,
 }
 
-impl hub::Index for Index {
+impl policy_sync_mirror::Index for Index {
     const NEEDED: &'static [&'static Line] = &[];
 
     type View<'m> = &'m Tables;

@@ -10,11 +10,11 @@ use kube::core::{Selector, SelectorExt};
 use super::live::Look;
 use super::rows::FleetRow;
 use super::state::Cell;
-use crate::api::annotations::Summary;
-use crate::api::names::{ClusterName, GroupResource, ObjectKey};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
 use crate::report::ServedKind;
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
 
 /// What of the matrix is asked for.
 #[derive(Clone, Debug, Default)]

@@ -7,12 +7,13 @@ use tokio::sync::watch;
 
 use super::inbox::{Inbox, Place};
 use super::rows::{CLUSTERS, POLICIES};
-use crate::announce::announce;
-use crate::api::names::{ControllerName, GroupResource};
-use crate::api::text::with_causes;
-use crate::hub::{FailureKind, HubClient, HubError, Scope, Source, Tables, Wanted};
 use crate::report::ServedKind;
 use crate::report::query::Listed;
+use policy_sync_api::names::{ControllerName, GroupResource};
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::tasks::announce;
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::{FailureKind, Scope, Source, Tables, Wanted};
 
 /// How often it is looked what the classes list: they change seldom, and may not be watched with the rights of many.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::state::{Cell, kept};
-use crate::api::annotations::Summary;
-use crate::api::cluster::{self, ManagedClusterStatus};
-use crate::api::names::{ClusterName, ControllerName};
-use crate::api::object::HubObject;
-use crate::hub::{Family, Kind, Pruned, Row};
 use crate::report::PolicyReport;
 use crate::report::policy::is_told;
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::cluster::{self, ManagedClusterStatus};
+use policy_sync_api::names::{ClusterName, ControllerName};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Family, Kind, Pruned, Row};
 
 /// Policies and resources, of which annotations say all that is shown.
 pub(super) static POLICIES: Family<FleetRow> = Family::new("policies").of_metadata();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
-use crate::api::policy_state::{ACCEPTED, PolicyState};
-use crate::api::text::capped;
 use crate::report::PolicyReport;
+use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
+use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
+use policy_sync_api::text::capped;
 
 /// The maximum number of bytes of a message in a cell. Clusters write it; the policy's own page has all of it.
 const MESSAGE: usize = 240;

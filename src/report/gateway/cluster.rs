@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{GatewayCopy, GatewayReport, Reading};
-use crate::api::names::ClusterName;
+use policy_sync_api::names::ClusterName;
 
 /// A Gateway on a cluster.
 #[derive(Clone, Debug)]

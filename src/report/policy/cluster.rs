@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{PolicyReport, Reading};
-use crate::api::annotations::Synced;
-use crate::api::policy_state::PolicyState;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::policy_state::PolicyState;
 
 /// A policy on a cluster.
 #[derive(Clone, Copy, Debug)]

@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ClusterObjects;
-use crate::api::gateway::{POLICY_LABEL, is_direct};
-use crate::api::names::{ControllerName, GroupResource, GroupVersionResource};
-use crate::api::object::HubObject;
-use crate::api::params::{Merge, Role};
-use crate::hub::{Extent, HubClient, HubError};
 use crate::report::known::Known;
 use crate::report::query::Listed;
 use crate::report::served::{ServedKind, discover};
 use crate::sync::kinds::GATEWAY_API;
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SERVICE};
-use crate::topology::objects::{GRANT, NAMESPACE};
-use crate::topology::rows::{BackendKind, RouteKind, SetKind};
-use crate::topology::rules::Configured;
-use crate::topology::show::ObjectFault;
-use crate::topology::{Needs, Objects};
+use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
+use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::{Merge, Role};
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::Extent;
+use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, SERVICE};
+use policy_sync_topology::objects::{GRANT, NAMESPACE};
+use policy_sync_topology::rows::{BackendKind, RouteKind, SetKind};
+use policy_sync_topology::rules::Configured;
+use policy_sync_topology::show::ObjectFault;
+use policy_sync_topology::{Needs, Objects};
 
 /// Of which kinds a topology of a cluster is made, and what is said of them.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
-use crate::api::names::{Origin, WorkName};
-use crate::hub::Pruned;
 use crate::report::policy::{PolicyReport, PolicyRow};
 use crate::report::tests::{BOTH, CONTROLLER, SUMMARY, gateway, gateway_report, policy, report};
+use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
+use policy_sync_api::names::{Origin, WorkName};
+use policy_sync_mirror::Pruned;
 
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const ASKED: &str = "2026-01-02T00:00:00Z";

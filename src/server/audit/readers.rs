@@ -23,9 +23,9 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::{PATH, Refused};
-use crate::api::tenant::Tenant;
-use crate::api::text::with_causes;
-use crate::rego::turns::{Requester, Turns};
+use policy_sync_api::tenant::Tenant;
+use policy_sync_api::text::with_causes;
+use policy_sync_rego::turns::{Requester, Turns};
 
 /// How many reviews of tokens that were accepted before may be in flight.
 const READERS: usize = 8;

@@ -3,7 +3,7 @@ use policy_sync_testenv::wait;
 use tempfile::TempDir;
 
 use super::*;
-use crate::api::text::with_causes;
+use policy_sync_api::text::with_causes;
 
 const FIRST: &str = "a-token-of-26-characters-1";
 const SECOND: &str = "a-token-of-26-characters-2";

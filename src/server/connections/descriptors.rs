@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
-use crate::api::text::with_causes;
+use policy_sync_api::text::with_causes;
 
 /// How many descriptors listeners leave: for 64 requests to the hub at once, a connection for each of up to about 200 watches, files,
 /// and child processes.

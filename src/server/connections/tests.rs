@@ -12,8 +12,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::certificates::{Certificates, Pair};
 use crate::server::{self, listen};
+use policy_sync_hub::certificates::{Certificates, Pair};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::announce::announce;
-use crate::certificates::{CertificateError, Certificates, Pair};
 use crate::server::follow::follow;
+use policy_sync_hub::certificates::{CertificateError, Certificates, Pair};
+use policy_sync_hub::tasks::announce;
 
 /// How often it is looked whether they have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

@@ -11,15 +11,15 @@ use tokio::time::timeout;
 
 use super::news::News;
 use super::rendered::Rendered;
-use crate::api::names::{ClusterName, ObjectKey};
-use crate::api::text::with_causes;
-use crate::hub::{self, HubError};
 use crate::report::fleet::{Attached, AttachedError, GraphOf, Live, Matrix};
 use crate::report::{Asked, PolicyReport, QueryError, Report};
 use crate::sync::Settings;
-use crate::topology::locator::{KindRef, Locator};
-use crate::topology::show::{self, Named};
 use crate::web::{self, FleetPage, FleetQuery, Notices, OnHub, Why};
+use policy_sync_api::names::{ClusterName, ObjectKey};
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::HubError;
+use policy_sync_topology::locator::{KindRef, Locator};
+use policy_sync_topology::show::{self, Named};
 
 /// What is said while that takes longer.
 const LISTING: &str = "What is attached is still being read: try again.";
@@ -203,7 +203,7 @@ impl Pages {
     pub(super) async fn read(
         &self,
         asked: Asked<'_>,
-        scope: hub::Scope,
+        scope: policy_sync_mirror::Scope,
         cluster: Option<ClusterName>,
     ) -> Result<Report, Unanswered> {
         self.live.report(asked, scope, cluster).await.map_err(|error| match error {

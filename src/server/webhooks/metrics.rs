@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::{HistogramVec, IntCounterVec};
 
 use crate::registration::{ADMIT, ADMIT_LAST};
-use crate::telemetry::metrics::Metrics;
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// Seconds until a review is answered: the API server waits for five.
 const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];

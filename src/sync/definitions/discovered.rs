@@ -3,12 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 
-use crate::api::names::GroupVersionResource;
-use crate::api::params::Role;
-use crate::api::text::with_causes;
-use crate::hub::served_beside;
-use crate::hub::watch::answered;
 use crate::sync::rows::kind::{KindInfo, Resolution, cluster_scoped};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::served_beside;
+use policy_sync_hub::watch::answered;
 
 /// What a kind must offer to be followed.
 const VERBS: [&str; 3] = ["get", "list", "watch"];

@@ -9,13 +9,13 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use super::discovered::discovered;
-use crate::api::gateway::{POLICY_LABEL, is_direct};
-use crate::api::names::GroupVersionResource;
-use crate::api::params::Role;
-use crate::api::text::with_causes;
-use crate::hub::watch::answered;
 use crate::sync::rows::kind::{KindInfo, Resolution, check, not_syncable};
 use crate::sync::rows::schema::WorkSchema;
+use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::watch::answered;
 
 /// Who it is that is asked about, in words.
 pub(super) const CONTROLLER: &str = "the controller";

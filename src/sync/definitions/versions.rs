@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::resolve;
-use crate::api::names::GroupVersionResource;
-use crate::api::params::Role;
-use crate::hub::watch::{Definitions, Feed, Followed};
-use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::found::{followed as read_in, resolved};
 use crate::sync::kinds::role_of;
 use crate::sync::rows::kind::Resolution;
-use crate::tasks::Tasks;
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::watch::{Definitions, Feed, Followed};
+use policy_sync_mirror::{Change, Failure, FailureKind};
 
 /// How often it is looked at again whether a kind can be synced: a right that is given lets it travel within 30 s.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);

@@ -7,10 +7,10 @@ use tracing::warn;
 
 use super::resolve;
 use super::versions::LOOK_AGAIN;
-use crate::api::text::with_causes;
-use crate::api::work::GROUP;
-use crate::hub::watch::{Definitions, Feed};
 use crate::sync::found::work_schema;
+use policy_sync_api::text::with_causes;
+use policy_sync_api::work::GROUP;
+use policy_sync_hub::watch::{Definitions, Feed};
 
 /// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
 pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: Definitions) {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::work::{self, schema};
 use super::{Outcome, PlannedWork, WorksPlan};
-use crate::api::names::{ClusterName, GroupResource, WorkName};
 use crate::sync::rows::work::Purpose;
 use crate::sync::{PolicyKind, View};
+use policy_sync_api::names::{ClusterName, GroupResource, WorkName};
 
 /// Plans the access work of `cluster`.
 #[must_use]

@@ -26,15 +26,15 @@ use super::WorksPlan;
 use super::eligibility::{GatewayEligibility, of_target};
 use super::order::{Waiting, hold, missing};
 use super::placement::placed;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::selector::ClusterSelector;
 use crate::sync::index::SECOND;
 use crate::sync::index::same_target::{Place, place};
 use crate::sync::named::named;
 use crate::sync::rows::policy::{Policy, Target};
 use crate::sync::waits::Wait;
 use crate::sync::{Problem, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::selector::ClusterSelector;
 
 /// The number of older policies that a policy waits for, for all its targets together.
 const LOOKED_AT: usize = 32;

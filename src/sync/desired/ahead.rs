@@ -8,8 +8,8 @@
 
 use super::order;
 use super::policy::ahead::{self, AT_ONCE};
-use crate::api::names::Origin;
 use crate::sync::{Settings, View};
+use policy_sync_api::names::Origin;
 
 /// Copies that take too long to be made while a plan looks at the hub.
 #[derive(Debug, Default)]

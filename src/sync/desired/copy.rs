@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::annotations;
-use crate::api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
-use crate::api::syntax::LABEL_LIMIT;
 use crate::sync::rows::Strings;
 use crate::sync::{Problem, Settings};
+use policy_sync_api::annotations;
+use policy_sync_api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
+use policy_sync_api::syntax::LABEL_LIMIT;
 
 /// Labels and annotations that stay on the hub: ours, those that hand an object to another tool, and those in which Kubernetes'
 /// controllers note what they have made of it there.

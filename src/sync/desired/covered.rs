@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::eligibility::not_in_role;
-use crate::api::names::GroupResource;
 use crate::sync::{ClassParams, View};
+use policy_sync_api::names::GroupResource;
 
 /// What is taken to the spokes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::{Params, ResourceToSync, Role};
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::kind::{KindInfo, Resolution, not_syncable};
 use crate::sync::{ClassParams, PolicyKind, Problem, View};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey, Origin};
+use policy_sync_api::params::{Params, ResourceToSync, Role};
 
 /// Whether a kind is eligible on this hub.
 #[derive(Clone, Debug)]

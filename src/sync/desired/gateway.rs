@@ -12,12 +12,12 @@ use super::eligibility::{GatewayEligibility, of_gateway};
 use super::placement::{Placed, grace, placed};
 use super::work::{CopyOf, WorkTemplate, schema};
 use super::{Kept, Outcome, PlannedWork, WorksPlan};
-use crate::api::annotations::MANAGED;
-use crate::api::names::{ObjectKey, Origin, WorkName};
-use crate::api::params::{Params, TlsSecrets};
-use crate::api::selector::ClusterSelector;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::{Problem, Settings, View, feedback};
+use policy_sync_api::annotations::MANAGED;
+use policy_sync_api::names::{ObjectKey, Origin, WorkName};
+use policy_sync_api::params::{Params, TlsSecrets};
+use policy_sync_api::selector::ClusterSelector;
 
 /// What should be of the Gateway `key`, whatever it has to wait for.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {

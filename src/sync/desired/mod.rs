@@ -29,10 +29,10 @@ pub mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::waits::Wait;
 use crate::sync::{Problem, Settings, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 
 pub use order::{Awaited, Waiting};
 pub use replicas::Shares;

@@ -18,15 +18,15 @@ use super::eligibility::{GatewayEligibility, of_gateway, of_target};
 use super::placement::placed;
 use super::policy::ahead::{self, AT_ONCE};
 use super::{Kept, Leaving, Outcome, WorksPlan, policy};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
-use crate::api::params::{Params, PolicyWaitAction, Role};
 use crate::sync::kinds::{POLICIES, WORKS};
 use crate::sync::named::named;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::Content;
 use crate::sync::{Problem, Settings, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::{Params, PolicyWaitAction, Role};
 
 /// The reason why a work is not created on a cluster yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,13 @@ use json_patch::merge;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use crate::api::json::step::{Step, place};
-use crate::api::json::tree::Json;
-use crate::api::json::written::{self, Fault, distinct, list, object, required};
-use crate::api::json::{DEPTH_LIMIT, depth, length, normalize};
-use crate::api::schema::{self, Schema};
-use crate::api::selector;
 use crate::sync::Problem;
+use policy_sync_api::json::step::{Step, place};
+use policy_sync_api::json::tree::Json;
+use policy_sync_api::json::written::{self, Fault, distinct, list, object, required};
+use policy_sync_api::json::{DEPTH_LIMIT, depth, length, normalize};
+use policy_sync_api::schema::{self, Schema};
+use policy_sync_api::selector;
 
 /// The most overrides of one policy: every one is held against every cluster.
 pub const LIMIT: usize = 100;

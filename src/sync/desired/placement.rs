@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::api::annotations::GRACE_TIMEOUT;
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::params::Params;
-use crate::api::selector::ClusterSelector;
-use crate::api::text::plain_excerpt;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::{Problem, View};
+use policy_sync_api::annotations::GRACE_TIMEOUT;
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::params::Params;
+use policy_sync_api::selector::ClusterSelector;
+use policy_sync_api::text::plain_excerpt;
 
 /// Where a Gateway is placed.
 #[derive(Clone, Debug, Default)]

@@ -11,11 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::json::Hash;
-use crate::api::json::step::Step;
-use crate::api::json::tree::Json;
-use crate::api::json::written::{Fault, entries, object, parse, required};
-use crate::api::names::{ClusterName, Origin};
+use policy_sync_api::json::Hash;
+use policy_sync_api::json::step::Step;
+use policy_sync_api::json::tree::Json;
+use policy_sync_api::json::written::{Fault, entries, object, parse, required};
+use policy_sync_api::names::{ClusterName, Origin};
 
 /// In so many rounds clusters pay off what they have kept; in one more nothing is left of that.
 const ROUNDS: usize = 1_000;

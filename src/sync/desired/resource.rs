@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::copy::read_spec;
 use super::placement::{NoPlacement, Placed, decided};
-use crate::api::names::{GroupResource, ObjectKey, Origin};
-use crate::api::params::ResourceToSync;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, View};
+use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
+use policy_sync_api::params::ResourceToSync;
 
 /// The ConfigMaps in which clusters, and what is installed in them, say in each namespace whom to trust.
 const TRUST: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];

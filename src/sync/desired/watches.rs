@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::eligibility::{held, versions};
-use crate::api::names::GroupVersionResource;
-use crate::api::params::{Role, TlsSecrets};
-use crate::hub::Wanted;
 use crate::sync::View;
 use crate::sync::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, objects, role_of};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::{Role, TlsSecrets};
+use policy_sync_mirror::Wanted;
 
 /// Plans the watches. A kind that only invalid parameters used to list is watched on.
 #[must_use]

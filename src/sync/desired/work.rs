@@ -8,19 +8,19 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::copy::Copy;
-use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
-use crate::api::json::{Hash, length};
-use crate::api::names::{ControllerName, GroupResource, Origin, WorkName};
-use crate::api::params::{Conflicts, Role};
-use crate::api::work::{
-    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
-    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
-};
 use crate::sync::feedback::Feedback;
 use crate::sync::rows::Strings;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::rows::work::Content;
 use crate::sync::{Problem, View};
+use policy_sync_api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
+use policy_sync_api::json::{Hash, length};
+use policy_sync_api::names::{ControllerName, GroupResource, Origin, WorkName};
+use policy_sync_api::params::{Conflicts, Role};
+use policy_sync_api::work::{
+    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
+    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
+};
 
 /// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
 pub const SIZE_LIMIT: usize = 500 * 1024;

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::DISPLACED_SINCE;
-use crate::api::json::normalize;
-use crate::api::moment::Moment;
-use crate::api::names::ObjectKey;
-use crate::api::object::HubObject;
-use crate::api::secret;
-use crate::api::work::ManifestWorkSpec;
 use crate::sync::rows::Strings;
 use crate::sync::rows::work::{ANNOTATIONS, LABELS};
+use policy_sync_api::annotations::DISPLACED_SINCE;
+use policy_sync_api::json::normalize;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::secret;
+use policy_sync_api::work::ManifestWorkSpec;
 
 /// What would be done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

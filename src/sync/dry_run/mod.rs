@@ -18,11 +18,11 @@ mod parts;
 mod read;
 mod works;
 
-use crate::api::moment::Moment;
-use crate::api::names::Origin;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::kinds::WORKS;
 use crate::sync::{Key, OfflineMirror, Problem, Settings, View, triggers};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::Origin;
 
 pub use change::{Change, Verb};
 pub use diagnostic::{Diagnostic, Regarding, Severity};

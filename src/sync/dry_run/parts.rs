@@ -8,9 +8,6 @@ use super::change::Change;
 use super::diagnostic::{Diagnostic, Regarding};
 use super::read::HubSnapshot;
 use super::{Planned, keys, regarding};
-use crate::api::gateway::{self, GatewayStatus};
-use crate::api::moment::Moment;
-use crate::api::names::{ObjectKey, Origin};
 use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class;
@@ -18,6 +15,9 @@ use crate::sync::status::contest::Contest;
 use crate::sync::status::gateway::GatewayFold;
 use crate::sync::status::policy::Fold;
 use crate::sync::{ClassParams, Key, Settings, View, status};
+use policy_sync_api::gateway::{self, GatewayStatus};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
 
 /// The status of our classes.
 pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {

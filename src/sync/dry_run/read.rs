@@ -9,14 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::api::annotations::OF_POLICY;
-use crate::api::cluster::ManagedClusterStatus;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::api::work;
-use crate::hub::{Extent, HubClient, HubError, Source, Wanted};
 use crate::sync::OfflineMirror;
 use crate::sync::definitions::told;
 use crate::sync::desired::watches;
@@ -26,6 +18,17 @@ use crate::sync::rows::Strings;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::rows::schema::WorkSchema;
+use policy_sync_api::annotations::OF_POLICY;
+use policy_sync_api::cluster::ManagedClusterStatus;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{
+    ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName,
+};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_api::work;
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::{Extent, Source, Wanted};
 
 /// Why a hub cannot be planned for.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,13 @@ use super::change::Change;
 use super::diagnostic::Diagnostic;
 use super::read::HubSnapshot;
 use super::{PlanError, keys, regarding};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
-use crate::api::object::HubObject;
 use crate::sync::desired::{PlannedWork, Waiting, WorksPlan, access, plan_works};
 use crate::sync::diff::{self, WorkAction};
 use crate::sync::rows::work::Content;
 use crate::sync::{Key, OfflineMirror, PLACEMENT_SETTLES, Problem, Settings, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::object::HubObject;
 
 /// Something to write about a work, and what the controller would wait for.
 pub(super) struct Awaited {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Explainer;
-use crate::api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT, REPLICA_PREFERENCES};
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::api::params::KEY;
 use crate::sync::Problem;
 use crate::sync::problem::SecretFault;
 use crate::sync::rows::kind::Resolution;
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT, REPLICA_PREFERENCES};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_api::params::KEY;
 
 impl Explainer<'_> {
     /// Where the parameters of the class `name` are.

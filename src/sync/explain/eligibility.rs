@@ -1,13 +1,13 @@
 //! Where a kind and a Gateway stand, and what freezes an object.
 
 use super::{Explainer, Reason, Step};
-use crate::api::names::ObjectKey;
 use crate::sync::Problem;
 use crate::sync::desired::eligibility::{
     GatewayEligibility, KindEligibility, not_in_role, of_gateway, of_kind,
 };
 use crate::sync::problem::PARAMETERS_UNREAD;
 use crate::sync::rows::kind::Resolution;
+use policy_sync_api::names::ObjectKey;
 
 impl Explainer<'_> {
     pub(super) fn gateway_steps(&self, key: &ObjectKey) -> Vec<Step> {

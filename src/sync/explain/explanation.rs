@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::moment::Moment;
-use crate::api::names::ClusterName;
-use crate::api::policy_state::PolicyState;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::policy_state::PolicyState;
 
 /// When a reason began, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

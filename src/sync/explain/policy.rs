@@ -1,9 +1,9 @@
 //! The steps of a policy: its kind, its targets, its selector.
 
 use super::{Explainer, Reason, Step};
-use crate::api::names::{ClusterName, ObjectKey};
 use crate::sync::desired::eligibility::of_target;
 use crate::sync::desired::policy::foreign;
+use policy_sync_api::names::{ClusterName, ObjectKey};
 
 impl Explainer<'_> {
     pub(super) fn policy_steps(&self) -> Vec<Step> {

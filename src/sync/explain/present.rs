@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use super::{CLUSTER, Explainer, Reason, When};
-use crate::api::annotations::{ENFORCED, Synced, SyncedCondition};
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::policy_state::{ACCEPTED, PolicyState};
 use crate::sync::desired::{PlannedWork, Waiting};
 use crate::sync::named::{NAMED, named};
 use crate::sync::status::gateway;
 use crate::sync::status::overriding::Overriding;
+use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 
 impl Explainer<'_> {
     /// Whether it is in sync on `cluster`, which is to have `planned`, and why.

@@ -2,11 +2,11 @@
 
 use super::selection::by_policy;
 use super::{Explainer, Reason, Step, no_cluster, not_chosen};
-use crate::api::annotations::REPLICA_PREFERENCES;
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::names::ClusterName;
 use crate::sync::desired::eligibility::of_resources;
 use crate::sync::desired::resource::{Unasked, placement};
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::ClusterName;
 
 impl Explainer<'_> {
     pub(super) fn resource_steps(&self) -> Vec<Step> {

@@ -1,12 +1,12 @@
 //! Why an object's own annotations leave a cluster out.
 
 use super::{CLUSTER, Explainer, Reason};
-use crate::api::annotations::{PLACED_BY_POLICY, SELECTORS};
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::placed_by_policy::Placed;
-use crate::api::selector::ClusterSelector;
 use crate::sync::View;
 use crate::sync::rows::Strings;
+use policy_sync_api::annotations::{PLACED_BY_POLICY, SELECTORS};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::placed_by_policy::Placed;
+use policy_sync_api::selector::ClusterSelector;
 
 impl Explainer<'_> {
     /// That its own annotations leave `cluster` out.

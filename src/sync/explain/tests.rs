@@ -7,16 +7,16 @@ mod resources;
 use std::collections::BTreeMap;
 
 use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
-use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::api::placed_by_policy::{Placed, Set};
 use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin, target,
 };
 use crate::sync::tests::world::{World, resolved, shop};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::placed_by_policy::{Placed, Set};
 
 fn explained(world: &World, origin: &Origin, unavailable: &Unavailable) -> Explanation {
     let kind = if origin.as_gateway().is_some() { "Gateway" } else { "RateLimitPolicy" };

@@ -20,10 +20,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::condition::{AnsweredCondition, TEXT_LIMIT, as_revision};
 use super::room::Room;
-use crate::api::annotations::CONDITIONS;
-use crate::api::condition::{self, is_reason};
-use crate::api::text::capped;
-use crate::api::work::ManifestWorkSpec;
+use policy_sync_api::annotations::CONDITIONS;
+use policy_sync_api::condition::{self, is_reason};
+use policy_sync_api::text::capped;
+use policy_sync_api::work::ManifestWorkSpec;
 
 /// The condition whose message it is.
 pub const CONDITION: &str = "PolicySyncAncestors";

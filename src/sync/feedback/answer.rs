@@ -17,13 +17,13 @@ use super::dropped;
 use super::gateway::GatewayAnswer;
 use super::room::Room;
 use super::value::ValueName;
-use crate::api::json::{DEPTH_LIMIT, depth};
-use crate::api::moment::Moment;
-use crate::api::object::HubObject;
-use crate::api::text::capped;
-use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
-use crate::interned::Weigh;
 use crate::sync::rows::purpose::Purpose;
+use policy_sync_api::interned::Weigh;
+use policy_sync_api::json::{DEPTH_LIMIT, depth};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::text::capped;
+use policy_sync_api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 
 /// The most values that are kept of those that parameters ask for, and the most that are named as dropped.
 const FIELDS_LIMIT: usize = 64;

@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::ancestors::rule::rule;
 use super::defaults;
 use super::value::{OfListener, Part, ValueName};
-use crate::api::annotations;
-use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
-use crate::api::params::{Params, StatusField};
-use crate::api::syntax::{is_dns_subdomain, is_kind};
-use crate::api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
+use policy_sync_api::annotations;
+use policy_sync_api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
+use policy_sync_api::params::{Params, StatusField};
+use policy_sync_api::syntax::{is_dns_subdomain, is_kind};
+use policy_sync_api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
 /// Up to so many listeners are asked for everything: what each of them says in words, too, would make the work of a
 /// Gateway with all that it may have several times as large, and the hub has no room for it beside another cluster's.

@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::room::Room;
 use super::value::Part;
-use crate::api::condition::{self, is_reason};
-use crate::api::names::HASH_DIGITS;
-use crate::api::object::HubObject;
-use crate::api::work::{FieldValue, ManifestWorkStatus};
+use policy_sync_api::condition::{self, is_reason};
+use policy_sync_api::names::HASH_DIGITS;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::work::{FieldValue, ManifestWorkStatus};
 
 /// The most bytes that are kept of one text from a spoke.
 pub const TEXT_LIMIT: usize = 1024;

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::gateway::LISTENERS_LIMIT;
-use crate::api::names::GroupResource;
-use crate::api::params::{Params, Role, StatusField};
-use crate::api::syntax::is_dns_subdomain;
+use policy_sync_api::gateway::LISTENERS_LIMIT;
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::params::{Params, Role, StatusField};
+use policy_sync_api::syntax::is_dns_subdomain;
 
 /// Names and paths of values.
 type Fields = &'static [(&'static str, &'static str)];
@@ -135,7 +135,7 @@ fn field(name: String, path: String) -> StatusField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::params::StatusPath;
+    use policy_sync_api::params::StatusPath;
     use serde_json::json;
 
     fn kinds() -> impl Iterator<Item = GroupResource> {

@@ -7,7 +7,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::api::text::capped;
+use policy_sync_api::text::capped;
 
 /// The most bytes of the message that are searched: as many as the API lets the message of a condition have.
 const MESSAGE_LIMIT: usize = 32 * 1024;

@@ -2,10 +2,10 @@
 
 use super::room::Room;
 use super::value::{OfListener, Part, ValueName};
-use crate::api::condition;
-use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT};
-use crate::api::syntax::{LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_subdomain};
-use crate::api::work::FieldValue;
+use policy_sync_api::condition;
+use policy_sync_api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT};
+use policy_sync_api::syntax::{LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_subdomain};
+use policy_sync_api::work::FieldValue;
 
 /// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
 const TEXT_LIMIT: usize = 256;
@@ -37,7 +37,7 @@ pub struct AnsweredListener {
 /// A condition of a listener of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListenerCondition {
-    /// One of [`crate::api::gateway::LISTENER_CONDITIONS`].
+    /// One of [`policy_sync_api::gateway::LISTENER_CONDITIONS`].
     pub condition_type: &'static str,
     /// `True`, `False` or `Unknown`; empty where it was not fed back, or says anything else.
     pub status: &'static str,

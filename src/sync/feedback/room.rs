@@ -1,6 +1,6 @@
 //! Room for what a spoke says of one work.
 
-use crate::api::text::capped;
+use policy_sync_api::text::capped;
 
 /// The most bytes of all texts that are kept of what a spoke says of one work.
 const LIMIT: usize = 16 * 1024;

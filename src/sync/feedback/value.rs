@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::api::annotations::CONDITIONS;
-use crate::api::gateway::LISTENER_CONDITIONS;
+use policy_sync_api::annotations::CONDITIONS;
+use policy_sync_api::gateway::LISTENER_CONDITIONS;
 
 /// What a value of ours is about. Its name starts with `_`; all others are of the `statusFields` of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{CLASS_RETURNS, Departed, Index};
-use crate::api::moment::Moment;
-use crate::api::names::ObjectKey;
-use crate::api::params::{Params, ParamsError, ParamsFault};
-use crate::hub::Tables;
 use crate::sync::kinds::{CLASSES, config_map};
 use crate::sync::rows::class::{Class, ConfigMap};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::params::{Params, ParamsError, ParamsFault};
+use policy_sync_mirror::Tables;
 
 impl Index {
     /// Remembers a class that was deleted, for as long as it may be made anew.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Index;
-use crate::api::moment::Moment;
-use crate::api::names::{ObjectKey, Origin};
-use crate::api::params::Role;
-use crate::hub::{Source, Tables};
-use crate::shrink;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{PolicyKind, kinds};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::shrink;
+use policy_sync_mirror::{Source, Tables};
 
 impl Index {
     /// The policy `object` of `source` came, went or changed at `now`; `before` is what it was.

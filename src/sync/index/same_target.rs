@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::api::moment::Moment;
-use crate::api::names::ObjectKey;
-use crate::shrink::give_back;
 use crate::sync::PolicyKind;
 use crate::sync::rows::policy::{Policy, Target};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::shrink::give_back;
 
 /// A policy among others of its kind and namespace: when it was created, and its name.
 pub(in crate::sync) type Place = (Moment, Arc<str>);

@@ -4,16 +4,16 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Index;
-use crate::api::annotations::SELECTORS;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::selector::ClusterSelector;
-use crate::hub::{Index as _, Tables};
 use crate::sync::kinds::{DECISIONS, GATEWAYS};
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::WorkKey;
+use policy_sync_api::annotations::SELECTORS;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::selector::ClusterSelector;
+use policy_sync_mirror::{Index as _, Tables};
 
 impl Index {
     /// The work `key` came or changed; `before` is the moment that it had, `None` if it was not there or not of this Gateway.

@@ -4,11 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Index;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
-use crate::api::params::Role;
-use crate::hub::mirror::Cascade;
-use crate::hub::{self, AnyRow, Changed, Line, Source, Tables};
 use crate::sync::View;
 use crate::sync::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
@@ -18,8 +13,13 @@ use crate::sync::rows::kind::{KindState, Resolution};
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::work_key;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_mirror::Cascade;
+use policy_sync_mirror::{AnyRow, Changed, Line, Source, Tables};
 
-impl hub::Index for Index {
+impl policy_sync_mirror::Index for Index {
     const NEEDED: &'static [&'static Line] = &NEEDED;
 
     type View<'m> = View<'m>;
@@ -113,7 +113,7 @@ impl hub::Index for Index {
         let states = tables.table::<KindState>(&versions);
         let unlisted: Vec<ObjectKey> = states
             .into_iter()
-            .flat_map(hub::Table::iter)
+            .flat_map(policy_sync_mirror::Table::iter)
             .filter(|(_, state)| !listed.contains(&state.gvr))
             .map(|(key, _)| key.clone())
             .collect();

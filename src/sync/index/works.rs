@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Index;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::hub::Tables;
-use crate::shrink::give_back;
 use crate::sync::PolicyKind;
 use crate::sync::kinds::{GATEWAYS, WORKS};
 use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::work_key::{WorkKey, row_key};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::shrink::give_back;
+use policy_sync_mirror::Tables;
 
 impl Index {
     /// Has a work that is about to be put in share what it has in common with others.

@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 use dashmap::{DashMap, Entry};
 
 use super::Counted;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::api::params::Role;
-use crate::api::policy_state::PolicyState;
-use crate::shrink::take;
 use crate::sync::counts::of_origin;
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
 use crate::sync::status::fare::{Fare, State};
 use crate::sync::{Changes, PolicyKind, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_api::shrink::take;
 
 pub(super) use crate::sync::status::STUCK;
 

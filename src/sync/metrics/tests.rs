@@ -3,8 +3,6 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::*;
-use crate::api::names::ObjectKey;
-use crate::hub::{AnyRow, Change};
 use crate::sync::counts;
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::kind::Resolution;
@@ -12,6 +10,8 @@ use crate::sync::status;
 use crate::sync::tests::answers::{applied, programmed, refused};
 use crate::sync::tests::objects::{Object, class, cluster, gateway, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop, started};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_mirror::{AnyRow, Change};
 
 /// A ManagedCluster whose agent is heard of, or is not.
 fn managed(name: &str, status: &str) -> Object {

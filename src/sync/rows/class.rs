@@ -6,13 +6,13 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Deserialize;
 
-use crate::api::gateway::{GatewayClassSpec, ParametersReference};
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::api::params::{self, Params, ParamsError};
-use crate::hub::{Pruned, Row};
+use policy_sync_api::gateway::{GatewayClassSpec, ParametersReference};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::{self, Params, ParamsError};
+use policy_sync_mirror::{Pruned, Row};
 
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]

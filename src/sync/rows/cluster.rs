@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Strings;
-use crate::api::annotations::CLUSTER_ATTRIBUTES;
-use crate::api::cluster::{ManagedClusterStatus, PLACEMENT_LABEL, PlacementStatus};
-use crate::api::json::Hash;
-use crate::api::names::{ClusterName, ControllerName};
-use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
+use policy_sync_api::annotations::CLUSTER_ATTRIBUTES;
+use policy_sync_api::cluster::{ManagedClusterStatus, PLACEMENT_LABEL, PlacementStatus};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{ClusterName, ControllerName};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
 
 /// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::Strings;
-use crate::api::annotations;
-use crate::api::json::{Hash, Joined};
-use crate::api::work::ManifestWorkSpec;
+use policy_sync_api::annotations;
+use policy_sync_api::json::{Hash, Joined};
+use policy_sync_api::work::ManifestWorkSpec;
 
 /// The labels of a work that are ours to write.
 pub const LABELS: [&str; 3] = [annotations::MANAGED_BY, annotations::CONTROLLER, annotations::WORK_FOR];

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::gateway_fields::GatewayFields;
 use super::{RawSpec, Strings, raw_spec};
-use crate::api::annotations::{GRACE_TIMEOUT, SELECTORS};
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::gateway::{GatewaySpec, named_secrets};
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, SELECTORS};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::gateway::{GatewaySpec, named_secrets};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
 
 /// A Gateway on the hub.
 #[derive(Clone, Debug, PartialEq)]

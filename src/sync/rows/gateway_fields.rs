@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::Strings;
 use super::owners::{self, Owners};
-use crate::api::annotations::{CLUSTER_LABELS, GATEWAY_CLUSTERS};
-use crate::api::gateway::{self, GatewayStatus, LISTENER_CONDITIONS, ListenerStatus};
-use crate::api::json::Hash;
-use crate::api::object::HubObject;
+use policy_sync_api::annotations::{CLUSTER_LABELS, GATEWAY_CLUSTERS};
+use policy_sync_api::gateway::{self, GatewayStatus, LISTENER_CONDITIONS, ListenerStatus};
+use policy_sync_api::json::Hash;
+use policy_sync_api::object::HubObject;
 
 /// What stands in a Gateway where it is ours to write.
 #[derive(Clone, Debug, Default, PartialEq)]

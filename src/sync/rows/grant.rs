@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::gateway::GROUP;
-use crate::api::names::ControllerName;
-use crate::api::object::HubObject;
-use crate::hub::{Pruned, Row};
+use policy_sync_api::gateway::GROUP;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
 
 /// A ReferenceGrant.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,11 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 
-use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::api::params::Role;
-use crate::api::schema::Schema;
-use crate::api::{gateway, rego_policy};
-use crate::hub::Row;
+use policy_sync_api::names::{GroupResource, GroupVersionResource};
+use policy_sync_api::params::Role;
+use policy_sync_api::schema::Schema;
+use policy_sync_api::{gateway, rego_policy};
+use policy_sync_mirror::Row;
 
 /// A kind that can be synced.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api::object::HubObject;
+use policy_sync_api::object::HubObject;
 
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::object::ManagedFields;
+use policy_sync_api::object::ManagedFields;
 
 /// How the field managers of all controllers of this make begin.
 const OF_THIS_MAKE: &str = "policy-sync-";

@@ -8,15 +8,15 @@ use serde::Deserialize;
 use super::aside::Aside;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
-use crate::api::annotations::{self, LAST_APPLIED};
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::condition::refusal;
-use crate::api::gateway::{self, TargetReference};
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::ControllerName;
-use crate::api::object::{HubObject, Metadata};
-use crate::hub::{Pruned, Row};
+use policy_sync_api::annotations::{self, LAST_APPLIED};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::condition::refusal;
+use policy_sync_api::gateway::{self, TargetReference};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::{HubObject, Metadata};
+use policy_sync_mirror::{Pruned, Row};
 
 /// The most targets of a policy that count for the order in which copies are created.
 const TARGETS_LIMIT: usize = 16;
@@ -196,7 +196,7 @@ impl Policy {
     }
 }
 
-impl Row for Arc<Policy> {
+impl Row for Policy {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
         let selectors = annotations::SELECTORS.map(|key| self.annotations.get(key));
@@ -206,9 +206,9 @@ impl Row for Arc<Policy> {
     }
 }
 
-impl Pruned for Arc<Policy> {
+impl Pruned for Policy {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
-        Self::new(Policy::new(object, &controller.hub_field_manager()))
+        Self::new(object, &controller.hub_field_manager())
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::annotations;
-use crate::api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
-use crate::api::object::HubObject;
-use crate::api::work::ManifestWorkSpec;
+use policy_sync_api::annotations;
+use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::work::ManifestWorkSpec;
 
 /// What a work is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 
-use crate::hub::Row;
+use policy_sync_mirror::Row;
 
 /// Which of the fields that plans write the served ManifestWork has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

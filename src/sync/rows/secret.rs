@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Strings;
-use crate::api::annotations::LAST_APPLIED;
-use crate::api::names::ControllerName;
-use crate::api::object::HubObject;
-use crate::api::secret::{DATA, TLS};
-use crate::hub::{Pruned, Row};
+use policy_sync_api::annotations::LAST_APPLIED;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::secret::{DATA, TLS};
+use policy_sync_mirror::{Pruned, Row};
 
 /// A TLS Secret.
 #[derive(Clone, PartialEq)]

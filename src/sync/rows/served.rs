@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
-use crate::api::syntax::is_dns_subdomain;
+use policy_sync_api::syntax::is_dns_subdomain;
 
 /// As many Gateways count: so many targets a policy has at most ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 const LIMIT: usize = 16;

@@ -7,15 +7,15 @@ use super::class::ConfigMap;
 use super::grant::Grant;
 use super::secret::Secret;
 use super::work::{Content, Purpose, Work};
-use crate::api::names::{ControllerName, WorkName};
-use crate::api::object::HubObject;
-use crate::api::work::{Manifest, ManifestWorkSpec};
 use crate::sync::feedback::{Answer, TEXT_LIMIT};
 use crate::sync::tests::answers::applied;
 use crate::sync::tests::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_origin, secret,
 };
 use crate::sync::tests::world::shop;
+use policy_sync_api::names::{ControllerName, WorkName};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::work::{Manifest, ManifestWorkSpec};
 
 fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
@@ -360,7 +360,7 @@ fn an_object_is_shown_by_its_name_alone() {
 
 #[test]
 fn a_spec_has_the_hash_of_the_whole_of_it() {
-    use crate::api::json::Hash;
+    use policy_sync_api::json::Hash;
     let whole: ManifestWorkSpec = serde_json::from_value(json()["spec"].clone()).unwrap();
     let mut bare = whole.clone();
     (bare.delete_option, bare.manifest_configs) = (None, Vec::new());

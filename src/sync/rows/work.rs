@@ -11,14 +11,14 @@ use serde_json::Value;
 
 pub use super::content::{ANNOTATIONS, Content, LABELS};
 use super::{Strings, served};
-use crate::api::annotations;
-use crate::api::gateway;
-use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, Origin};
-use crate::api::object::HubObject;
-use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
-use crate::hub::{Pruned, Row};
 use crate::sync::feedback::{Answer, applied, as_revision, created};
+use policy_sync_api::annotations;
+use policy_sync_api::gateway;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
+use policy_sync_mirror::{Pruned, Row};
 
 pub use super::purpose::Purpose;
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reason::{ClassAccepted, PoliciesResolved};
-use crate::api::condition::condition;
-use crate::api::names::ObjectKey;
-use crate::api::params::Params;
-use crate::api::text::capped;
 use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
 use crate::sync::named::named;
 use crate::sync::problem::TEXT_LIMIT;
 use crate::sync::rows::kind::{KindReason, Resolution};
 use crate::sync::{ClassParams, View};
+use policy_sync_api::condition::condition;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::params::Params;
+use policy_sync_api::text::capped;
 
 /// A status to write.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::api::names::Origin;
 use crate::sync::{Problem, View};
+use policy_sync_api::names::Origin;
 
 /// Who wants to write an object's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

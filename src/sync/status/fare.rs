@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::annotations::Synced;
-use crate::api::gateway::GatewayStatus;
-use crate::api::names::{ClusterName, Origin};
-use crate::api::policy_state::PolicyState;
 use crate::sync::desired::{Kept, Outcome, WorksPlan};
 use crate::sync::{Problem, View};
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::gateway::GatewayStatus;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::policy_state::PolicyState;
 
 /// How a policy or a Gateway fares.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,11 +23,6 @@ use super::contest::Contest;
 use super::fare::Fare;
 use super::reason::{GatewayAccepted, GatewayProgrammed};
 use super::{Notice, NoticeReason, answer, notice};
-use crate::api::condition::condition;
-use crate::api::gateway::GatewayStatus;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::api::text::capped;
 use crate::sync::desired::eligibility::of_gateway;
 use crate::sync::desired::placement::{NoPlacement, placement};
 use crate::sync::desired::{Outcome, Waiting, WorksPlan, plan_works};
@@ -37,6 +32,11 @@ use crate::sync::named::named;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::work::Work;
 use crate::sync::{Problem, Settings, View, diff};
+use policy_sync_api::condition::condition;
+use policy_sync_api::gateway::GatewayStatus;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::text::capped;
 
 pub use metadata::Metadata;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::NoticeReason;
 use super::overriding::Overriding;
-use crate::api::annotations::Synced;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::api::params::Role;
 use crate::sync::View;
 use crate::sync::named::named;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::params::Role;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
 pub(in crate::sync) const STUCK: Duration = Duration::from_secs(300);

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::annotations::Synced;
-use crate::api::generators::{GENERATORS, Generator};
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::sync::View;
 use crate::sync::named::NAMED;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::generators::{GENERATORS, Generator};
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 
 /// The most names of a message that are looked up.
 const NAMES_LIMIT: usize = 64;

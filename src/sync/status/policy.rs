@@ -11,14 +11,6 @@ use std::sync::Arc;
 use super::contest::Contest;
 use super::fare::Fare;
 use super::{Notice, answer, notice};
-use crate::api::annotations::{
-    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
-    Summary, Synced,
-};
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, Origin};
-use crate::api::params::Role;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::desired::{Outcome, plan_works};
 use crate::sync::diff::{self, Diff, WorkAction};
@@ -27,6 +19,14 @@ use crate::sync::rows::policy::PolicyFields;
 use crate::sync::rows::work::Work;
 use crate::sync::waits::Wait;
 use crate::sync::{Problem, Settings, View};
+use policy_sync_api::annotations::{
+    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced,
+};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
+use policy_sync_api::params::Role;
 
 /// The most bytes that our annotations may have together, keys and values.
 pub const OUR_LIMIT: usize = 128 * 1024;

@@ -52,7 +52,7 @@ fn to_ask_how_many_works_there_are_takes_no_longer_for_many() {
                 source: WORKS.all(),
                 key: ObjectKey::new(&format!("c{number}"), &name.0),
                 version: 1,
-                row: crate::hub::AnyRow::new(row.clone()),
+                row: policy_sync_mirror::AnyRow::new(row.clone()),
             },
             Moment(world.now),
         );

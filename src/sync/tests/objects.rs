@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::GRACE_TIMEOUT;
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::names::{GroupResource, ObjectKey, Origin};
-use crate::hub::Source;
 use crate::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, RESOURCES, SECRETS,
 };
+use policy_sync_api::annotations::GRACE_TIMEOUT;
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
+use policy_sync_mirror::Source;
 
 /// The namespace of everything that does not say otherwise.
 pub(crate) const SHOP: &str = "shop";

@@ -7,12 +7,12 @@ use super::objects::{
     class, cluster, config_map, decision, gateway, gateway_origin, placement, policy, policy_origin, target,
 };
 use super::world::{World, shop};
-use crate::api::json::pointer;
-use crate::api::names::{ClusterName, ObjectKey};
 use crate::sync::desired::tests::idempotence::any_json;
 use crate::sync::desired::{access, watches};
 use crate::sync::status::class as classes;
 use crate::sync::write::delete_guard::DeleteGuard;
+use policy_sync_api::json::pointer;
+use policy_sync_api::names::{ClusterName, ObjectKey};
 
 /// Plans everything.
 fn plan_all(world: &World) {

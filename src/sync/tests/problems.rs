@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{CLASS, gateway_origin, policy_origin};
 use super::world::{World, shop};
-use crate::api::annotations::CLUSTER_SELECTOR;
-use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::sync::Problem;
 use crate::sync::explain::advice;
 use crate::sync::problem::SecretFault;
 use crate::sync::rows::kind::Resolution;
+use policy_sync_api::annotations::CLUSTER_SELECTOR;
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 
 /// Whose problem it can be.
 #[derive(Clone, Copy, PartialEq)]

@@ -3,10 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::problems::{Of, problems};
-use crate::api::annotations::CONDITIONS as OF_COPIES;
-use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
-use crate::api::json::DEPTH_LIMIT;
-use crate::api::params::MAX_KINDS;
 use crate::sync::Problem;
 use crate::sync::desired::overrides;
 use crate::sync::desired::policy::COPIES_LIMIT;
@@ -18,6 +14,10 @@ use crate::sync::status::NoticeReason;
 use crate::sync::status::policy::{ALL_LIMIT, OUR_LIMIT};
 use crate::sync::status::reason::{ClassAccepted, GatewayAccepted, GatewayProgrammed, PoliciesResolved};
 use crate::sync::write::RefusalReason;
+use policy_sync_api::annotations::CONDITIONS as OF_COPIES;
+use policy_sync_api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
+use policy_sync_api::json::DEPTH_LIMIT;
+use policy_sync_api::params::MAX_KINDS;
 
 const EVENTS: &str = include_str!("../../../docs/reference/events.md");
 const CONDITIONS: &str = include_str!("../../../docs/reference/conditions.md");

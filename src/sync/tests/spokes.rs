@@ -78,7 +78,7 @@ fn what_a_spoke_wrote_before_is_not_kept() {
 #[test]
 fn a_gateway_that_is_gone_is_looked_at_once_more() {
     let mut world = shop(&[]).with(gateway("idle").in_ns("idle"));
-    let idle = crate::api::names::Origin::Gateway(ObjectKey::new("idle", "idle"));
+    let idle = policy_sync_api::names::Origin::Gateway(ObjectKey::new("idle", "idle"));
     let keys = world.delete(&gateway("idle").in_ns("idle"));
     assert_eq!(
         keys,

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::objects::{gateway_origin, policy_origin};
 use super::world::World;
-use crate::api::annotations::DISPLACED_SINCE;
-use crate::api::json::normalize;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::hub::Change;
 use crate::sync::Keys;
 use crate::sync::diff::WorkAction;
 use crate::sync::kinds::WORKS;
+use policy_sync_api::annotations::DISPLACED_SINCE;
+use policy_sync_api::json::normalize;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_mirror::Change;
 
 impl World {
     /// Writes what the plans of these objects want, as often as that changes something, and shows it to the mirror as

@@ -9,11 +9,6 @@ use serde_json::value::RawValue;
 use super::objects::{
     CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_origin,
 };
-use crate::api::annotations::Synced;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, Origin};
-use crate::api::object::HubObject;
-use crate::hub::{Change, Source};
 use crate::sync::desired::{Outcome, WorksPlan, access, plan_works};
 use crate::sync::diff::{Diff, WorkAction};
 use crate::sync::kinds::{POLICIES, RESOURCES, WORKS, needed};
@@ -22,6 +17,11 @@ use crate::sync::rows::schema::WorkSchema;
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::triggers::affected;
 use crate::sync::{Keys, Mirror, MirrorGuard, Problem, Refused, Settings, View, Waits, diff, found, status};
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Change, Source};
 
 /// When worlds start; a round number that is not zero, because a moment of zero stands for never.
 pub(crate) const START: i64 = 1_000_000_000_000;
@@ -297,7 +297,7 @@ impl World {
     /// What the clusters say about the policy `limits`.
     pub(crate) fn entries(&self) -> Vec<Synced> {
         let annotations = self.annotations("limits");
-        serde_json::from_str(&annotations[crate::api::annotations::POLICIES_SYNCED]).unwrap()
+        serde_json::from_str(&annotations[policy_sync_api::annotations::POLICIES_SYNCED]).unwrap()
     }
 
     /// The clusters of the policy `name`, with what is planned there.

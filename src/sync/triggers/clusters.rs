@@ -7,12 +7,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::{Triggers, both};
-use crate::api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
-use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::Keys;
 use crate::sync::rows::cluster::Cluster;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::policy::Policy;
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
     /// A ManagedCluster came, went or changed; `before` is what it was. A Gateway's labels tell of its clusters, it has a

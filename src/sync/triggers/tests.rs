@@ -3,9 +3,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::moment::Moment;
-use crate::api::names::GroupResource;
-use crate::hub::Change;
 use crate::sync::kinds::needed;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::tests::answers::applied;
@@ -15,6 +12,9 @@ use crate::sync::tests::objects::{
 };
 use crate::sync::tests::world::{START, World, resolved, shop, unlisted};
 use crate::sync::{Key, found, rows};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
+use policy_sync_mirror::Change;
 
 /// The policy `limits` is written to `eu-1`.
 pub(crate) fn hub() -> World {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::View;
-use crate::api::moment::Moment;
-use crate::api::names::ObjectKey;
-use crate::api::params::Params;
 use crate::sync::class_params::ClassParams;
 use crate::sync::index::CLASS_RETURNS;
 use crate::sync::kinds::CLASSES;
 use crate::sync::rows::class::Class;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::params::Params;
 
 impl<'m> View<'m> {
     /// A GatewayClass of any controller.

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::View;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::index::SECOND;
 use crate::sync::index::same_target::Order;
 use crate::sync::kinds::WORKS;
@@ -13,6 +11,8 @@ use crate::sync::rows::policy::Target;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::{row_key, work_key};
 use crate::sync::{PolicyKind, UnplacedSince};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
 
 impl<'m> View<'m> {
     /// A work by its name.

@@ -7,9 +7,6 @@ use std::time::Duration;
 
 use super::delete_guard::{DeleteGuard, Read};
 use super::own_writes::{OwnWrites, Passage, seen_of};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
-use crate::hub::Wanted;
 use crate::sync::desired::{Shares, access, plan_works, watches};
 use crate::sync::diff::{Diff, WorkAction};
 use crate::sync::kinds::{CLASSES, GATEWAYS};
@@ -18,6 +15,9 @@ use crate::sync::status::gateway::GatewayFold;
 use crate::sync::status::policy::FoldPlan;
 use crate::sync::waits::Wait;
 use crate::sync::{Key, Problem, Settings, View, diff, status};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
+use policy_sync_mirror::Wanted;
 
 /// When to look again at what gives way to a write that is under way.
 const PASSES: Duration = Duration::from_secs(1);

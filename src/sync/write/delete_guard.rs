@@ -9,12 +9,6 @@ pub(in crate::sync) mod live;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::json::Hash;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::object::HubObject;
-use crate::api::params::Role;
-use crate::hub::Source;
 use crate::sync::View;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind, of_resources, versions};
 use crate::sync::desired::order;
@@ -22,11 +16,17 @@ use crate::sync::desired::placement::placed;
 use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS};
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::kind::Resolution;
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_mirror::Source;
 
 /// One thing to read before deleting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// An object, by the hash of what decisions read of it ([`crate::hub::Row::decides`]).
+    /// An object, by the hash of what decisions read of it ([`policy_sync_mirror::Row::decides`]).
     Object(Source, GroupVersionResource, ObjectKey, Hash),
     /// That there is no such object.
     Absent(GroupVersionResource, ObjectKey),

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use parking_lot::Mutex;
 use tracing::{debug, info};
 
-use crate::api::names::ClusterName;
 use crate::sync::diff::WorkAction;
 use crate::sync::named::named;
+use policy_sync_api::names::ClusterName;
 
 /// What was written of one object. It is logged once this is dropped, also where the rest was given up.
 pub(super) struct Log {

@@ -24,8 +24,8 @@ pub use policy_sync::{PolicySync, PolicySyncOptions};
 
 use std::sync::Arc;
 
-use crate::api::text::{capped, with_causes};
-use crate::reconcile::{Failure, NOTE_LIMIT, RequestError};
+use policy_sync_api::text::{capped, with_causes};
+use policy_sync_hub::reconcile::{Failure, NOTE_LIMIT, RequestError};
 
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]

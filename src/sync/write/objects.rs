@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::WriteError;
-use crate::api::gateway::GatewayStatus;
-use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
-use crate::reconcile::{Requests, apply, of_kind};
 use crate::sync::kinds::{CLASSES, GATEWAYS};
 use crate::sync::status::gateway::Metadata;
+use policy_sync_api::gateway::GatewayStatus;
+use policy_sync_api::names::{GroupVersionResource, ObjectKey, Origin};
+use policy_sync_hub::reconcile::{Requests, apply, of_kind};
 
 /// The request that writes our annotations of a policy, all of them.
 ///

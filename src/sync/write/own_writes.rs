@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::names::{ClusterName, GroupResource, Origin};
-use crate::reconcile::{Expected, LastWrite};
 use crate::sync::diff::WorkAction;
 use crate::sync::kinds::{CLASSES, GATEWAYS, WORKS};
 use crate::sync::{Key, View, WorkKey};
+use policy_sync_api::names::{ClusterName, GroupResource, Origin};
+use policy_sync_hub::reconcile::{Expected, LastWrite};
 
 /// A write of a work that the watch has not brought yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,20 +20,22 @@ use super::own_writes::{OwnWrites, annotated, crossed};
 use super::reports::Reports;
 use super::rivals::Rivals;
 use super::{WriteError, objects, regarding, works};
-use crate::announce::announce;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::Role;
-use crate::clock::Clock;
-use crate::hub::Wanted;
-use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
 use crate::sync::desired::covered::{Covered, covered};
 use crate::sync::desired::{order, watches};
 use crate::sync::diff::WorkAction;
 use crate::sync::metrics::HubMetrics;
 use crate::sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, Waits, triggers};
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
+    Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot,
+};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::tasks::announce;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_mirror::Wanted;
 
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::api::names::Origin;
-use crate::api::{cluster, gateway};
 use crate::sync::{Key, View};
+use policy_sync_api::names::Origin;
+use policy_sync_api::{cluster, gateway};
 
 /// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
 pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectReference> {

@@ -13,13 +13,13 @@ use tracing::warn;
 use deduplication::Deduplication;
 
 use super::Refusal;
-use crate::api::moment::Moment;
-use crate::api::names::Origin;
-use crate::reconcile::Events;
-use crate::shrink::take;
 use crate::sync::metrics::HubMetrics;
 use crate::sync::status::Notice;
 use crate::sync::{Key, Problem};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::Origin;
+use policy_sync_api::shrink::take;
+use policy_sync_hub::reconcile::Events;
 
 /// What was last reported of each key.
 pub(super) struct Reports {

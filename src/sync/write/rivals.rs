@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::WriteError;
-use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
-use crate::api::names::{ControllerName, Origin};
-use crate::hub::{Extent, Pages};
-use crate::reconcile::Requests;
 use crate::sync::kinds::WORKS;
+use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
+use policy_sync_api::names::{ControllerName, Origin};
+use policy_sync_hub::Pages;
+use policy_sync_hub::reconcile::Requests;
+use policy_sync_mirror::Extent;
 
 /// How long after one look the next one may begin.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use super::WriteError;
 use super::own_writes::Written;
-use crate::api::annotations::{DISPLACED_SINCE, PARENT};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, WorkName};
-use crate::api::object::Metadata;
-use crate::reconcile::{RequestError, Requests, of_kind};
 use crate::sync::Problem;
 use crate::sync::desired::PlannedWork;
 use crate::sync::diff::WorkAction;
 use crate::sync::kinds::WORKS;
+use policy_sync_api::annotations::{DISPLACED_SINCE, PARENT};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, WorkName};
+use policy_sync_api::object::Metadata;
+use policy_sync_hub::reconcile::{RequestError, Requests, of_kind};
 
 /// A request, unless it cannot be made.
 type Made = Result<Request<Vec<u8>>, request::Error>;

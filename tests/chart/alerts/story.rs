@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use policy_sync::api::cluster::AVAILABLE;
+use policy_sync_api::cluster::AVAILABLE;
 use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_status, apply_with_status};
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, Spoke, fixtures, wait};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
+use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
 use policy_sync_testenv::{Tenant, fixtures};
 use serde_json::{Value, json};
 

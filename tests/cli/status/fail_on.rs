@@ -1,6 +1,6 @@
 //! `policy-sync status --fail-on` and `--not-enforced`: the exit code of each state.
 
-use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::{Tenant, fixtures};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
+use policy_sync_api::annotations::POLICY_SYNC_MESSAGE;
 use policy_sync_testenv::crds::{self, Side};
 use policy_sync_testenv::running::Running;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};

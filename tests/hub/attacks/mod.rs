@@ -6,7 +6,7 @@ mod spokes;
 mod tenants;
 
 use anyhow::{Result, ensure};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, placement_decision, rate_limit_policy};
 use policy_sync_testenv::{Controller, Tenant, apply};
 use serde_json::{Value, json};

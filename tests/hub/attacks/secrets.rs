@@ -202,7 +202,7 @@ async fn what_a_secret_says_of_itself_makes_it_no_other() -> Result<()> {
     forged["metadata"]["labels"] =
         json!({"kuadrant.io/managed": "true", "app.kubernetes.io/managed-by": "helm", "team": "a"});
     neighbours.tenant.apply(&forged).await?;
-    let secret = |work: &policy_sync::api::work::ManifestWork| work.spec.workload.manifests[1].0.clone();
+    let secret = |work: &policy_sync_api::work::ManifestWork| work.spec.workload.manifests[1].0.clone();
     let work = neighbours
         .tenant
         .until_work("eu-1", "gateway-web", |work| secret(work)["metadata"]["labels"]["team"] == "a")

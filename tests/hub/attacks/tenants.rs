@@ -1,7 +1,7 @@
 //! By the owner of a namespace.
 
 use anyhow::{Result, ensure};
-use policy_sync::api::names::{ControllerName, Origin, WorkName};
+use policy_sync_api::names::{ControllerName, Origin, WorkName};
 use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
-use policy_sync::api::names::{ControllerName, Origin, WorkName};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::names::{ControllerName, Origin, WorkName};
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::tenant::Answer;
 use serde_json::json;
@@ -131,7 +131,7 @@ async fn answers_of_spokes() -> Result<()> {
     tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", odd)).await?;
     let says = |text: &str| {
         let text = text.to_owned();
-        move |entries: &[policy_sync::api::annotations::Synced], _: &_| {
+        move |entries: &[policy_sync_api::annotations::Synced], _: &_| {
             entries[1].conditions.iter().any(|condition| condition.message.as_deref() == Some(&*text))
         }
     };
@@ -188,7 +188,7 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
         format!("{}{}:{length}:{ancestor}2:0:", fine.replace("REVISION", revision), length + 3)
     };
     let whole = said("REVISION", "1");
-    let is_told = |entries: &[policy_sync::api::annotations::Synced], pending: bool| {
+    let is_told = |entries: &[policy_sync_api::annotations::Synced], pending: bool| {
         entries.len() == 2 && entries[1].applied && entries[1].pending == pending
     };
     let mut rows = Vec::new();

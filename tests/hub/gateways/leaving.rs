@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::tenant::Tenant;
 use serde_json::json;

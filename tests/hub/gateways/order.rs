@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::DeleteParams;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::tenant::rate_limit_policies;
 

@@ -4,7 +4,7 @@ mod leaks;
 pub(crate) mod rights;
 
 use anyhow::{Result, ensure};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::Controller;
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
 use policy_sync_testenv::tenant::Tenant;

@@ -1,10 +1,10 @@
 //! What becomes of the requests that keep a topology.
 
 use http::{Method, Request};
-use policy_sync::api::names::{ControllerName, ObjectKey};
-use policy_sync::hub::Source;
-use policy_sync::topology::rows::RouteKind;
-use policy_sync::topology::stored::kinds;
+use policy_sync::stored_topology::kinds;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_mirror::Source;
+use policy_sync_topology::rows::RouteKind;
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;

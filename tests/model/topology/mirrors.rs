@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
-use policy_sync::hub::served::{self, Served};
-use policy_sync::hub::{self, Change, Source};
-use policy_sync::sync::kinds::{needed, role_of};
-use policy_sync::topology::rows::RouteKind;
-use policy_sync::topology::stored::{
+use policy_sync::stored_topology::{
     Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
 };
+use policy_sync::sync::kinds::{needed, role_of};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_mirror::served::{self, Served};
+use policy_sync_mirror::{Change, Source};
+use policy_sync_topology::rows::RouteKind;
 
 use crate::controller::{CONTROLLER, Controller, Mind, Told};
 use crate::hub::{Entry, Event, Hub, Objects};
@@ -37,13 +37,17 @@ pub(super) fn own_sources() -> [Source; 3] {
 pub(super) struct Own {
     /// Tells mirrors apart that show different things.
     pub(super) id: u64,
-    pub(super) mirror: hub::Mirror<Index>,
+    pub(super) mirror: policy_sync_mirror::Mirror<Index>,
     shown: Objects,
     versions: BTreeMap<Source, u64>,
 }
 
 impl Own {
-    fn new(mirror: hub::Mirror<Index>, shown: Objects, versions: BTreeMap<Source, u64>) -> Arc<Self> {
+    fn new(
+        mirror: policy_sync_mirror::Mirror<Index>,
+        shown: Objects,
+        versions: BTreeMap<Source, u64>,
+    ) -> Arc<Self> {
         let mut hasher = DefaultHasher::new();
         for (place, entry) in &shown {
             (place, entry.content.id, entry.version).hash(&mut hasher);
@@ -137,7 +141,7 @@ impl Mirrors {
 
     /// The topology's own mirror as it starts.
     pub(super) fn boot_own(&mut self, hub: &Hub) -> Arc<Own> {
-        let mirror = hub::Mirror::new(self.name.clone());
+        let mirror = policy_sync_mirror::Mirror::new(self.name.clone());
         for plural in kinds::plurals() {
             let served =
                 if plural.starts_with("httproutes.") { Served::As(http_routes()) } else { Served::Nowhere };
@@ -205,7 +209,7 @@ impl Mirrors {
 
     fn known(
         &mut self,
-        mirror: hub::Mirror<Index>,
+        mirror: policy_sync_mirror::Mirror<Index>,
         shown: Objects,
         versions: BTreeMap<Source, u64>,
     ) -> Arc<Own> {

@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use http::Request;
-use policy_sync::hub::Source;
-use policy_sync::topology::stored::{PendingStatuses, PendingWrite, Turn};
+use policy_sync::stored_topology::{PendingStatuses, PendingWrite, Turn};
+use policy_sync_mirror::Source;
 
 use super::mirrors::Own;
 use crate::controller::{Mind, id_of};

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::api::names::ObjectKey;
-use policy_sync::hub::Source;
+use policy_sync::stored_topology::kinds::{GATEWAYS, config_map, source};
 use policy_sync::sync::kinds::CLASSES;
-use policy_sync::topology::rows::RouteKind;
-use policy_sync::topology::stored::kinds::{GATEWAYS, config_map, source};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_mirror::Source;
 use policy_sync_testenv::fixtures::topology::object;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map};
 use policy_sync_testenv::hostile::{Hostile, MOB};
 use policy_sync_testenv::tenant::rate_limit_policies;
+use policy_sync_topology::rows::RouteKind;
 use serde_json::{Value, json};
 
 use super::step::Topology;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use http::{Method, Request, StatusCode};
 use kube::Client;
-use policy_sync::json_client::{Files, JsonClient, Token};
+use policy_sync_hub::json_client::{Files, JsonClient, Token};
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::authorization::TOKEN;
 use policy_sync_testenv::wait;

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
-use policy_sync::api::names::GroupVersionResource;
 use policy_sync::gatekeeper::audit::{Existing, Findings, audit};
-use policy_sync::rego::engine::{Engine, Evaluator};
-use policy_sync::rego::snapshot::Snapshot;
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_rego::engine::{Engine, Evaluator};
+use policy_sync_rego::snapshot::Snapshot;
 use regorus::Value;
 
 use crate::documents::{self, Variety};

@@ -1,7 +1,7 @@
 //! G2: one review, from the body of a request to that of the answer: among more documents, and by a join over one kind of them beside OPA.
 
 use anyhow::{Context, Result, bail};
-use policy_sync::rego::engine::Evaluator;
+use policy_sync_rego::engine::Evaluator;
 
 use crate::Options;
 use crate::asking::{Arm, Question, in_opa, spread, take_turns};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use policy_sync::topology::{Folds, Graph, Objects};
+use policy_sync_topology::{Folds, Graph, Objects};
 
 use super::world::{World, take};
 use crate::Options;

@@ -2,8 +2,8 @@
 //! three kinds (a tenth on Gateways, a tenth on listeners), the rest Gateways of four listeners, of which three take each route.
 
 use anyhow::{Context, Result, anyhow};
-use policy_sync::api::object::HubObject;
-use policy_sync::topology::Objects;
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::Objects;
 use serde_json::{Value, json};
 
 const GROUP: &str = "gateway.networking.k8s.io";

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::ListParams;
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
-use policy_sync::api::object::HubObject;
+use policy_sync_api::object::HubObject;
 
 use super::world::{pages, say_all};
 use crate::Options;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use kube::core::request::Request as Requests;
-use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::http::Answer;
 use policy_sync_testenv::wait;
 use policy_sync_testenv::web::Pages;

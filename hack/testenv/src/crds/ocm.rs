@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use kube::CustomResourceExt;
-use policy_sync::api::cluster::{AVAILABLE, ManagedCluster, Placement, PlacementDecision};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::cluster::{AVAILABLE, ManagedCluster, Placement, PlacementDecision};
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use super::Crd;

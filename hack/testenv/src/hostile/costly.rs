@@ -5,10 +5,10 @@
 
 use std::sync::LazyLock;
 
-use policy_sync::api::annotations::{CLUSTER_ATTRIBUTES, PARENT};
-use policy_sync::api::cluster::PLACEMENT_LABEL;
-use policy_sync::api::names::{ControllerName, Origin, WorkName};
-use policy_sync::rego::carrier::DATA;
+use policy_sync_api::annotations::{CLUSTER_ATTRIBUTES, PARENT};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::{ControllerName, Origin, WorkName};
+use policy_sync_rego::carrier::DATA;
 use serde_json::{Map, Value, json};
 
 /// An expensive object and a plain one.

@@ -1,7 +1,7 @@
 //! What the agents of a cluster may write: the spec, metadata and status of the works in its namespace, and its
 //! ManagedCluster's labels and status. They may make and delete none of these.
 
-use policy_sync::api::annotations::{
+use policy_sync_api::annotations::{
     CONTROLLER, DISPLACED_SINCE, GATEWAYS, MANAGED_BY, PARENT, REVISION, WORK_FOR,
 };
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Objects in the namespace of a tenant: policies, Gateways, routes, Placements, Secrets and ConfigMaps.
 
-use policy_sync::api::annotations::{
+use policy_sync_api::annotations::{
     CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
     OF_POLICY, POLICY_SYNCED, REMEDIATE,
 };

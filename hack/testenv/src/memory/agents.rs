@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::api::{Api, Patch, PatchParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::core::Request;
-use policy_sync::api::work::{GROUP, ManifestWork};
+use policy_sync_api::work::{GROUP, ManifestWork};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

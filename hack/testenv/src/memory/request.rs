@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::Method;
 use http::request::Parts;
-use policy_sync::api::moment::Moment;
+use policy_sync_api::moment::Moment;
 use serde_json::Value;
 
 /// A request, as hooks and logs see it.

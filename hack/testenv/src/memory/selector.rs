@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::core::{Selector as Labels, SelectorExt};
-use policy_sync::api::selector;
+use policy_sync_api::selector;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::gateway::{GatewayClassSpec, GatewaySpec};
-use policy_sync::api::object::HubObject;
 use policy_sync::flow::Flow;
-use policy_sync::topology::conditions::{
+use policy_sync::stored_topology::{LIMIT, Settings, Stored, TopologyMetrics, text};
+use policy_sync_api::gateway::{GatewayClassSpec, GatewaySpec};
+use policy_sync_api::object::HubObject;
+use policy_sync_topology::conditions::{
     AFFECTED_DOMAIN, AFFECTED_LIMIT, ConditionText, RouteConditions, gateway_conditions,
 };
-use policy_sync::topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef, Locator};
-use policy_sync::topology::objects::{Role, role};
-use policy_sync::topology::stored::{LIMIT, Settings, Stored, TopologyMetrics, text};
-use policy_sync::topology::{Graph, Objects};
+use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef, Locator};
+use policy_sync_topology::objects::{Role, role};
+use policy_sync_topology::{Graph, Objects};
 use serde_json::{Value, json};
 
 use super::MemoryServer;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::Frame;
-use policy_sync::hub::IDLE_TIMEOUT;
+use policy_sync_hub::IDLE_TIMEOUT;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};

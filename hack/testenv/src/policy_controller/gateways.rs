@@ -6,8 +6,8 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, core::ApiResource};
-use policy_sync::api::gateway::{CONDITIONS, GROUP, LISTENER_CONDITIONS};
-use policy_sync::api::names::GroupVersionResource;
+use policy_sync_api::gateway::{CONDITIONS, GROUP, LISTENER_CONDITIONS};
+use policy_sync_api::names::GroupVersionResource;
 use serde_json::{Value, json};
 
 use super::{Retry, resource};

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
-use policy_sync::api::names::ObjectKey;
+use policy_sync_api::names::ObjectKey;
 use serde_json::{Value, json};
 
 use super::verdict::{Answers, Policy, Verdict, verdicts};

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use policy_sync::api::gateway::{GROUP, TargetReference};
-use policy_sync::api::names::ObjectKey;
+use policy_sync_api::gateway::{GROUP, TargetReference};
+use policy_sync_api::names::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! What a spoke's agent says about a work, as a test makes it up.
 
-use policy_sync::api::annotations::REVISION;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::annotations::REVISION;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 /// An agent's answer, by default that everything is applied and nothing is known of the copy's status.

@@ -3,8 +3,8 @@
 //! The tests share a fleet and keep apart by namespaces; each looks at a spoke only through what it wrote itself.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use policy_sync::api::params::Params;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::params::Params;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::api::AppliedManifestWork;
 use policy_sync_testenv::apply::{apply, apply_status};
 use policy_sync_testenv::fixtures::{auth_policy, gateway, namespace, rate_limit_policy};
@@ -283,12 +283,12 @@ async fn a_local_policy_overrides_the_synced_one_while_it_is_there() {
     let bench = Bench::on("eu-1", "overridden").await;
     let work = bench.create(&policy_work("overridden-policy", "overridden", 10)).await;
     let reason = |expected: &'static str| {
-        move |work: &policy_sync::api::work::ManifestWork| {
+        move |work: &policy_sync_api::work::ManifestWork| {
             reads(work, 1, "_enforced_reason") == json!(expected)
         }
     };
     let status = |field: &'static str, expected: &'static str| {
-        move |work: &policy_sync::api::work::ManifestWork| reads(work, 1, field) == json!(expected)
+        move |work: &policy_sync_api::work::ManifestWork| reads(work, 1, field) == json!(expected)
     };
     bench.until(&work, "the target is missing", status("_accepted_reason", "TargetNotFound")).await;
     apply(&bench.spoke, &gateway("overridden", "web", "istio", None)).await.unwrap();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::{Fleet, FleetOptions, agent, crds};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 use super::*;
-use crate::api::moment::Moment;
-use crate::api::names::ClusterName;
 use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
-use crate::topology::show::{Fate, Instead, Named, OnPaths};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ClusterName;
+use policy_sync_topology::show::{Fate, Instead, Named, OnPaths};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
     let kind = "RateLimitPolicy";

@@ -1,8 +1,8 @@
 use super::*;
-use crate::api::annotations::{
+use crate::report::tests::{CLUSTERS, SUMMARY, report};
+use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
-use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
 const KEYS: &str = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
 

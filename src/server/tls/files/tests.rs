@@ -4,7 +4,7 @@ use rustls::pki_types::pem::PemObject;
 use tempfile::TempDir;
 
 use super::*;
-use crate::api::text::with_causes;
+use policy_sync_api::text::with_causes;
 
 struct Folder(TempDir, Authority, Arc<Certificates>);
 

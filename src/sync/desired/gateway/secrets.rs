@@ -19,13 +19,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::gateway::{GROUP, named_secrets};
-use crate::api::json::Hash;
-use crate::api::names::{GroupResource, ObjectKey};
-use crate::api::params::Params;
-use crate::api::secret::TLS;
-use crate::api::text::excerpt;
-use crate::hub::Source;
 use crate::sync::desired::copy::travelling;
 use crate::sync::desired::work::Companion;
 use crate::sync::kinds::{GRANTS, SECRETS};
@@ -33,6 +26,13 @@ use crate::sync::problem::SecretFault;
 use crate::sync::rows::grant::Grant;
 use crate::sync::rows::secret::{Secret, SecretData};
 use crate::sync::{Problem, Settings, View};
+use policy_sync_api::gateway::{GROUP, named_secrets};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::params::Params;
+use policy_sync_api::secret::TLS;
+use policy_sync_api::text::excerpt;
+use policy_sync_mirror::Source;
 
 /// How many Secrets that do not travel are told one by one.
 const TOLD: usize = 10;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::recipe::{Common, Made, Recipe};
 use super::{Planner, remembered};
-use crate::api::annotations::{CLUSTER_OVERRIDES, REPLICA_PREFERENCES};
-use crate::api::json::Hash;
-use crate::api::names::Origin;
 use crate::sync::desired::copy::read_spec;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, Settings, View};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, REPLICA_PREFERENCES};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::Origin;
 
 /// How many bytes of copies a plan may make while it looks at the hub: what a few milliseconds are enough for.
 pub(in crate::sync::desired) const AT_ONCE: usize = 256 * 1024;

@@ -8,11 +8,6 @@ use serde_json::Value;
 
 use super::recipe::{REPLICAS, Terms};
 use super::{COPIES_LIMIT, Planner, name, remembered, returns};
-use crate::api::annotations::REPLICA_PREFERENCES;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey};
-use crate::api::params::Role;
-use crate::api::selector::ClusterSelector;
 use crate::sync::Problem;
 use crate::sync::desired::copy::travelling_bytes;
 use crate::sync::desired::eligibility::{GatewayEligibility, ResourceTerms, of_resources, of_target};
@@ -22,6 +17,11 @@ use crate::sync::desired::replicas::{Preferences, Split};
 use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan, resource};
 use crate::sync::rows::policy::Policy;
 use crate::sync::view::NO_LABELS;
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_api::selector::ClusterSelector;
 
 /// What makes works differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

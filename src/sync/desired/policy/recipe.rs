@@ -13,11 +13,6 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::target::Targets;
-use crate::api::annotations::{CLUSTER_OVERRIDES, POLICY_SYNCED};
-use crate::api::json::Hash;
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::api::params::{Conflicts, Params, Role, StatusField};
-use crate::api::work::ManifestWorkSpec;
 use crate::sync::desired::copy::{USERS_KEYS, copy, read_spec, rewrite_namespaces, travelling};
 use crate::sync::desired::overrides::{Chosen, Overrides};
 use crate::sync::desired::resource;
@@ -26,6 +21,11 @@ use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::{Problem, feedback};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, POLICY_SYNCED};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::{Conflicts, Params, Role, StatusField};
+use policy_sync_api::work::ManifestWorkSpec;
 
 /// The field of a spec that says how many replicas there are to be.
 pub(super) const REPLICAS: &str = "replicas";

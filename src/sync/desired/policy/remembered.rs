@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 
 use super::recipe::{Made, Recipe};
 use super::target::{Targets, targets};
-use crate::api::annotations::CLUSTER_OVERRIDES;
-use crate::api::json::Hash;
-use crate::api::schema::Schema;
 use crate::sync::Problem;
 use crate::sync::desired::copy::read_spec;
 use crate::sync::desired::overrides::Choice;
 use crate::sync::rows::policy::Policy;
+use policy_sync_api::annotations::CLUSTER_OVERRIDES;
+use policy_sync_api::json::Hash;
+use policy_sync_api::schema::Schema;
 
 /// From so many bytes on a spec is not read again only for its target references, nor overrides for who gets them.
 const LARGE: usize = 16 * 1024;

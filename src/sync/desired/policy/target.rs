@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::api::gateway::{GROUP, TargetReference};
-use crate::api::json::type_of;
-use crate::api::names::ObjectKey;
 use crate::sync::Problem;
+use policy_sync_api::gateway::{GROUP, TargetReference};
+use policy_sync_api::json::type_of;
+use policy_sync_api::names::ObjectKey;
 
 /// The Gateways that a policy targets.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::api::names::{ClusterName, Origin};
 use crate::sync::desired::{Outcome, access};
 use crate::sync::tests::objects::{gateway_origin, listing, policy, policy_of, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::names::{ClusterName, Origin};
 
 /// The kinds that the planned access work of `eu-1` grants.
 pub(super) fn granted(world: &World) -> Vec<String> {

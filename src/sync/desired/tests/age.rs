@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
-use crate::api::moment::Moment;
 use crate::sync::desired::Waiting;
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{
     Object, gateway, gateway_origin, listing, policy, policy_of, policy_origin, target,
 };
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
+use policy_sync_api::moment::Moment;
 
 const WAIT: i64 = 10_000;
 /// How long a policy waits for one copy: it may have been created at the last moment.

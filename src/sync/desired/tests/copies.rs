@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::api::annotations::POLICY_SYNC_MESSAGE;
 use crate::sync::tests::objects::{cluster, gateway, gateway_origin, listing, policy, target};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::POLICY_SYNC_MESSAGE;
 
 fn with(policy: crate::sync::tests::objects::Object) -> World {
     shop(&["eu-1"]).with(policy)

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::api::moment::Moment;
-use crate::api::names::ControllerName;
 use crate::sync::status::gateway::{GatewayFold, plan};
 use crate::sync::tests::objects::{CONTROLLER, class, config_map, gateway, gateway_origin, listing, policy};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ControllerName;
 
 /// For how long what a class went with may return.
 const RETURNS: i64 = 60_000;

@@ -1,6 +1,5 @@
 //! Rights come first, mistakes freeze: what is unknown freezes what it alone decides, what is known withdraws.
 
-use crate::api::names::{GroupVersionResource, Origin};
 use crate::sync::kinds::POLICIES;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::{
@@ -8,6 +7,7 @@ use crate::sync::tests::objects::{
     policy_of, policy_origin,
 };
 use crate::sync::tests::world::{World, resolved, shop};
+use policy_sync_api::names::{GroupVersionResource, Origin};
 
 const NOTHING: [&str; 0] = [];
 

@@ -1,12 +1,12 @@
 //! A Gateway serves on for a while on a cluster that is no longer chosen, and its policies with it.
 
-use crate::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
-use crate::api::moment::Moment;
 use crate::sync::Problem;
 use crate::sync::tests::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy,
 };
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::moment::Moment;
 
 /// The moment at which a cluster that has left is unplaced, and the default grace, in milliseconds.
 const SETTLES: i64 = 5_000;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::api::names::Origin;
 use crate::sync::desired::work::SIZE_LIMIT;
 use crate::sync::tests::objects::{decision, gateway, gateway_origin, listing, placement, policy, target};
 use crate::sync::tests::world::{World, shop, world};
+use policy_sync_api::names::Origin;
 
 /// A Gateway and a policy in this namespace, on `eu-1`.
 fn in_namespace(namespace: &str) -> World {

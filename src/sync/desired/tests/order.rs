@@ -2,10 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::CLUSTER_SELECTOR;
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, Origin};
-use crate::hub::{Change, Failure};
 use crate::sync::desired::Waiting;
 use crate::sync::kinds::POLICIES;
 use crate::sync::rows::kind::Resolution;
@@ -16,6 +12,10 @@ use crate::sync::tests::objects::{
 };
 use crate::sync::tests::world::{World, resolved, shop};
 use crate::sync::{Key, Problem};
+use policy_sync_api::annotations::CLUSTER_SELECTOR;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
+use policy_sync_mirror::{Change, Failure};
 
 const WAIT: i64 = 10_000;
 const NOTHING: [&str; 0] = [];

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::idempotence::any_json;
-use crate::api::schema::tests::schema;
 use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::tests::objects::{Object, cluster, policy, target};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::schema::Schema;
 
 /// Two clusters in two regions, and the policy `limits` with these overrides.
 fn with(overrides: &Value) -> World {
@@ -56,7 +56,7 @@ fn limits_schema(rate: &Value) -> Value {
 }
 
 fn defined(rate: &Value) -> Resolution {
-    let schema = Some(Arc::new(schema(limits_schema(rate))));
+    let schema = Some(Arc::new(Schema::new(&serde_json::from_value(limits_schema(rate)).unwrap())));
     Resolution::Resolved(KindInfo { schema, ..KindInfo::named("RateLimitPolicy") })
 }
 
@@ -187,8 +187,8 @@ proptest! {
             let mut wanted = matching.fold(own.clone(), |spec, (patch, _)| rfc_7396(&spec, patch));
             let mut found = spec(&world, cluster);
             // One meaning has one form.
-            crate::api::json::normalize(&mut wanted);
-            crate::api::json::normalize(&mut found);
+            policy_sync_api::json::normalize(&mut wanted);
+            policy_sync_api::json::normalize(&mut found);
             prop_assert_eq!(found, wanted);
         }
         prop_assert_eq!(world.written().writes("limits"), Vec::<String>::new());

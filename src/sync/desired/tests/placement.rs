@@ -1,10 +1,10 @@
 //! Which clusters a Gateway, and with it its policies, are placed on.
 
-use crate::api::moment::Moment;
 use crate::sync::tests::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin,
 };
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::moment::Moment;
 
 /// Gateway `web` and policy `limits` are written to both clusters.
 fn on_two() -> World {

@@ -2,9 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, WORK_FOR};
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::desired::Outcome;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status;
@@ -15,6 +12,9 @@ use crate::sync::tests::objects::{
 };
 use crate::sync::tests::world::{World, resolved, world};
 use crate::sync::write::delete_guard::{DeleteGuard, Read};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, WORK_FOR};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 mod shares;
 
@@ -319,7 +319,7 @@ fn kinds_that_may_not_travel_are_neither_watched_nor_synced() {
         let wanted = world.see(crate::sync::desired::watches::plan);
         assert_eq!(wanted.len(), 1, "{resource}: only the parameters are watched");
         let status = world
-            .see(|view| status::class::plan(view, &crate::api::names::ObjectKey::new("", "multi")))
+            .see(|view| status::class::plan(view, &policy_sync_api::names::ObjectKey::new("", "multi")))
             .unwrap();
         let resolved = &status.conditions[1];
         assert_eq!((&*resolved.status, &*resolved.reason), ("False", "NotSyncable"), "{resource}");
@@ -339,7 +339,7 @@ fn until_its_kind_is_listed_all_stays() {
     world.resolve_as("apps", "deployments", Resolution::Forbidden("no".into()));
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
     world.resolve_as("apps", "deployments", resolved("Deployment"));
-    let source = crate::sync::kinds::objects(crate::api::params::Role::Resource, web().kind());
+    let source = crate::sync::kinds::objects(policy_sync_api::params::Role::Resource, web().kind());
     drop(world.forget(&source));
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
 }

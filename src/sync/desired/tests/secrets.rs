@@ -6,12 +6,12 @@ mod unread;
 
 use serde_json::{Value, json};
 
-use crate::hub::Source;
 use crate::sync::desired::work::SIZE_LIMIT;
 use crate::sync::desired::{Outcome, PlannedWork};
 use crate::sync::kinds::{GRANTS, SECRETS};
 use crate::sync::tests::objects::{Object, gateway, gateway_origin, grant, secret};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_mirror::Source;
 
 /// The Gateway `web` with these references.
 fn web(references: &[Value]) -> Object {
@@ -289,7 +289,7 @@ fn nothing_that_is_printed_shows_a_key() {
     assert!(manifests(&world)[1].to_string().contains("VE9QU0VDUkVU"));
     let diff = world.diff_of(&gateway_origin("web"));
     let row = world.see(|view| {
-        let key = crate::api::names::ObjectKey::new("shop", "a");
+        let key = policy_sync_api::names::ObjectKey::new("shop", "a");
         let row = view.secret(&key).unwrap();
         format!("{row:?} {:?} {view:?}", row.data)
     });

@@ -1,9 +1,9 @@
 //! What is chosen for a Gateway its own annotations may narrow, never widen; one that leaves a cluster so is in grace there.
 
-use crate::api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE, FEDERATION_SELECTOR, GRACE_TIMEOUT};
-use crate::api::moment::Moment;
 use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, policy};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE, FEDERATION_SELECTOR, GRACE_TIMEOUT};
+use policy_sync_api::moment::Moment;
 
 const GRACE: i64 = 600_000;
 const EU: &str = "region=eu";

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use allocation_counter::{AllocationInfo, measure};
 use serde_json::{Value, json};
 
-use crate::api::names::Origin;
 use crate::sync::desired::ahead::unmade;
 use crate::sync::desired::{Outcome, plan_works};
 use crate::sync::rows::work::Content;
 use crate::sync::status;
 use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::names::Origin;
 
 /// How many clusters there are, each with a label of its own.
 const CLUSTERS: usize = 64;

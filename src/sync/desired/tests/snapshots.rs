@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::desired::{Outcome, WorksPlan, access};
 use crate::sync::tests::objects::{gateway, gateway_origin, kind, listing, policy, policy_of, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 fn hub() -> World {
     let mut params = listing(&["ratelimitpolicies"]);

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::generators::{GENERATORS, Generator};
-use crate::api::names::{GroupResource, ObjectKey};
 use crate::sync::kinds::POLICIES;
 use crate::sync::tests::objects::Object;
+use policy_sync_api::generators::{GENERATORS, Generator};
+use policy_sync_api::names::{GroupResource, ObjectKey};
 
 #[test]
 fn what_the_controller_has_not_written_is_named() {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::annotations::REPLICA_PREFERENCES;
 use crate::sync::tests::objects::{deployment, deployment_origin, resource_listing};
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
 
 fn fleet(placement: Option<&str>) -> World {
     let world = crate::sync::tests::world::world().class("multi", &resource_listing(placement));

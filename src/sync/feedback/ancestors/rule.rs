@@ -6,10 +6,10 @@
 use serde_json::json;
 
 use super::{CONDITION, HEADER, MESSAGE_LIMIT, NAME_LIMIT};
-use crate::api::annotations::{CONDITIONS, REVISION};
-use crate::api::gateway::GROUP;
-use crate::api::work::{ConditionRule, ConditionRuleType};
 use crate::sync::feedback::condition::TEXT_LIMIT;
+use policy_sync_api::annotations::{CONDITIONS, REVISION};
+use policy_sync_api::gateway::GROUP;
+use policy_sync_api::work::{ConditionRule, ConditionRuleType};
 
 /// Asks what is said of the Gateways of these names in the copy's namespace, by whomever.
 pub(in crate::sync::feedback) fn rule(gateways: &[&str]) -> ConditionRule {

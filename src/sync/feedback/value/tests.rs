@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::params::{Params, StatusField};
-use crate::api::work::{FeedbackRule, FieldValue, JsonPath};
 use crate::sync::feedback::{Answer, GatewayAnswer, of_gateway, of_policy};
+use policy_sync_api::params::{Params, StatusField};
+use policy_sync_api::work::{FeedbackRule, FieldValue, JsonPath};
 
 fn names(rules: Vec<FeedbackRule>) -> Vec<String> {
     rules.into_iter().flat_map(|rule| rule.json_paths).map(|JsonPath { name, .. }| name).collect()

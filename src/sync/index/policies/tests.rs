@@ -1,9 +1,9 @@
 use serde_json::json;
 
-use crate::api::moment::Moment;
 use crate::sync::kinds::POLICIES;
 use crate::sync::tests::objects::{limits, policy, policy_origin};
 use crate::sync::tests::world::{World, world};
+use policy_sync_api::moment::Moment;
 
 fn changed(world: &World) -> Option<Moment> {
     world.see(|view| view.policy_changed(&policy_origin("limits")))

@@ -7,17 +7,17 @@ use std::net::IpAddr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Reported;
-use crate::api::condition::condition;
-use crate::api::condition::is_reason;
-use crate::api::gateway::{
+use crate::sync::feedback::{AnsweredListener, ListenerCondition};
+use crate::sync::rows::gateway::Gateway;
+use policy_sync_api::condition::condition;
+use policy_sync_api::condition::is_reason;
+use policy_sync_api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind,
 };
-use crate::api::moment::Moment;
-use crate::api::names::ClusterName;
-use crate::api::syntax::is_dns_subdomain;
-use crate::sync::feedback::{AnsweredListener, ListenerCondition};
-use crate::sync::rows::gateway::Gateway;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::syntax::is_dns_subdomain;
 
 /// What a listener says in any case.
 const PROGRAMMED: &str = "Programmed";

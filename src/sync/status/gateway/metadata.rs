@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::api::annotations::{CLUSTER_ATTRIBUTES, CLUSTER_LABELS, GATEWAY_CLUSTERS};
-use crate::api::json::Hash;
-use crate::api::names::ClusterName;
-use crate::api::syntax::LABEL_LIMIT;
 use crate::sync::View;
 use crate::sync::desired::WorksPlan;
 use crate::sync::rows::Strings;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::status::policy::{ALL_LIMIT, OUR_LIMIT};
+use policy_sync_api::annotations::{CLUSTER_ATTRIBUTES, CLUSTER_LABELS, GATEWAY_CLUSTERS};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::syntax::LABEL_LIMIT;
 
 /// The most bytes of all our labels: an object that no request can carry could not be written at all.
 const LABELS_LIMIT: usize = 128 * 1024;

@@ -1,8 +1,8 @@
 //! The conditions of one cluster: those of the copy's status, and those of its ancestors, of which the worst counts.
 
-use crate::api::annotations::{CONDITIONS, SyncedCondition};
-use crate::api::text::capped;
 use crate::sync::feedback::{Ancestors, Answer, AnsweredCondition, TEXT_LIMIT};
+use policy_sync_api::annotations::{CONDITIONS, SyncedCondition};
+use policy_sync_api::text::capped;
 
 /// What someone says: an ancestor, or, where none is named, the copy as a whole.
 type Source<'a> = (Option<&'a str>, &'a AnsweredCondition);

@@ -9,9 +9,9 @@
 use std::borrow::Cow;
 
 use super::detail::{MINIMAL_MESSAGE, shorten};
-use crate::api::annotations::Synced;
-use crate::api::json;
 use crate::sync::feedback::RECORD_CONDITIONS;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::json;
 
 /// The most bytes of one entry.
 const ENTRY_LIMIT: usize = 1024;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::api::annotations::{ENFORCED, Synced};
-use crate::api::names::ClusterName;
+use policy_sync_api::annotations::{ENFORCED, Synced};
+use policy_sync_api::names::ClusterName;
 
 /// How many characters of a message the level `minimal` shows.
 pub(super) const MINIMAL_MESSAGE: usize = 256;

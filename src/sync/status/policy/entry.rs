@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::conditions;
-use crate::api::annotations::Synced;
-use crate::api::names::ClusterName;
-use crate::api::policy_state::is_partial;
 use crate::sync::feedback::Ancestors;
 use crate::sync::rows::work::{Purpose, Work};
 use crate::sync::status::answer;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::policy_state::is_partial;
 
 pub(super) struct CopyName {
     pub(super) name: String,

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::annotations::SyncedCondition;
-use crate::api::policy_state::PolicyState;
 use crate::sync::tests::problems::bad_selector;
+use policy_sync_api::annotations::SyncedCondition;
+use policy_sync_api::policy_state::PolicyState;
 
 fn condition(name: &str, status: &str, message: &str) -> SyncedCondition {
     SyncedCondition {

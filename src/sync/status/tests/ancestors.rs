@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::{Summary, Synced};
 use crate::sync::desired::Outcome;
 use crate::sync::feedback::ancestors::tests::{Ancestor, ancestor, message};
 use crate::sync::rows::kind::{KindInfo, Resolution};
@@ -10,6 +9,7 @@ use crate::sync::rows::schema::WorkSchema;
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::{Summary, Synced};
 
 fn with_ancestors() -> Resolution {
     Resolution::Resolved(KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") })

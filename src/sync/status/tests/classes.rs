@@ -3,13 +3,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
-use crate::api::names::ObjectKey;
-use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class::{self as planned, ClassStatus};
 use crate::sync::tests::objects::{class, config_map, gateway, gateway_origin, listing, policy};
 use crate::sync::tests::world::{World, resolved, shop, world};
 use crate::sync::{Key, Keys, status};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_mirror::{Change, Failure, FailureKind};
 
 fn status(world: &World) -> Option<ClassStatus> {
     world.see(|view| planned::plan(view, &ObjectKey::new("", "multi")))

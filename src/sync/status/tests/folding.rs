@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::api::annotations::Summary;
-use crate::api::names::ControllerName;
 use crate::sync::kinds::CONFIG_MAPS;
 use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{CLASS, cluster, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::names::ControllerName;
 
 fn written() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web")).written()
@@ -369,7 +369,7 @@ fn a_policy_that_is_going_or_gone_is_left() {
 #[test]
 fn while_parameters_are_unread_nothing_is_told() {
     let world = written();
-    world.forget(&CONFIG_MAPS.object(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&CONFIG_MAPS.object(policy_sync_api::names::ObjectKey::new("params", "multi")));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 

@@ -6,15 +6,15 @@ mod room;
 
 use serde_json::{Value, json};
 
-use crate::api::gateway::GatewayStatus;
-use crate::api::moment::Moment;
-use crate::api::names::ControllerName;
 use crate::sync::kinds::CONFIG_MAPS;
 use crate::sync::status::fare::Fare;
 use crate::sync::status::gateway::{GatewayFold, Metadata, plan};
 use crate::sync::tests::answers::{Answer, applied, programmed, refused};
 use crate::sync::tests::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::gateway::GatewayStatus;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ControllerName;
 
 fn web() -> Object {
     gateway("web").placed_on("all")
@@ -271,7 +271,7 @@ fn one_that_cannot_be_planned_is_not_accepted() {
 #[test]
 fn what_is_not_known_yet_says_nothing() {
     let world = shop(&["eu-1"]);
-    world.forget(&CONFIG_MAPS.object(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&CONFIG_MAPS.object(policy_sync_api::names::ObjectKey::new("params", "multi")));
     assert_eq!(fold(&world), GatewayFold { fare: Some(Fare::UNKNOWN), ..GatewayFold::default() });
     assert_eq!(fold(&shop(&["eu-1"]).with(web().deleting())), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).without(web())), GatewayFold::default());

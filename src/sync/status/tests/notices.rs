@@ -1,9 +1,9 @@
 //! What people should hear of a policy.
 
-use crate::api::moment::Moment;
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::moment::Moment;
 
 const STUCK: i64 = 300_000;
 

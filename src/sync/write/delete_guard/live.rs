@@ -13,14 +13,14 @@ use kube::api::{GetParams, ListParams};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Read;
-use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
-use crate::api::object::HubObject;
-use crate::hub::Extent;
-use crate::reconcile::{RequestError, Requests, of_kind};
 use crate::sync::kinds::{CLUSTERS, DECISIONS};
 use crate::sync::write::WriteError;
-use crate::tasks::Tasks;
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::reconcile::{RequestError, Requests, of_kind};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_mirror::Extent;
 
 /// How many keys are answered together at most.
 const BATCH: usize = 256;

@@ -6,16 +6,16 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
 use super::{DeleteGuard, Read};
-use crate::api::annotations::{CLUSTER_SELECTOR, GRACE_TIMEOUT};
-use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, Origin};
-use crate::api::object::HubObject;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::{
     CONTROLLER, class, cluster, config_map, decision, gateway, gateway_origin, listing, placement, policy,
     policy_origin,
 };
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, GRACE_TIMEOUT};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, Origin};
+use policy_sync_api::object::HubObject;
 
 /// The reads before the work on `eu-1` is deleted, each as `<resource> <key>`, with `absent` where it should not exist.
 fn reads(world: &World, origin: &Origin) -> Vec<String> {

@@ -1,8 +1,8 @@
 use super::*;
-use crate::reconcile::Expectations;
 use crate::sync::kinds::WORKS;
 use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_hub::reconcile::Expectations;
 
 fn key() -> Key {
     Key::Works(policy_origin("limits"))

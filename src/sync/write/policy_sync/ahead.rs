@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::PolicySync;
-use crate::api::names::Origin;
-use crate::reconcile::Slot;
 use crate::sync::desired::ahead;
+use policy_sync_api::names::Origin;
+use policy_sync_hub::reconcile::Slot;
 
 /// How often what a plan needs is made ahead of it, where it is another every time.
 const TRIES: usize = 3;

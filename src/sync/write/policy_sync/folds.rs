@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::PolicySync;
-use crate::api::annotations::Summary;
-use crate::api::moment::Moment;
-use crate::api::names::{ObjectKey, Origin};
 use crate::sync::Key;
 use crate::sync::View;
 use crate::sync::status::Notice;
@@ -15,6 +12,9 @@ use crate::sync::status::gateway::GatewayFold;
 use crate::sync::status::policy::Fold;
 use crate::sync::write::rivals::Look;
 use crate::sync::write::{WriteError, decide, objects, regarding};
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
 
 /// When it is looked at again whether what another controller writes is still for it to write.
 const CONTEST_AGAIN: Duration = Duration::from_secs(30);

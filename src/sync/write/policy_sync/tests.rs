@@ -9,16 +9,16 @@ use kube::client::Body;
 use tokio::sync::{Semaphore, watch};
 
 use super::*;
-use crate::api::moment::Moment;
-use crate::clock::Clock;
-use crate::reconcile::{Leadership, Queue};
 use crate::sync::Mirror;
 use crate::sync::desired::tests::sizes::{TENTH, fleet, varied};
 use crate::sync::kinds::WORKS;
 use crate::sync::tests::objects::{gateway_origin, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_api::moment::Moment;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Leadership, Queue};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// The sync of the hub of `world`, whose requests nobody answers.
 fn sync(world: World) -> (PolicySync, Arc<Mirror>) {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Origin};
-use crate::shrink::take;
 use crate::sync::status::{Notice, NoticeReason};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::take;
 
 /// Within this time, one reason is told of an object once.
 const SELDOM: Duration = Duration::from_secs(60);

@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::api::annotations::CONTROLLER;
 use crate::sync::desired::{Outcome, access};
 use crate::sync::rows::Strings;
 use crate::sync::tests::objects::{gateway_origin, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
+use policy_sync_api::annotations::CONTROLLER;
 
 fn world() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web"))

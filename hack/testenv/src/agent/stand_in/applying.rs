@@ -7,7 +7,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 
 use super::hub;
 use super::manifest::{Configuration, kind_of, meta_of, order, owned};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
-use policy_sync::api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
+use policy_sync_api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
 use serde_json::Value;
 
 use super::cel;

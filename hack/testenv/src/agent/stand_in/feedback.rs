@@ -4,7 +4,7 @@
 //! several matches the first; a list, an object or a fraction is an error of that one path, and the others still arrive.
 //! With it on these are JSON of at most 1,024 bytes, longer JSON is such an error, and several matches are a list.
 
-use policy_sync::api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
+use policy_sync_api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
 use serde_json::Value;
 
 use super::path::{Path, go_type};

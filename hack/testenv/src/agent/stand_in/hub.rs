@@ -5,7 +5,7 @@
 
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use policy_sync::api::work::{CLEANUP_FINALIZER, ManifestWork, ManifestWorkStatus};
+use policy_sync_api::work::{CLEANUP_FINALIZER, ManifestWork, ManifestWorkStatus};
 use serde_json::{Value, json};
 
 /// Whether the agent holds the work.

@@ -1,7 +1,7 @@
 //! What a work asks for one manifest: its kind, its place in the order, how it is written and whom it belongs to.
 
 use kube::core::{ApiResource, GroupVersionKind};
-use policy_sync::api::work::{
+use policy_sync_api::work::{
     ConditionRule, DeleteOption, FeedbackRule, FeedbackScrapeType, ManifestConfig, ManifestWorkSpec,
     PropagationPolicy, ResourceMeta, UpdateStrategy, UpdateStrategyType,
 };

@@ -5,7 +5,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use policy_sync::api::work::{ManifestWork, ResourceMeta};
+use policy_sync_api::work::{ManifestWork, ResourceMeta};
 
 use super::conditions::computed;
 use super::feedback::evaluate;

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::json;
 
 use crate::api::{AppliedManifestWork, AppliedManifestWorkSpec, AppliedManifestWorkStatus, AppliedResource};

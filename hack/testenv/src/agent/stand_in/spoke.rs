@@ -10,7 +10,7 @@ use kube::core::discovery::Scope;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use parking_lot::Mutex;
-use policy_sync::api::work::{ResourceMeta, UpdateStrategyType};
+use policy_sync_api::work::{ResourceMeta, UpdateStrategyType};
 use serde_json::{Value, json};
 
 use super::manifest::{Configuration, Mapping};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::runtime::reflector::{ObjectRef, Store};
 use parking_lot::Mutex;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 
 use super::queue::Backoff;
 use super::record::Records;

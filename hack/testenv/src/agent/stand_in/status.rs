@@ -5,7 +5,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
-use policy_sync::api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, StatusFeedback};
+use policy_sync_api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, StatusFeedback};
 
 use super::conditions::{self, condition};
 use super::feedback::Feedback;

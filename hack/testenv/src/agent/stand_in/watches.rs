@@ -13,7 +13,7 @@ use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use parking_lot::Mutex;
-use policy_sync::api::work::ResourceMeta;
+use policy_sync_api::work::ResourceMeta;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use kube::ResourceExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::{WatchStreamExt, watcher};
-use policy_sync::api::work::{ManifestWork, ManifestWorkSpec};
+use policy_sync_api::work::{ManifestWork, ManifestWorkSpec};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::hub;

@@ -1,7 +1,7 @@
 //! Works as a producer writes them and reads them back.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use policy_sync::api::work::ManifestWork;
+use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
 /// The work that shares what one kind needs; several tests write it, always the same.

@@ -58,7 +58,7 @@ fn what_cannot_be_read_freezes_and_is_named() {
             ": has 101 overrides, at most 100 are allowed".to_owned(),
         ),
         (
-            &patch("", deep(crate::api::json::DEPTH_LIMIT)).to_string(),
+            &patch("", deep(policy_sync_api::json::DEPTH_LIMIT)).to_string(),
             "[0].patch: more than 100 lists and objects are inside each other".to_owned(),
         ),
     ] {

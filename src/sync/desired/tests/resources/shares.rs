@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{NOTHING, fleet, placed, problems, replicas, web};
-use crate::api::annotations::REPLICA_PREFERENCES;
 use crate::sync::PlannedShares;
 use crate::sync::desired::plan_works;
 use crate::sync::tests::objects::{Object, resource_listing};
 use crate::sync::tests::world::World;
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
 
 fn split(preferences: &str) -> Object {
     placed().annotation(REPLICA_PREFERENCES, preferences)

@@ -1,9 +1,9 @@
 //! What a change of a Secret, a grant or a reference changes.
 
 use super::*;
-use crate::hub::{Change, Failure};
 use crate::sync::kinds::SECRETS;
 use crate::sync::{Key, Keys};
+use policy_sync_mirror::{Change, Failure};
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_origin("web")])

@@ -1,9 +1,9 @@
 //! While Secrets or grants are not listed.
 
 use super::*;
-use crate::hub::{Change, Failure};
 use crate::sync::Problem;
 use crate::sync::kinds::{GRANTS, SECRETS};
+use policy_sync_mirror::{Change, Failure};
 
 fn fails(world: World, source: Source, fault: Option<&str>) -> World {
     world.change(Change::Failing(source, fault.map(Failure::passing)));

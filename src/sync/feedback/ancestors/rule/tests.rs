@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::api::condition::is_reason;
 use crate::sync::feedback::ancestors::{Ancestors, Reported};
+use policy_sync_api::condition::is_reason;
 
 fn object(ancestors: Value) -> Value {
     json!({

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::reconcile::{Failure, Leadership};
 use crate::sync::kinds::POLICIES;
-use crate::telemetry::metrics::Metrics;
+use policy_sync_hub::reconcile::{Failure, Leadership};
+use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// How long an answer takes.
 const TAKES: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-use policy_sync::api::work::JsonPath;
+use policy_sync_api::work::JsonPath;
 use serde_json::json;
 
 use super::*;

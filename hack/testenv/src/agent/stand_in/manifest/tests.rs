@@ -1,4 +1,4 @@
-use policy_sync::api::work::{Manifest, ResourceIdentifier, SelectivelyOrphan, Workload};
+use policy_sync_api::work::{Manifest, ResourceIdentifier, SelectivelyOrphan, Workload};
 use serde_json::json;
 
 use super::*;

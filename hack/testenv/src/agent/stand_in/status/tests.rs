@@ -1,4 +1,4 @@
-use policy_sync::api::work::{FeedbackValue, FieldValue, FieldValueType};
+use policy_sync_api::work::{FeedbackValue, FieldValue, FieldValueType};
 
 use super::*;
 

@@ -1,0 +1,245 @@
+//! JSON as the API server keeps it: numbers in its form, and one hash for one meaning.
+//!
+//! The server reads a number as a 64-bit integer where it fits and as a double otherwise, and writes a whole double
+//! without its fraction. Text that never went through the server (files, overrides) is brought to that form once,
+//! by [`normalize`]; what the server sent already has it.
+
+pub mod step;
+pub mod tree;
+pub mod written;
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+use serde_json::{Number, Value};
+
+/// The doubles below this magnitude that are whole come back from the server as integers.
+const INTEGER_LIMIT: f64 = 9_223_372_036_854_775_808.0;
+
+/// Brings every number of `value` to the form that the server would send it back in.
+pub fn normalize(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(settled) = settled(number) {
+                *number = settled;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalize),
+        Value::Object(fields) => fields.values_mut().for_each(normalize),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn settled(number: &Number) -> Option<Number> {
+    if number.is_i64() {
+        return None;
+    }
+    let double = number.as_f64()?;
+    if double.fract() == 0.0 && (-INTEGER_LIMIT..INTEGER_LIMIT).contains(&double) && !number.is_u64() {
+        // The bounds above keep the cast exact.
+        #[allow(clippy::cast_possible_truncation)]
+        return Some(Number::from(double as i64));
+    }
+    if number.is_u64() { Number::from_f64(double) } else { None }
+}
+
+/// The [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) of the field `key` of what is at `place`.
+#[must_use]
+pub fn pointer(place: &str, key: &str) -> String {
+    format!("{place}/{}", pointer_token(key))
+}
+
+/// `key` as a part of a JSON pointer.
+#[must_use]
+pub fn pointer_token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// A 128-bit hash of a JSON value: the same for the same meaning, whatever the order of keys or the form of numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(u128);
+
+impl Hash {
+    /// The hash of `value` once its numbers are in the server's form.
+    #[must_use]
+    pub fn of_value(value: &impl Serialize) -> Self {
+        // A `Value` keeps its keys sorted, so its text is canonical.
+        let value = serde_json::to_value(value).unwrap_or_default();
+        Self::of_joined(&Joined::Value(&value))
+    }
+
+    /// The hash of the value that `joined` is, which is not put together for it.
+    #[must_use]
+    pub fn of_joined(joined: &Joined<'_>) -> Self {
+        let mut hasher = BufWriter::new(HashWriter(blake3::Hasher::new()));
+        // Writing to a hasher cannot fail: keys are strings, and the writer takes everything.
+        let _ = joined.write(&mut hasher).and_then(|()| hasher.flush());
+        Self::finish(&hasher.get_ref().0)
+    }
+
+    /// The hash of a text.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self::of_parts(&[text])
+    }
+
+    /// The hash of a list of strings, each kept apart from the next.
+    #[must_use]
+    pub fn of_parts(parts: &[&str]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        Self::finish(&hasher)
+    }
+
+    fn finish(hasher: &blake3::Hasher) -> Self {
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        Self(u128::from_be_bytes(bytes))
+    }
+}
+
+impl std::fmt::Display for Hash {
+    /// Thirty-two hexadecimal digits.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// A value made of others, which stay where they are: the copies that are hashed have megabytes.
+#[derive(Debug)]
+pub enum Joined<'v> {
+    /// A value as it is.
+    Value(&'v Value),
+    /// A list.
+    List(Vec<Joined<'v>>),
+    /// An object, its keys sorted.
+    Object(Vec<(&'static str, Joined<'v>)>),
+}
+
+impl Joined<'_> {
+    fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Value(value) => write_settled(value, to),
+            Self::List(items) => write_list(items, to, Self::write),
+            Self::Object(fields) => {
+                let fields = fields.iter().map(|(key, value)| (*key, value));
+                write_object(fields, to, Self::write)
+            }
+        }
+    }
+}
+
+/// Writes `value` as its text would be after [`normalize`].
+fn write_settled<W: Write>(value: &Value, to: &mut W) -> io::Result<()> {
+    match value {
+        Value::Number(number) => Ok(serde_json::to_writer(to, &settled(number).as_ref().unwrap_or(number))?),
+        Value::Array(items) => write_list(items, to, write_settled),
+        // Its keys are sorted.
+        Value::Object(fields) => {
+            write_object(fields.iter().map(|(key, value)| (key.as_str(), value)), to, write_settled)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(serde_json::to_writer(to, value)?),
+    }
+}
+
+fn write_list<T, W: Write>(
+    items: &[T],
+    to: &mut W,
+    write: impl Fn(&T, &mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    to.write_all(b"[")?;
+    for (index, item) in items.iter().enumerate() {
+        to.write_all(if index == 0 { b"" } else { b"," })?;
+        write(item, to)?;
+    }
+    to.write_all(b"]")
+}
+
+fn write_object<'f, T: 'f, W: Write>(
+    fields: impl Iterator<Item = (&'f str, &'f T)>,
+    to: &mut W,
+    write: impl Fn(&T, &mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    to.write_all(b"{")?;
+    for (index, (key, value)) in fields.enumerate() {
+        to.write_all(if index == 0 { b"" } else { b"," })?;
+        serde_json::to_writer(&mut *to, key)?;
+        to.write_all(b":")?;
+        write(value, to)?;
+    }
+    to.write_all(b"}")
+}
+
+/// How many bytes `value` has as JSON text, without writing it.
+#[must_use]
+pub fn length(value: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail, and what is counted has strings as keys.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct HashWriter(blake3::Hasher);
+
+impl Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How many lists and objects may be inside each other in what is passed on. Kubernetes' own limit is far beyond what
+/// JSON readers take, ours among them, and it has to be read back with what is put around it.
+pub const DEPTH_LIMIT: usize = 100;
+
+/// How many lists and objects of `value` are inside each other.
+#[must_use]
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// What `value` is, for words: `a string`, `null`.
+#[must_use]
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests;

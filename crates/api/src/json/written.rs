@@ -1,0 +1,94 @@
+//! Strict parsing of JSON that users write. The first error is returned with its place.
+
+use std::collections::BTreeMap;
+
+use super::step::Step;
+use super::tree::Json;
+
+/// An error in a text, with its place.
+pub struct Fault {
+    /// The place, such as `[1].patch.limits`; empty for the whole text.
+    pub place: String,
+    /// The description of the error.
+    pub text: String,
+}
+
+impl Fault {
+    /// An error of the whole text.
+    pub fn here(text: impl Into<String>) -> Self {
+        Self { place: String::new(), text: text.into() }
+    }
+
+    /// A value of the wrong type.
+    pub fn expected(expected: &str, found: &Json) -> Self {
+        Self::here(format!("expected {expected}, found {found}"))
+    }
+
+    /// The same, where the place is inside `outer`.
+    pub fn under(self, outer: &Step) -> Self {
+        Self { place: format!("{outer}{}", self.place), ..self }
+    }
+}
+
+/// Parses a text.
+///
+/// # Errors
+///
+/// If it is not JSON.
+pub fn parse(text: &str) -> Result<Json, Fault> {
+    serde_json::from_str(text).map_err(|error| Fault::here(format!("not JSON: {error}")))
+}
+
+/// The items of a list of no more than `limit`, each of them `read`; `what` they are, is for the words.
+pub fn list<T>(
+    json: Json,
+    (limit, what): (usize, &str),
+    read: impl Fn(Json) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let items = match json {
+        Json::List(items) => items,
+        other => return Err(Fault::expected("a list", &other)),
+    };
+    if items.len() > limit {
+        return Err(Fault::here(format!("has {} {what}, at most {limit} are allowed", items.len())));
+    }
+    let items = items.into_iter().enumerate();
+    items.map(|(index, json)| read(json).map_err(|fault| fault.under(&Step::Item(index)))).collect()
+}
+
+/// The fields of an object that has no others than `known`, each of them once.
+pub fn object(json: Json, known: &[&str]) -> Result<BTreeMap<String, Json>, Fault> {
+    let fields = entries(json)?;
+    match fields.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let text = format!("unknown key, expected one of {}", known.join(", "));
+            Err(Fault::here(text).under(&Step::key(key)))
+        }
+        None => Ok(fields),
+    }
+}
+
+/// The same of an object that may have any.
+pub fn entries(json: Json) -> Result<BTreeMap<String, Json>, Fault> {
+    match json {
+        Json::Object(entries) => distinct(entries),
+        other => Err(Fault::expected("an object", &other)),
+    }
+}
+
+/// The field `key`, which has to be among `fields`.
+pub fn required(fields: &mut BTreeMap<String, Json>, key: &str) -> Result<Json, Fault> {
+    fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required")))
+}
+
+/// Entries by their key, each there once.
+pub fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Fault> {
+    let mut fields = BTreeMap::new();
+    for (key, json) in entries {
+        if fields.contains_key(&key) {
+            return Err(Fault::here("the key is there twice").under(&Step::key(&key)));
+        }
+        fields.insert(key, json);
+    }
+    Ok(fields)
+}

@@ -1,0 +1,31 @@
+//! The wire types that the controller reads and writes, and the names that tie them together.
+//!
+//! Only the fields that a decision needs are typed. What merely passes through (the spec of a policy, the metadata
+//! of a Gateway) stays JSON, so that a field that this build has never heard of arrives on the spokes all the same.
+
+pub mod access;
+pub mod admission;
+pub mod annotations;
+pub mod cluster;
+pub mod condition;
+pub mod gateway;
+pub mod generators;
+pub mod in_turn;
+pub mod interned;
+pub mod json;
+pub mod moment;
+pub mod names;
+pub mod object;
+pub mod params;
+pub mod placed_by_policy;
+pub mod policy_state;
+pub mod rego_policy;
+pub mod release;
+pub mod schema;
+pub mod secret;
+pub mod selector;
+pub mod shrink;
+pub mod syntax;
+pub mod tenant;
+pub mod text;
+pub mod work;

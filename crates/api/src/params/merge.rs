@@ -1,0 +1,79 @@
+//! How policies of a kind are merged.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::path::StatusPath;
+use crate::text::excerpt;
+
+/// The most paths of [`Merge::rules`].
+pub const MAX_RULES: usize = 32;
+
+/// How policies of a kind are merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Merge {
+    /// The most specific that they may lie on.
+    pub level: Level,
+    /// The fields of their spec (of `defaults` or `overrides`, where it has these) that hold their rules, as in `.limits`: a rule
+    /// for each entry of an object, one for anything else. Without any, each field is a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub rules: Vec<String>,
+}
+
+/// What policies lie on, the most specific last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// Gateways, and their classes.
+    Gateway,
+    /// Listeners.
+    Listener,
+    /// Routes.
+    Route,
+    /// Rules of routes.
+    Rule,
+}
+
+impl Merge {
+    /// Each path of its rules without its first dot, and the names in it. One that cannot be read is left out.
+    #[must_use]
+    pub fn rule_paths(&self) -> Vec<(String, Vec<String>)> {
+        let read = |path: &String| Some((path.trim_start_matches('.').to_owned(), names(path).ok()?));
+        self.rules.iter().filter_map(read).collect()
+    }
+
+    /// What is wrong with its paths: where in the list, and what.
+    pub(super) fn faults(&self) -> Vec<(String, String)> {
+        if self.rules.len() > MAX_RULES {
+            let text = format!("has {} paths, at most {MAX_RULES} are allowed", self.rules.len());
+            return vec![(String::new(), text)];
+        }
+        let mut faults = Vec::new();
+        let mut known: Vec<(Vec<String>, &str)> = Vec::new();
+        for (index, path) in self.rules.iter().enumerate() {
+            let mut fault = |text: String| faults.push((format!("[{index}]"), text));
+            match names(path) {
+                Err(text) => fault(text),
+                Ok(found) => {
+                    let holds = |(other, _): &&(Vec<String>, &str)| {
+                        other.starts_with(&found) || found.starts_with(other.as_slice())
+                    };
+                    if let Some((_, other)) = known.iter().find(holds) {
+                        let (path, other) = (excerpt(path), excerpt(other));
+                        fault(format!("{path:?} and {other:?} have fields in common"));
+                    }
+                    known.push((found, path));
+                }
+            }
+        }
+        faults
+    }
+}
+
+/// The names of `path`, which has nothing else.
+fn names(path: &str) -> Result<Vec<String>, String> {
+    let parsed = StatusPath::parse(path).map_err(|error| error.to_string())?;
+    parsed.names().ok_or_else(|| "expected names alone, found an index or a filter".to_owned())
+}

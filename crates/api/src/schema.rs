@@ -1,0 +1,199 @@
+//! The structural schema of a kind's spec, as its CustomResourceDefinition has it
+//! ([Kubernetes](https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema)).
+//!
+//! Only what a check of values needs is kept: descriptions are most of a definition. A checker of JSON Schema would know
+//! nothing of what makes a schema structural (unknown fields, `nullable`, defaults, embedded resources), and would bring
+//! far more than is needed here.
+
+mod check;
+
+use std::sync::OnceLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use regex::{Regex, RegexBuilder};
+use serde_json::{Number, Value};
+
+use super::json::normalize;
+pub use check::Fault;
+
+/// The most bytes that a compiled pattern may take. One that takes more is not checked.
+const PATTERN_LIMIT: usize = 1 << 20;
+
+/// What values may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    is: Type,
+    nullable: bool,
+    /// Whether the server fills it in where it is missing.
+    has_default: bool,
+    /// Whether keys that are not named are kept.
+    keeps_unknown: bool,
+    /// Whether it is a whole object of its own, whose kind and metadata are not named.
+    embedded: bool,
+    /// Sorted by name.
+    properties: Box<[(Box<str>, Schema)]>,
+    required: Box<[Box<str>]>,
+    /// Of keys that are not named.
+    values: Option<Box<Schema>>,
+    items: Option<Box<Schema>>,
+    rules: Option<Box<Rules>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Any,
+    Object,
+    List,
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    IntegerOrText,
+}
+
+/// What few values are subject to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rules {
+    one_of_values: Vec<Value>,
+    minimum: Option<Number>,
+    above_minimum: bool,
+    maximum: Option<Number>,
+    below_maximum: bool,
+    length: Bounds,
+    items: Bounds,
+    keys: Bounds,
+    pattern: Option<Pattern>,
+    all: Vec<Schema>,
+    any: Vec<Schema>,
+    one: Vec<Schema>,
+    not: Option<Schema>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bounds {
+    least: Option<usize>,
+    most: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    text: Box<str>,
+    /// Made when it is first needed, `None` where it cannot be.
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// Whether `text` matches, as far as that is known: the server's expressions are Go's, which differ in a few
+    /// escapes, and in what those mean beyond ASCII.
+    fn admits(&self, text: &str) -> bool {
+        let compile = || RegexBuilder::new(&self.text).size_limit(PATTERN_LIMIT).build().ok();
+        let is_unsure = !text.is_ascii() && self.text.contains('\\');
+        is_unsure || self.compiled.get_or_init(compile).as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+}
+
+impl Schema {
+    /// What a check needs of `props`.
+    #[must_use]
+    pub fn new(props: &JSONSchemaProps) -> Self {
+        let flag = |flag: Option<bool>| flag.unwrap_or_default();
+        let properties = props.properties.iter().flatten();
+        let (values, any_value) = match &props.additional_properties {
+            Some(JSONSchemaPropsOrBool::Schema(schema)) => (Some(Self::boxed(schema)), false),
+            Some(JSONSchemaPropsOrBool::Bool(any)) => (None, *any),
+            None => (None, false),
+        };
+        let items = match &props.items {
+            Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(Self::boxed(schema)),
+            Some(JSONSchemaPropsOrArray::Schemas(_)) | None => None,
+        };
+        let rules = Rules::new(props);
+        Self {
+            is: Type::new(props),
+            nullable: flag(props.nullable),
+            has_default: props.default.is_some(),
+            keeps_unknown: any_value || flag(props.x_kubernetes_preserve_unknown_fields),
+            embedded: flag(props.x_kubernetes_embedded_resource),
+            properties: properties.map(|(name, props)| (name.as_str().into(), Self::new(props))).collect(),
+            required: props.required.iter().flatten().map(|name| name.as_str().into()).collect(),
+            values,
+            items,
+            rules: (rules != Rules::default()).then(|| Box::new(rules)),
+        }
+    }
+
+    fn boxed(props: &JSONSchemaProps) -> Box<Self> {
+        Box::new(Self::new(props))
+    }
+
+    fn property(&self, name: &str) -> Option<&Self> {
+        let found = self.properties.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        self.properties.get(found).map(|(_, schema)| schema)
+    }
+}
+
+impl Type {
+    fn new(props: &JSONSchemaProps) -> Self {
+        if props.x_kubernetes_int_or_string == Some(true) {
+            return Self::IntegerOrText;
+        }
+        match props.type_.as_deref() {
+            Some("object") => Self::Object,
+            Some("array") => Self::List,
+            Some("string") => Self::Text,
+            Some("integer") => Self::Integer,
+            Some("number") => Self::Number,
+            Some("boolean") => Self::Boolean,
+            _ => Self::Any,
+        }
+    }
+}
+
+impl Rules {
+    fn new(props: &JSONSchemaProps) -> Self {
+        let all =
+            |schemas: &Option<Vec<JSONSchemaProps>>| schemas.iter().flatten().map(Schema::new).collect();
+        let bounds = |least: Option<i64>, most: Option<i64>| {
+            let bound = |bound: Option<i64>| bound.and_then(|bound| usize::try_from(bound).ok());
+            Bounds { least: bound(least), most: bound(most) }
+        };
+        let value = |JSON(value): &JSON| settled(value.clone());
+        let number = |number: f64| settled(number.into()).as_number().cloned();
+        Self {
+            one_of_values: props.enum_.iter().flatten().map(value).collect(),
+            minimum: props.minimum.and_then(number),
+            above_minimum: props.exclusive_minimum.unwrap_or_default(),
+            maximum: props.maximum.and_then(number),
+            below_maximum: props.exclusive_maximum.unwrap_or_default(),
+            length: bounds(props.min_length, props.max_length),
+            items: bounds(props.min_items, props.max_items),
+            keys: bounds(props.min_properties, props.max_properties),
+            pattern: props
+                .pattern
+                .as_deref()
+                .map(|text| Pattern { text: text.into(), compiled: OnceLock::new() }),
+            all: all(&props.all_of),
+            any: all(&props.any_of),
+            one: all(&props.one_of),
+            not: props.not.as_deref().map(Schema::new),
+        }
+    }
+}
+
+fn settled(mut value: Value) -> Value {
+    normalize(&mut value);
+    value
+}
+
+#[cfg(test)]
+mod tests;

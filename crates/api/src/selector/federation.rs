@@ -1,0 +1,115 @@
+//! Selectors as Kubernetes' federation wrote them: `[{"key": "zone", "operator": "In", "values": ["eu-1", "eu-2"]}]`, all of
+//! which must hold.
+//!
+//! Operators are those of Kubernetes' label selectors, by name or as a sign, in any case. Values may also be one text, as in
+//! policies that were published: `"[true]"` is a list with the value `true`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::core::{Expression, Selector, SelectorExt};
+
+use super::LIMIT;
+use crate::json::step::Step;
+use crate::json::tree::Json;
+use crate::json::written::{Fault, list, object, parse as parse_json, required};
+use crate::syntax::{is_label_key, is_label_value};
+
+/// A requirement on a cluster's labels.
+#[derive(Clone, Debug)]
+pub(super) enum Requirement {
+    /// One that Kubernetes' text has as well.
+    Expression(Selector),
+    /// That a label is a whole number above this one.
+    Above(String, i64),
+    /// The same below this one.
+    Below(String, i64),
+}
+
+impl Requirement {
+    pub(super) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let number = |key: &String| labels.get(key).and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Self::Expression(selector) => selector.matches(labels),
+            Self::Above(key, least) => number(key).is_some_and(|number| number > *least),
+            Self::Below(key, most) => number(key).is_some_and(|number| number < *most),
+        }
+    }
+}
+
+/// Reads a selector.
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, Fault> {
+    list(parse_json(text)?, (LIMIT, "requirements"), requirement)
+}
+
+fn requirement(json: Json) -> Result<Requirement, Fault> {
+    let mut fields = object(json, &["key", "operator", "values"])?;
+    let values = match fields.remove("values") {
+        None | Some(Json::Null) => Vec::new(),
+        Some(json) => values(json).map_err(|fault| fault.under(&Step::key("values")))?,
+    };
+    let [key, operator] = ["key", "operator"].map(|field| match required(&mut fields, field)? {
+        Json::Text(text) => Ok(text),
+        other => Err(Fault::expected("a string", &other).under(&Step::key(field))),
+    });
+    let (key, operator) = (key?, operator?);
+    if !is_label_key(&key) {
+        return Err(Fault::here(format!("{key:?} is not a label key")).under(&Step::key("key")));
+    }
+    let counted = |wanted: &str, fits: bool| {
+        let text = format!("operator {operator} takes {wanted}, found {}", values.len());
+        if fits { Ok(()) } else { Err(Fault::here(text).under(&Step::key("values"))) }
+    };
+    let some = || counted("one value or more", !values.is_empty());
+    let one = || counted("one value", values.len() == 1);
+    let none = || counted("no values", values.is_empty());
+    let number = || {
+        one()?;
+        let whole = |value: &String| format!("expected a whole number, found {value:?}");
+        values[0].parse().map_err(|_| Fault::here(whole(&values[0])).under(&Step::key("values")))
+    };
+    let set = || values.iter().cloned().collect::<BTreeSet<String>>();
+    let expression = match operator.to_lowercase().as_str() {
+        "in" => some().map(|()| Expression::In(key, set())),
+        "notin" => some().map(|()| Expression::NotIn(key, set())),
+        "=" | "==" => one().map(|()| Expression::In(key, set())),
+        "!=" => one().map(|()| Expression::NotIn(key, set())),
+        "exists" => none().map(|()| Expression::Exists(key)),
+        "doesnotexist" | "!" => none().map(|()| Expression::DoesNotExist(key)),
+        "gt" => return number().map(|number| Requirement::Above(key, number)),
+        "lt" => return number().map(|number| Requirement::Below(key, number)),
+        _ => {
+            let expected = "In, NotIn, Exists, DoesNotExist, Gt, Lt, =, ==, != or !";
+            let text = format!("expected {expected}, found {operator:?}");
+            Err(Fault::here(text).under(&Step::key("operator")))
+        }
+    };
+    Ok(Requirement::Expression([expression?].into_iter().collect()))
+}
+
+fn values(json: Json) -> Result<Vec<String>, Fault> {
+    match json {
+        Json::List(items) => {
+            let items = items.into_iter().enumerate();
+            items.map(|(index, json)| value(json).map_err(|fault| fault.under(&Step::Item(index)))).collect()
+        }
+        Json::Text(text) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+            Some(inside) => {
+                let parts = inside.split(',').map(|part| part.trim().trim_matches('"'));
+                parts.map(|part| value(Json::Text(part.to_owned()))).collect()
+            }
+            None => Ok(vec![value(Json::Text(text))?]),
+        },
+        other => Err(Fault::expected("a list, or a string", &other)),
+    }
+}
+
+/// A value of a label; a number or a boolean is its text.
+fn value(json: Json) -> Result<String, Fault> {
+    let text = match json {
+        Json::Text(text) => text,
+        Json::Number(number) => number.to_string(),
+        Json::Bool(value) => value.to_string(),
+        other => return Err(Fault::expected("a string", &other)),
+    };
+    if is_label_value(&text) { Ok(text) } else { Err(Fault::here(format!("{text:?} is not a label value"))) }
+}

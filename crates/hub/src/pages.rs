@@ -1,0 +1,59 @@
+//! Lists of the hub, page by page.
+
+use http::Request;
+use kube::api::ListParams;
+use kube::core::request;
+
+use policy_sync_api::names::{ControllerName, GroupVersionResource};
+use policy_sync_mirror::{Extent, Source};
+
+/// The requests for the pages of a list: each follows from the page before.
+#[derive(Debug)]
+pub struct Pages {
+    of: request::Request,
+    params: ListParams,
+    extent: Extent,
+}
+
+impl Pages {
+    /// Those of the objects of `gvr` in `namespace`, in all where that is empty, that `params` select.
+    #[must_use]
+    pub fn new(gvr: &GroupVersionResource, namespace: &str, params: ListParams, extent: Extent) -> Self {
+        Self { of: request::Request::new(gvr.path(namespace)), params, extent }
+    }
+
+    /// Those of `source`, read as `gvr` for `controller`, with so many objects each.
+    #[must_use]
+    pub fn of_source(
+        source: &Source,
+        gvr: &GroupVersionResource,
+        controller: &ControllerName,
+        limit: u32,
+    ) -> Self {
+        let mut params = ListParams::default().limit(limit);
+        params.label_selector = source.labels(controller);
+        params.field_selector = source.fields();
+        Self::new(gvr, source.namespace(), params, source.extent())
+    }
+
+    /// The request for the next page.
+    ///
+    /// # Errors
+    ///
+    /// Where no URL can be made of it.
+    pub fn request(&self) -> Result<Request<Vec<u8>>, request::Error> {
+        match self.extent {
+            Extent::Metadata => self.of.list_metadata(&self.params),
+            Extent::Whole | Extent::Text => self.of.list(&self.params),
+        }
+    }
+
+    /// Turns a page that ended with this token, and returns whether there is another one.
+    pub fn turn(&mut self, token: Option<String>) -> bool {
+        self.params.continue_token = token.filter(|token| !token.is_empty());
+        self.params.continue_token.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

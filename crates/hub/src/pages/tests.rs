@@ -1,0 +1,43 @@
+use super::*;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Kind, Pruned, Row};
+
+static WORKS: Kind<Nothing> =
+    Kind::new("work.open-cluster-management.io", "v1", "manifestworks").with_labels(|_| "a=b".to_owned());
+
+/// Keeps nothing of an object.
+#[derive(Clone, Debug, PartialEq)]
+struct Nothing;
+
+impl Row for Nothing {}
+
+impl Pruned for Nothing {
+    fn prune(_: &HubObject, _: &ControllerName) -> Self {
+        Self
+    }
+}
+
+#[test]
+fn each_page_follows_from_the_one_before_until_one_has_no_token() {
+    let mut pages = Pages::of_source(&WORKS.all(), &WORKS.gvr(), &ControllerName::new("c"), 7);
+    let uri = |pages: &Pages| pages.request().unwrap().uri().to_string();
+    let first = uri(&pages);
+    assert!(first.starts_with("/apis/work.open-cluster-management.io/v1/manifestworks?"), "{first}");
+    assert!(first.contains("limit=7") && first.contains("labelSelector="), "{first}");
+    assert!(pages.turn(Some("next".to_owned())));
+    assert_eq!(uri(&pages), format!("{first}&continue=next"));
+    assert!(!pages.turn(Some(String::new())) && !pages.turn(None));
+}
+
+#[test]
+fn metadata_alone_is_asked_for_by_its_own_type() {
+    let accept = |extent| {
+        let pages = Pages::new(&WORKS.gvr(), "eu-1", ListParams::default(), extent);
+        let request = pages.request().unwrap();
+        let accept = request.headers().get("accept").map(|accept| accept.to_str().unwrap().to_owned());
+        (request.uri().to_string(), accept.unwrap_or_default().contains("PartialObjectMetadataList"))
+    };
+    let path = "/apis/work.open-cluster-management.io/v1/namespaces/eu-1/manifestworks?".to_owned();
+    assert_eq!(accept(Extent::Metadata), (path.clone(), true));
+    assert_eq!(accept(Extent::Whole), (path, false));
+}

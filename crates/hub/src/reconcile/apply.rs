@@ -1,0 +1,71 @@
+//! Writes users' objects: by server-side apply, our fields alone, and always with the uid that was seen, because without it an
+//! object that was deleted in between would be created anew, empty.
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{GetParams, Patch, PatchParams};
+use kube::core::request;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{RequestError, Requests, of_kind};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_api::object::Metadata;
+
+/// Sends an apply for the object `key` of this uid.
+pub async fn apply(
+    requests: &Requests,
+    gvr: &GroupVersionResource,
+    key: &ObjectKey,
+    uid: &str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<Metadata, RequestError> {
+    let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
+    requests.write_guarded(request, get, |found| found.uid != *uid).await
+}
+
+/// The request that has `conditions` be all that `manager` has applied to the status of the object `key`, which is of this uid.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn conditions(
+    manager: &str,
+    (gvr, kind): (&GroupVersionResource, &str),
+    key: &ObjectKey,
+    uid: &str,
+    conditions: &[Condition],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut value = json!({
+        "apiVersion": gvr.api_version(),
+        "kind": kind,
+        "metadata": {"name": key.name, "uid": uid},
+    });
+    if !key.namespace.is_empty() {
+        value["metadata"]["namespace"] = (*key.namespace).into();
+    }
+    // Even an empty status would be one that is the manager's.
+    if !conditions.is_empty() {
+        value["status"] = json!({"conditions": conditions});
+    }
+    let parameters = PatchParams::apply(manager).force();
+    of_kind(gvr, &key.namespace).patch_subresource("status", &key.name, &parameters, &body(&value)?)
+}
+
+/// `value` as the body of an apply. The server reads it as YAML, which allows fewer characters than JSON does; one that a spoke
+/// put into a message would have the whole apply refused.
+pub fn body(value: &Value) -> Result<Patch<Box<RawValue>>, request::Error> {
+    let breaks_yaml = |c: char| {
+        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if breaks_yaml(c) {
+            // Such characters stand in strings only, where this means the same.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    RawValue::from_string(text).map(Patch::Apply).map_err(request::Error::SerializeBody)
+}

@@ -1,0 +1,65 @@
+//! A rate limit for Events that requests cause: each may become an object in etcd for an hour.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use policy_sync_api::tenant::Tenant;
+
+/// The maximum number of Events of one tenant at once.
+const BURST: u32 = 32;
+/// The time until the tenant may have another Event.
+const EVERY: Duration = Duration::from_secs(10);
+/// The maximum number of remembered tenants.
+const TENANTS: usize = 1_024;
+
+/// By tenant, the time when its burst is fully available again (the generic cell rate algorithm, ITU-T I.371).
+#[derive(Debug, Default)]
+pub(super) struct Rate(HashMap<Arc<str>, Instant>);
+
+impl Rate {
+    /// Whether `tenant` may have another Event.
+    pub(super) fn allows(&mut self, tenant: &Tenant, now: Instant) -> bool {
+        if self.0.len() >= TENANTS {
+            self.0.retain(|_, full| *full > now);
+        }
+        if self.0.len() >= TENANTS {
+            // With this number of active tenants, the share of each is small anyway.
+            self.0.clear();
+        }
+        let full = self.0.entry(tenant.clone().into()).or_insert(now);
+        let next = (*full).max(now) + EVERY;
+        let allows = next <= now + EVERY * BURST;
+        if allows {
+            *full = next;
+        }
+        allows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_has_a_burst_and_then_one_every_ten_seconds() {
+        let (mut rate, now) = (Rate::default(), Instant::now());
+        let (hostile, shop) = (Tenant::namespace("hostile"), Tenant::namespace("shop"));
+        let allowed = |rate: &mut Rate, now| (0..1_000).filter(|_| rate.allows(&hostile, now)).count();
+        assert_eq!(allowed(&mut rate, now), 32);
+        assert!(rate.allows(&shop, now));
+        assert_eq!(allowed(&mut rate, now + EVERY), 1);
+        assert_eq!(allowed(&mut rate, now + 1_000 * EVERY), 32);
+    }
+
+    #[test]
+    fn a_bounded_number_of_tenants_is_remembered() {
+        let (mut rate, now) = (Rate::default(), Instant::now());
+        for number in 0..5 * TENANTS {
+            assert!(rate.allows(&Tenant::namespace(&number.to_string()), now));
+            assert!(rate.0.len() <= TENANTS);
+        }
+    }
+}

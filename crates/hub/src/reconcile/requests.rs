@@ -1,0 +1,241 @@
+//! Requests to the hub: bounded in number and in time, and answered with metadata alone.
+//!
+//! What would change something is sent only while this process leads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request, header};
+use k8s_openapi::jiff::fmt::rfc2822;
+use kube::Client;
+use kube::client::Body;
+use kube::core::{ObjectList, Status, request};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::{Failure, Leadership};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::object::{HubObject, Metadata};
+use policy_sync_mirror::Extent;
+
+/// How many requests may be under way at once.
+const CONCURRENT: usize = 64;
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The code of a JSON Patch whose test fails, of a uid that is another's, and of what a schema or a policy of the hub
+/// does not allow.
+const INVALID: u16 = 422;
+/// Asks for an object's metadata instead of the object.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// The same for a list.
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// Asks for objects as they are.
+const WHOLE: &str = "application/json";
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The server refused it.
+    #[error("{} ({})", .0.message, .0.code)]
+    Refused(Box<Status>),
+    /// The server refused it, because it was decided from what has changed meanwhile.
+    #[error("{} ({})", .0.message, .0.code)]
+    Stale(Box<Status>),
+    /// Another process may lead: it was not sent, or not waited for any longer.
+    #[error("this process does not lead")]
+    NotLeader,
+    /// There was no answer in time.
+    #[error("no answer in {} s", TIMEOUT.as_secs())]
+    Timeout,
+    /// There was no answer.
+    #[error("no answer")]
+    Connection(#[source] kube::Error),
+    /// The request cannot be made, or its answer cannot be read.
+    #[error("not a request that can be made")]
+    Build(#[source] request::Error),
+}
+
+impl RequestError {
+    /// The server's status code, 0 where there was no answer.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) | Self::Stale(status) => status.code,
+            _ => 0,
+        }
+    }
+}
+
+impl Failure for RequestError {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Refused(status) => match status.code {
+                403 => "forbidden",
+                404 => "not_found",
+                409 => "conflict",
+                429 => "throttled",
+                _ => "refused",
+            },
+            Self::Stale(_) => "conflict",
+            Self::NotLeader => "not_leader",
+            Self::Timeout => "timeout",
+            Self::Connection(_) => "connection",
+            Self::Build(_) => "build",
+        }
+    }
+
+    fn is_routine(&self) -> bool {
+        matches!(self, Self::NotLeader)
+    }
+}
+
+/// The metadata of an object, as a write is answered.
+#[derive(Clone, Debug, Deserialize)]
+struct Written {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+/// Sends requests.
+#[derive(Clone)]
+pub struct Requests {
+    client: Client,
+    leadership: Leadership,
+    slots: Arc<Semaphore>,
+}
+
+impl Requests {
+    /// Requests by `client`; those that would change something only while `leadership` lets them.
+    #[must_use]
+    pub fn new(client: Client, leadership: Leadership) -> Self {
+        Self { client, leadership, slots: Arc::new(Semaphore::new(CONCURRENT)) }
+    }
+
+    /// Sends a request about one object and returns the object's metadata.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not carried out, or nobody knows.
+    pub async fn write(
+        &self,
+        request: Result<Request<Vec<u8>>, request::Error>,
+    ) -> Result<Metadata, RequestError> {
+        let written: Written = self.send(request, METADATA_ONLY).await?;
+        Ok(written.metadata)
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub async fn read(
+        &self,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        extent: Extent,
+    ) -> Result<HubObject, RequestError> {
+        let accept = if extent == Extent::Metadata { METADATA_ONLY } else { WHOLE };
+        self.send(request, accept).await
+    }
+
+    /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
+    /// such a test fails, and where it will not have what is written, now or ever. So the object is read once, by
+    /// `read`: where it `is_stale`, or cannot be read, the test has failed.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Requests::write`]; [`RequestError::Stale`] where the test has failed.
+    pub async fn write_guarded(
+        &self,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        read: Result<Request<Vec<u8>>, request::Error>,
+        is_stale: impl FnOnce(&Metadata) -> bool,
+    ) -> Result<Metadata, RequestError> {
+        match self.write(request).await {
+            Err(RequestError::Refused(status)) if status.code == INVALID => {
+                let there = self.write(read).await;
+                Err(match there {
+                    Ok(found) if !is_stale(&found) => RequestError::Refused(status),
+                    _ => RequestError::Stale(status),
+                })
+            }
+            written => written,
+        }
+    }
+
+    /// Lists objects, and returns the token for the next page where there is one.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn list(
+        &self,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        extent: Extent,
+    ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
+        let accept = if extent == Extent::Metadata { METADATA_LIST } else { WHOLE };
+        let listed: ObjectList<HubObject> = self.send(request, accept).await?;
+        Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
+    }
+
+    /// Returns the API server's time from the `Date` header of a response (RFC 9110, section 6.6.1); `None` without that header.
+    ///
+    /// # Errors
+    ///
+    /// If there is no response.
+    pub async fn server_time(&self) -> Result<Option<Moment>, RequestError> {
+        let request = Request::get("/version").body(Body::empty()).map_err(request::Error::BuildRequest);
+        let request = request.map_err(RequestError::Build)?;
+        let _slot = self.slots.acquire().await;
+        let answer = tokio::time::timeout(TIMEOUT, self.client.send(request)).await;
+        // Every status has the header.
+        let answer = answer.map_err(|_| RequestError::Timeout)?.map_err(RequestError::Connection)?;
+        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        Ok(date.and_then(http_date))
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        accept: &'static str,
+    ) -> Result<T, RequestError> {
+        let mut request = request.map_err(RequestError::Build)?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(accept));
+        let method = request.method().clone();
+        let _slot = self.slots.acquire().await;
+        // Asked as late as can be, once there is a slot.
+        let term = match method {
+            Method::GET => None,
+            _ => Some(self.leadership.until().ok_or(RequestError::NotLeader)?),
+        };
+        let limit = Instant::now() + TIMEOUT;
+        tokio::select! {
+            // The limit first: a process that was stopped meanwhile must not send anything.
+            biased;
+            () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
+                Some(term) if term < limit => Err(RequestError::NotLeader),
+                _ => Err(RequestError::Timeout),
+            },
+            answer = self.client.request(request) => answer.map_err(|error| match error {
+                kube::Error::Api(status) => RequestError::Refused(status),
+                error => RequestError::Connection(error),
+            }),
+        }
+    }
+}
+
+/// Parses an HTTP date: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<Moment> {
+    let moment = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Moment(moment.as_millisecond()))
+}
+
+/// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.
+pub fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
+    request::Request::new(gvr.path(namespace))
+}
+
+#[cfg(test)]
+mod tests;

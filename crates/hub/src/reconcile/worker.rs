@@ -1,0 +1,99 @@
+//! Takes keys from the queue and has them carried out, some at a time.
+
+use std::sync::Arc;
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use super::{Capability, Failure, Key, Leadership, LeadershipChange, Queue};
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::{Ending, Metrics};
+use policy_sync_api::text::with_causes;
+
+/// How many keys are carried out at once.
+const CONCURRENT: usize = 32;
+
+/// The share of one key in the work that is done at a time.
+pub type Slot = Result<OwnedSemaphorePermit, AcquireError>;
+
+/// Has the keys of a capability carried out.
+pub struct Worker<C: Capability> {
+    capability: C,
+    queue: Arc<Queue<C::Key>>,
+    leadership: Leadership,
+    metrics: Metrics,
+    tasks: Tasks,
+}
+
+impl<C: Capability> Worker<C> {
+    /// One that takes the keys of `queue`, while `leadership` lets it; `tasks` end where one of its own panics.
+    #[must_use]
+    pub fn new(
+        capability: C,
+        queue: Arc<Queue<C::Key>>,
+        leadership: Leadership,
+        metrics: Metrics,
+        tasks: Tasks,
+    ) -> Self {
+        metrics.works_on(C::Key::CATEGORIES, CONCURRENT);
+        Self { capability, queue, leadership, metrics, tasks }
+    }
+
+    /// Works until `stop`, then finishes the keys in hand.
+    pub async fn run(self, stop: CancellationToken) {
+        let worker = Arc::new(self);
+        let slots = Arc::new(Semaphore::new(CONCURRENT));
+        let running = TaskTracker::new();
+        let mut leadership = worker.leadership.clone();
+        loop {
+            let next = async {
+                let slot = slots.clone().acquire_owned().await;
+                (slot, worker.queue.next().await)
+            };
+            let (slot, key) = tokio::select! {
+                () = stop.cancelled() => break,
+                change = leadership.changed() => {
+                    worker.leadership_changed(change);
+                    continue;
+                }
+                next = next => next,
+            };
+            let worker = worker.clone();
+            let watched = worker.tasks.clone();
+            running.spawn(watched.watch("key", async move { worker.work(&key, slot).await }));
+        }
+        running.close();
+        running.wait().await;
+    }
+
+    /// While another led, keys were dropped: now each is planned.
+    fn leadership_changed(&self, change: LeadershipChange) {
+        self.capability.leadership_changed();
+        if change == LeadershipChange::Gained {
+            self.queue.affect(self.capability.everything());
+        }
+    }
+
+    async fn work(&self, key: &C::Key, slot: Slot) {
+        if !self.leadership.leads() && !self.capability.is_for_followers(key) {
+            return self.queue.done(key);
+        }
+        let working = self.metrics.working(key.category());
+        let outcome = self.capability.carry_out(key, slot).await;
+        let Err(error) = outcome else {
+            working.ended(Ending::Success);
+            return self.queue.done(key);
+        };
+        let category = error.category();
+        if error.is_routine() {
+            working.ended(Ending::Requeue);
+            debug!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
+        } else {
+            working.ended(Ending::Error);
+            warn!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
+        }
+        self.queue.failed(key);
+    }
+}

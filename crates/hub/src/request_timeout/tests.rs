@@ -1,0 +1,68 @@
+use std::convert::Infallible;
+
+use futures::future::pending;
+use futures::stream;
+use http::StatusCode;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::innermost;
+
+/// A hub that answers like this.
+fn hub<F: Future<Output = Response<Body>> + Send + 'static>(
+    answer: impl Fn() -> F + Send + Sync + 'static,
+) -> Client {
+    let answers = service_fn(move |_: Request<Body>| {
+        let answer = answer();
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    Client::new(answers, "shop")
+}
+
+fn get(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+const LIMIT: Duration = Duration::from_secs(2);
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_answered_ends() {
+    let client = RequestTimeout::new(LIMIT).limit(hub(pending));
+    let start = Instant::now();
+    let error = client.send(get("/api")).await.unwrap_err();
+    assert_eq!(start.elapsed(), LIMIT);
+    assert_eq!(innermost(&error).to_string(), "no answer within 2s");
+    assert_eq!(client.default_namespace(), "shop");
+}
+
+#[tokio::test]
+async fn an_answer_in_time_comes_whole() {
+    let conflict = || async {
+        Response::builder().status(StatusCode::CONFLICT).body(Body::from(b"taken".to_vec())).unwrap()
+    };
+    let answer = RequestTimeout::new(LIMIT).limit(hub(conflict)).send(get("/api")).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::CONFLICT);
+    assert_eq!(answer.into_body().collect_bytes().await.unwrap(), "taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_limited_only_until_it_begins() {
+    let endless = service_fn(async |_: Request<Body>| {
+        let body = axum::body::Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>());
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    let client = RequestTimeout::new(LIMIT).limit(Client::new(endless, "shop"));
+    client.send(get("/api/v1/pods?limit=1&watch=true")).await.unwrap();
+    client.send(get("/api/v1/pods?fieldSelector=a%3Dwatch")).await.expect_err("a list has to end");
+    let silent = RequestTimeout::new(LIMIT).limit(hub(pending));
+    silent.send(get("/api/v1/pods?watch=true")).await.expect_err("it does not begin");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_a_request_takes_as_long_as_it_takes() {
+    assert_eq!(RequestTimeout::new(Duration::ZERO), RequestTimeout::Never);
+    for unlimited in [RequestTimeout::Never, RequestTimeout::Unset] {
+        let client = unlimited.limit(hub(pending));
+        timeout(LIMIT * 1000, client.send(get("/api"))).await.expect_err("it goes on");
+    }
+}

@@ -1,0 +1,129 @@
+//! Which CustomResourceDefinitions come, go and change.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::Client;
+use kube::api::{ListParams, WatchParams};
+use kube::core::{ObjectList, Request, WatchEvent};
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::answer::answered;
+use super::follow::back_off;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::text::with_causes;
+
+/// How long to wait at most before they are watched again.
+const AGAIN: Duration = Duration::from_secs(30);
+/// How many changed definitions a task may lag behind before it looks at its own again unasked.
+const WAITING: usize = 64;
+
+/// Tells which definitions come, go and change.
+#[derive(Debug)]
+pub struct Definitions {
+    sender: broadcast::Sender<Arc<str>>,
+    receiver: broadcast::Receiver<Arc<str>>,
+}
+
+/// One that hears of what changes from now on.
+impl Clone for Definitions {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), receiver: self.sender.subscribe() }
+    }
+}
+
+impl Definitions {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = broadcast::channel(WAITING);
+        Self { sender, receiver }
+    }
+
+    /// Returns when the definition `name` came, went or changed.
+    pub async fn changed(&mut self, name: &str) {
+        loop {
+            match self.receiver.recv().await {
+                Ok(changed) if *changed == *name => return,
+                Ok(_) => {}
+                // It may have been among those that were missed.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Returns when any definition came, went or changed.
+    pub async fn any_changed(&mut self) {
+        // What was missed was one.
+        let _ = self.receiver.recv().await;
+    }
+
+    /// Forgets what has changed until now.
+    pub fn catch_up(&mut self) {
+        self.receiver = self.sender.subscribe();
+    }
+
+    /// Watches them for ever.
+    pub(super) fn follow(&self, client: Client) -> impl Future<Output = ()> + Send + 'static {
+        follow(client, self.sender.clone())
+    }
+}
+
+/// Tells which CustomResourceDefinitions change, by their metadata alone: whole ones are large.
+async fn follow(client: Client, changed: broadcast::Sender<Arc<str>>) {
+    let mut seen: HashMap<String, String> = HashMap::new();
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        if let Err(error) = list_and_watch(&client, &changed, &mut seen, &mut backoff).await {
+            warn!(error = with_causes(&error), "cannot watch CustomResourceDefinitions");
+            tokio::time::sleep(backoff.next().unwrap_or(AGAIN)).await;
+        }
+    }
+}
+
+async fn list_and_watch(
+    client: &Client,
+    changed: &broadcast::Sender<Arc<str>>,
+    seen: &mut HashMap<String, String>,
+    backoff: &mut DefaultBackoff,
+) -> Result<(), kube::Error> {
+    let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+    let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
+    let list: ObjectList<HubObject> = answered(client.request(list)).await?;
+    // There is always one who listens.
+    let tell = |name: &str| drop(changed.send(name.into()));
+    let mut gone = std::mem::take(seen);
+    for item in &list.items {
+        let (name, version) = (&item.metadata.name, &item.metadata.resource_version);
+        if gone.remove(name).as_ref() != Some(version) {
+            tell(name);
+        }
+        seen.insert(name.clone(), version.clone());
+    }
+    gone.keys().for_each(|name| tell(name));
+    let version = list.metadata.resource_version.unwrap_or_default();
+    let watch =
+        request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
+    let (began, mut brought) = (Instant::now(), false);
+    let mut events = std::pin::pin!(answered(client.request_events::<HubObject>(watch)).await?);
+    while let Some(event) = events.try_next().await? {
+        brought |= !matches!(event, WatchEvent::Error(_));
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                tell(&object.metadata.name);
+                seen.insert(object.metadata.name, object.metadata.resource_version);
+            }
+            WatchEvent::Deleted(object) => {
+                tell(&object.metadata.name);
+                seen.remove(&object.metadata.name);
+            }
+            WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(_) => break,
+        }
+    }
+    back_off(backoff, began, brought).await;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Where watch tasks hand over what they see.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::Source;
+use policy_sync_mirror::{Change, Changes, Index, Mirror};
+
+/// The mirror, and who is told of its changes.
+#[derive(Clone)]
+pub struct Feed {
+    sink: Arc<dyn Sink>,
+    controller: ControllerName,
+    clock: Clock,
+}
+
+/// A mirror, whatever its index is.
+trait Sink: Send + Sync {
+    fn change(&self, change: Change, now: Moment);
+    fn begin_resync(&self, source: &Source);
+    fn end_resync(&self, source: &Source, version: u64, now: Moment);
+    fn bookmark(&self, source: &Source, version: u64);
+    fn forget(&self, source: &Source, now: Moment);
+    fn version(&self, source: &Source) -> u64;
+}
+
+struct Notifying<I, T> {
+    mirror: Arc<Mirror<I>>,
+    changed: T,
+}
+
+impl<I: Index, T: Fn(&Changes<'_, I>) + Send + Sync> Sink for Notifying<I, T> {
+    fn change(&self, change: Change, now: Moment) {
+        (self.changed)(&self.mirror.change(change, now));
+    }
+
+    fn begin_resync(&self, source: &Source) {
+        self.mirror.begin_resync(source);
+    }
+
+    fn end_resync(&self, source: &Source, version: u64, now: Moment) {
+        (self.changed)(&self.mirror.end_resync(source, version, now));
+    }
+
+    fn bookmark(&self, source: &Source, version: u64) {
+        self.mirror.bookmark(source, version);
+    }
+
+    fn forget(&self, source: &Source, now: Moment) {
+        (self.changed)(&self.mirror.forget(source, now));
+    }
+
+    fn version(&self, source: &Source) -> u64 {
+        self.mirror.version(source)
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("controller", &self.controller).finish_non_exhaustive()
+    }
+}
+
+impl Feed {
+    /// A feed into `mirror` for `controller`, which hands what changes there to `changed`: that looks at the mirror, so
+    /// nothing else changes meanwhile.
+    #[must_use]
+    pub fn new<I: Index>(
+        mirror: Arc<Mirror<I>>,
+        controller: ControllerName,
+        clock: Clock,
+        changed: impl Fn(&Changes<'_, I>) + Send + Sync + 'static,
+    ) -> Self {
+        Self { sink: Arc::new(Notifying { mirror, changed }), controller, clock }
+    }
+
+    pub(super) fn controller(&self) -> &ControllerName {
+        &self.controller
+    }
+
+    pub(super) fn version(&self, source: &Source) -> u64 {
+        self.sink.version(source)
+    }
+
+    pub(super) fn applied(&self, source: &Source, object: &HubObject) {
+        if let Some(row) = source.prune(object, &self.controller) {
+            let (key, version) = (object.key(), object.metadata.version());
+            self.change(Change::Applied { source: source.clone(), key, version, row });
+        }
+    }
+
+    pub(super) fn deleted(&self, source: &Source, object: &HubObject) {
+        let (key, version) = (object.key(), object.metadata.version());
+        self.change(Change::Deleted { source: source.clone(), key, version });
+    }
+
+    /// Takes a change in.
+    pub fn change(&self, change: Change) {
+        self.sink.change(change, self.clock.now());
+    }
+
+    pub(super) fn begin_resync(&self, source: &Source) {
+        self.sink.begin_resync(source);
+    }
+
+    pub(super) fn end_resync(&self, source: &Source, version: u64) {
+        self.sink.end_resync(source, version, self.clock.now());
+    }
+
+    pub(super) fn bookmark(&self, source: &Source, version: u64) {
+        self.sink.bookmark(source, version);
+    }
+
+    pub(super) fn forget(&self, source: &Source) {
+        self.sink.forget(source, self.clock.now());
+    }
+}

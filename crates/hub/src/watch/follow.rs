@@ -1,0 +1,321 @@
+//! Follows one kind: lists it page by page, then watches it from there.
+//!
+//! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
+//! resource version, and a page must be pruned while the next one is made.
+
+use std::time::Duration;
+
+use futures::{AsyncBufRead, TryStreamExt};
+use kube::Client;
+use kube::api::WatchParams;
+use kube::core::{Request, WatchEvent};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use tracing::{debug, error, warn};
+
+use super::answer::answered;
+use super::feed::Feed;
+use super::page::{Coming, Head, PageError};
+use crate::pages::Pages;
+use crate::tasks::{Ended, Tasks};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::object::{HubObject, WithText};
+use policy_sync_api::text::with_causes;
+use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_mirror::{Extent, Source};
+
+/// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
+pub(super) const PAGE: u32 = 100;
+/// How long the server keeps a watch open.
+const WATCH_SECONDS: u32 = 290;
+/// How long a watch may be silent; the server sends a bookmark every minute.
+const SILENCE: Duration = Duration::from_secs(180);
+/// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
+const BRIEF: Duration = Duration::from_secs(1);
+
+/// Once each list of a kind has been older than what was seen of it for so long, the hub was restored from a backup: it
+/// will not catch up soon, and until then nothing new is seen.
+const RESTORED: Duration = Duration::from_secs(5 * 60);
+
+/// One source to follow.
+#[derive(Debug)]
+pub struct Followed {
+    /// The source whose tables it fills.
+    pub source: Source,
+    /// The resource that it lists and watches.
+    pub gvr: GroupVersionResource,
+    tasks: Tasks,
+    /// How many objects a page has.
+    page: u32,
+    /// Since when each list of it has been older than what was seen.
+    stale: Mutex<Option<Instant>>,
+}
+
+/// Why following stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The hub does not answer, or says no.
+    #[error("request refused")]
+    Request(#[source] kube::Error),
+    /// It shows something that is no object.
+    #[error("object {number} of a page cannot be read")]
+    Object {
+        /// Its place in the page, from 1.
+        number: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// There is no such request.
+    #[error("request cannot be made")]
+    Build(#[source] kube::core::request::Error),
+    /// The hub is behind what it has shown before.
+    #[error("the hub shows version {shown}, but version {seen} was seen already")]
+    Stale {
+        /// What it shows.
+        shown: u64,
+        /// What it has shown before.
+        seen: u64,
+    },
+}
+
+enum WatchEnd {
+    /// It can be resumed where it ended.
+    Resume,
+    /// The server no longer knows the version that it would resume from.
+    Expired,
+}
+
+impl Followed {
+    /// The kind `gvr`, which is `source`; `tasks` end where it shows that the hub was restored.
+    pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
+        Self { source, gvr, tasks, page: PAGE, stale: Mutex::default() }
+    }
+
+    /// Has pages of so many objects.
+    pub(super) fn in_pages_of(mut self, objects: u32) -> Self {
+        self.page = objects;
+        self
+    }
+
+    /// Follows the kind for ever, with a backoff between failures.
+    pub async fn forever(self, client: Client, feed: Feed) {
+        let mut backoff = DefaultBackoff::default();
+        loop {
+            let error = self.until_failure(&client, &feed, &mut backoff).await;
+            tokio::time::sleep(self.failed(&feed, &error, &mut backoff)).await;
+        }
+    }
+
+    /// Notes a failure and returns how long to wait before the next attempt.
+    pub fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
+        let message = describe(error);
+        warn!(kind = %self.gvr, error = message, "cannot list or watch");
+        if matches!(error, FollowError::Stale { .. }) {
+            let since = *self.stale.lock().get_or_insert_with(Instant::now);
+            if since.elapsed() >= RESTORED {
+                error!(kind = %self.gvr, error = message, "the hub was restored: the process ends, to start anew");
+                self.tasks.end(Ended::HubRestored);
+            }
+        }
+        let failure = Failure { text: message, kind: kind_of(error) };
+        feed.change(Change::Failing(self.source.clone(), Some(failure)));
+        backoff.next().unwrap_or(SILENCE)
+    }
+
+    /// Lists and watches until a request fails.
+    pub async fn until_failure(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        backoff: &mut DefaultBackoff,
+    ) -> FollowError {
+        loop {
+            let mut version = match self.list(client, feed).await {
+                Ok(version) => version,
+                Err(error) => return error,
+            };
+            *self.stale.lock() = None;
+            feed.change(Change::Failing(self.source.clone(), None));
+            loop {
+                let (began, from) = (Instant::now(), version.clone());
+                let end = match self.watch(client, feed, &mut version).await {
+                    Ok(end) => end,
+                    Err(error) => return error,
+                };
+                back_off(backoff, began, version != from).await;
+                if matches!(end, WatchEnd::Expired) {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
+        let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), self.page);
+        feed.begin_resync(&self.source);
+        let mut page = self.ask(client, &pages).await?;
+        let (shown, seen) = (version_of(page.head()), feed.version(&self.source));
+        if shown < seen {
+            return Err(FollowError::Stale { shown, seen });
+        }
+        loop {
+            if !pages.turn(page.head().next().map(str::to_owned)) {
+                let version = page.head().version().to_owned();
+                let shown = version_of(page.head());
+                self.take(feed, page).await?;
+                feed.end_resync(&self.source, shown);
+                debug!(kind = %self.gvr, version, "listed");
+                return Ok(version);
+            }
+            // The hub makes the next page meanwhile: its request is sent first.
+            let take = async {
+                tokio::task::yield_now().await;
+                self.take(feed, page).await
+            };
+            (page, ()) = futures::try_join!(self.ask(client, &pages), take)?;
+        }
+    }
+
+    /// The page that `pages` are at, once it is known what it says of itself.
+    async fn ask(
+        &self,
+        client: &Client,
+        pages: &Pages,
+    ) -> Result<Coming<impl AsyncBufRead + Unpin + use<>>, FollowError> {
+        let request = pages.request().map_err(FollowError::Build)?;
+        let page = async { Coming::new(client.request_stream(request).await?).await };
+        answered(page).await.map_err(FollowError::Request)
+    }
+
+    /// Takes the objects of `page` in.
+    async fn take(&self, feed: &Feed, page: Coming<impl AsyncBufRead + Unpin>) -> Result<(), FollowError> {
+        let page = answered(page.whole()).await.map_err(FollowError::Request)?;
+        let take = |object| feed.applied(&self.source, &object);
+        match self.source.extent() {
+            Extent::Text => page.each::<WithText>(take)?,
+            Extent::Metadata | Extent::Whole => page.each::<HubObject>(take)?,
+        }
+        Ok(())
+    }
+
+    async fn watch(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        version: &mut String,
+    ) -> Result<WatchEnd, FollowError> {
+        match self.source.extent() {
+            Extent::Text => self.watch_of::<WithText>(client, feed, version).await,
+            Extent::Metadata | Extent::Whole => self.watch_of::<HubObject>(client, feed, version).await,
+        }
+    }
+
+    async fn watch_of<O: Wire>(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        version: &mut String,
+    ) -> Result<WatchEnd, FollowError> {
+        let mut params = WatchParams::default().timeout(WATCH_SECONDS);
+        params.label_selector = self.source.labels(feed.controller());
+        params.field_selector = self.source.fields();
+        let of = Request::new(self.gvr.path(self.source.namespace()));
+        let request = match self.source.extent() {
+            Extent::Metadata => of.watch_metadata(&params, version),
+            Extent::Whole | Extent::Text => of.watch(&params, version),
+        };
+        let request = request.map_err(FollowError::Build)?;
+        let events = match answered(client.request_events::<O>(request)).await {
+            Ok(events) => events,
+            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
+            Err(error) => return Err(FollowError::Request(error)),
+        };
+        let mut events = std::pin::pin!(events);
+        loop {
+            let event = match tokio::time::timeout(SILENCE, events.try_next()).await {
+                Err(_) | Ok(Ok(None)) => return Ok(WatchEnd::Resume),
+                Ok(Ok(Some(event))) => event,
+                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return Ok(WatchEnd::Expired),
+                Ok(Err(error)) => return Err(FollowError::Request(error)),
+            };
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let object: HubObject = object.into();
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.applied(&self.source, &object);
+                }
+                WatchEvent::Deleted(object) => {
+                    let object: HubObject = object.into();
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.deleted(&self.source, &object);
+                }
+                WatchEvent::Bookmark(bookmark) => {
+                    *version = bookmark.metadata.resource_version;
+                    let (shown, seen) = (version.parse().unwrap_or_default(), feed.version(&self.source));
+                    if shown < seen {
+                        return Err(FollowError::Stale { shown, seen });
+                    }
+                    feed.bookmark(&self.source, shown);
+                }
+                WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
+                WatchEvent::Error(status) => return Err(FollowError::Request(kube::Error::Api(status))),
+            }
+        }
+    }
+}
+
+impl From<PageError> for FollowError {
+    fn from(PageError { number, source }: PageError) -> Self {
+        match number {
+            Some(number) => Self::Object { number, source },
+            None => Self::Request(kube::Error::SerdeError(source)),
+        }
+    }
+}
+
+/// An object, as an event brings it.
+trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
+
+impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
+
+/// At which version a page shows the hub that says this of itself.
+fn version_of(head: &Head) -> u64 {
+    head.version().parse().unwrap_or_default()
+}
+
+/// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not
+/// asked again after such a time.
+pub(super) async fn back_off(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
+    if brought || began.elapsed() >= BRIEF {
+        backoff.reset();
+    } else {
+        tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+    }
+}
+
+/// Whether it may pass: who has no right gets none before somebody changes something.
+fn kind_of(error: &FollowError) -> FailureKind {
+    match error {
+        FollowError::Request(kube::Error::Api(status)) if status.code == 401 => FailureKind::Unauthenticated,
+        FollowError::Request(kube::Error::Api(status)) if status.code == 403 => FailureKind::Refused,
+        FollowError::Request(kube::Error::Api(_))
+        | FollowError::Stale { .. }
+        | FollowError::Object { .. } => FailureKind::Passing,
+        FollowError::Request(_) | FollowError::Build(_) => FailureKind::NoAnswer,
+    }
+}
+
+/// The words of an error, which for a refused request are the server's own.
+pub(super) fn describe(error: &FollowError) -> String {
+    match error {
+        FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),
+        FollowError::Request(error) => with_causes(error),
+        other => with_causes(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! Against a scripted server: each request is answered by the next line of a script.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::clock::Clock;
+use crate::telemetry::metrics::Metrics;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Index, Kind, Line, Mirror, Pruned, Row, Tables};
+
+static GATEWAYS: Kind<Gateway> = Kind::new("gateway.networking.k8s.io", "v1", "gateways");
+
+/// Keeps nothing of a Gateway but that it exists.
+#[derive(Clone, Debug, PartialEq)]
+struct Gateway;
+
+impl Row for Gateway {}
+
+impl Pruned for Gateway {
+    fn prune(_: &HubObject, _: &ControllerName) -> Self {
+        Self
+    }
+}
+
+/// Derives nothing from Gateways.
+#[derive(Clone, Debug)]
+struct NoIndex;
+
+impl Index for NoIndex {
+    const NEEDED: &'static [&'static Line] = &[];
+
+    type View<'m> = ();
+
+    fn new(_: ControllerName) -> Self {
+        Self
+    }
+
+    fn view<'m>(&'m self, _: &'m Tables, _: Moment) {}
+}
+
+/// The answers still to be given, and the requests that were made.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<(u16, String)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    fn answer(self, code: u16, body: impl ToString) -> Self {
+        self.answers.lock().unwrap().push_back((code, body.to_string()));
+        self
+    }
+
+    fn list(self, version: &str, next: Option<&str>, names: &[&str]) -> Self {
+        let items: Vec<Value> = names.iter().map(|name| gateway(name, version)).collect();
+        let metadata = json!({"resourceVersion": version, "continue": next});
+        self.answer(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
+    }
+
+    /// Servers send an event's type first, and an object whose spec is kept raw relies on it.
+    fn watch(self, events: &[(&str, Value)]) -> Self {
+        let lines: Vec<String> = events
+            .iter()
+            .map(|(kind, object)| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+            .collect();
+        self.answer(200, lines.concat())
+    }
+
+    fn client(&self) -> Client {
+        let script = self.clone();
+        let serve = move |request: Request<Body>| {
+            script.asked.lock().unwrap().push(request.uri().to_string());
+            let answer = script.answers.lock().unwrap().pop_front();
+            let (code, body) =
+                answer.unwrap_or_else(|| (500, json!({"message": "the script is over"}).to_string()));
+            let response = Response::builder().status(code).body(Body::from(body.into_bytes()));
+            async move { response.map_err(std::io::Error::other) }
+        };
+        Client::new(tower::service_fn(serve), "default")
+    }
+}
+
+fn gateway(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": version}, "spec": {}})
+}
+
+fn status(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "message": "expired"})
+}
+
+struct Following {
+    mirror: Arc<Mirror<NoIndex>>,
+    feed: Feed,
+    followed: Followed,
+    tasks: Tasks,
+}
+
+impl Following {
+    fn new() -> Self {
+        let controller = ControllerName::new("example.com/test");
+        let mirror = Arc::new(Mirror::new(controller.clone()));
+        let feed = Feed::new(mirror.clone(), controller, Clock::start(), |_| ());
+        let gvr = GroupVersionResource::new("gateway.networking.k8s.io", "v1", "gateways");
+        let tasks = Tasks::new(Metrics::new().unwrap());
+        let followed = Followed::new(GATEWAYS.all(), gvr, tasks.clone());
+        Self { mirror, feed, followed, tasks }
+    }
+
+    /// Plays the script to its end.
+    async fn play(&self, script: &Script) -> FollowError {
+        self.followed.until_failure(&script.client(), &self.feed, &mut DefaultBackoff::default()).await
+    }
+
+    fn names(&self) -> Vec<String> {
+        let guard = self.mirror.read();
+        let mut names: Vec<String> =
+            guard.tables().rows(&GATEWAYS).map(|(key, _)| key.name.to_string()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[tokio::test]
+async fn a_list_older_than_what_was_seen_is_refused() {
+    let following = Following::new();
+    following.play(&Script::default().list("20", None, &["web"])).await;
+    let error = following.play(&Script::default().list("10", None, &[])).await;
+    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
+    assert_eq!(following.names(), ["web"]);
+}
+
+#[tokio::test]
+async fn a_bookmark_older_than_what_was_seen_is_not_followed() {
+    let following = Following::new();
+    let bookmark = json!({"kind": "Gateway", "apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"resourceVersion": "10"}});
+    let script = Script::default().list("20", None, &["web"]).watch(&[("BOOKMARK", bookmark)]);
+    let error = following.play(&script).await;
+    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_was_restored_ends_the_process_after_five_minutes() {
+    let following = Following::new();
+    following.play(&Script::default().list("20", None, &["web"])).await;
+    let old = || FollowError::Stale { shown: 10, seen: 20 };
+    let fails = |error: FollowError| {
+        following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default())
+    };
+    fails(old());
+    tokio::time::advance(RESTORED - Duration::from_secs(1)).await;
+    fails(old());
+    assert_eq!(following.tasks.check(), Ok(()));
+    // A list that is not older begins the time anew.
+    following.play(&Script::default().list("21", None, &["web"])).await;
+    fails(old());
+    tokio::time::advance(RESTORED / 2).await;
+    tokio::time::advance(RESTORED / 2).await;
+    assert_eq!(following.tasks.check(), Ok(()));
+    fails(old());
+    assert_eq!(following.tasks.check(), Err(Ended::HubRestored));
+}
+
+#[tokio::test]
+async fn what_vanished_unseen_is_gone_after_the_next_listing() {
+    let following = Following::new();
+    let script = Script::default().list("10", None, &["api", "web"]).watch(&[("ERROR", status(410))]).list(
+        "20",
+        None,
+        &["web"],
+    );
+    following.play(&script).await;
+    assert_eq!(following.names(), ["web"]);
+}
+
+#[tokio::test]
+async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
+    assert_eq!(following.names(), ["api", "web"]);
+    following.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
+    assert_eq!(following.names(), ["api", "web"]);
+}
+
+/// The rest of the first page comes only once the second was asked for.
+#[tokio::test]
+async fn the_next_page_is_asked_for_while_this_one_still_comes() {
+    let following = Following::new();
+    let script = Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"]);
+    let later = script.client();
+    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let serve = move |request: Request<Body>| {
+        let (later, asked) = (later.clone(), asked.clone());
+        async move {
+            let uri = request.uri().to_string();
+            let is_first = uri.contains("limit=") && !uri.contains("continue=");
+            let text = later.send(request).await?.into_body().collect_bytes().await?;
+            asked.add_permits(usize::from(!is_first));
+            let (head, rest) = (text.slice(..text.len() - 1), text.slice(text.len() - 1..));
+            let rest = async move {
+                if is_first {
+                    asked.acquire().await.map_err(std::io::Error::other)?.forget();
+                }
+                Ok::<_, std::io::Error>(rest)
+            };
+            let pieces = stream::iter([Ok(head)]).chain(stream::once(rest));
+            Ok::<_, kube::Error>(Response::new(axum::body::Body::from_stream(pieces)))
+        }
+    };
+    let client = Client::new(tower::service_fn(serve), "default");
+    let mut backoff = DefaultBackoff::default();
+    following.followed.until_failure(&client, &following.feed, &mut backoff).await;
+    assert_eq!(following.names(), ["api", "web"]);
+}
+
+/// No API server sends one.
+#[tokio::test]
+async fn an_item_that_is_no_object_is_told_by_its_number_and_deletes_nothing() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", None, &["api", "web"])).await;
+    let page = |next: Option<&str>| {
+        let items = [gateway("web", "20"), json!({"metadata": {"name": "odd", "labels": 3}})];
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "20", "continue": next}, "items": items})
+    };
+    let first = Script::default().answer(200, page(Some("more"))).list("20", None, &["api"]);
+    let second = Script::default().list("20", Some("more"), &["api"]).answer(200, page(None));
+    for script in [first, second] {
+        let error = following.play(&script).await;
+        assert!(matches!(error, FollowError::Object { number: 2, .. }), "{error:?}");
+        assert!(describe(&error).starts_with("object 2 of a page cannot be read: "), "{}", describe(&error));
+        assert_eq!(following.names(), ["api", "web"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_where_it_ended_and_at_once() {
+    let began = Instant::now();
+    let following = Following::new();
+    let script = Script::default()
+        .list("10", None, &["web"])
+        .watch(&[
+            ("ADDED", gateway("api", "11")),
+            (
+                "BOOKMARK",
+                json!({"kind": "Gateway", "apiVersion": "v1", "metadata": {"resourceVersion": "15"}}),
+            ),
+        ])
+        .watch(&[("DELETED", gateway("web", "16"))]);
+    following.play(&script).await;
+    assert_eq!(following.names(), ["api"]);
+    let asked = script.asked.lock().unwrap().clone();
+    assert!(asked[1].contains("resourceVersion=10") && asked[2].contains("resourceVersion=15"), "{asked:?}");
+    assert!(asked.iter().all(|request| !request.contains("resourceVersion=0&")), "{asked:?}");
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+/// How long a script takes that is played to its end.
+async fn takes(script: &Script) -> Duration {
+    let began = Instant::now();
+    Following::new().play(script).await;
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_each_watch_at_once_is_asked_again_ever_later() {
+    let ended = |script: Script| script.watch(&[]);
+    let often = (0..5).fold(Script::default().list("10", None, &[]), |script, _| ended(script));
+    assert!(takes(&often).await > Duration::from_secs(20));
+
+    // The same where it says each time that the version of its own list has expired.
+    let expired = |script: Script| script.list("10", None, &[]).watch(&[("ERROR", status(410))]);
+    let often = (0..5).fold(Script::default(), |script, _| expired(script));
+    assert!(takes(&often).await > Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_lists_ever_later() {
+    let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
+    let script = (0..100).fold(Script::default(), |script, _| refused(script));
+    let Following { feed, followed, .. } = Following::new();
+    let minute = Duration::from_secs(60);
+    tokio::time::timeout(minute, followed.forever(script.client(), feed)).await.unwrap_err();
+    let asked = script.asked.lock().unwrap().len();
+    assert!((6..=14).contains(&asked), "{asked} requests in a minute");
+}
+
+#[tokio::test]
+async fn an_odd_object_does_not_stop_its_kind() {
+    let following = Following::new();
+    let mut odd = gateway("odd", "11");
+    odd["spec"] = json!("not an object");
+    odd["status"] = json!([1, 2]);
+    let script = Script::default()
+        .list("10", None, &["web"])
+        .watch(&[("ADDED", odd), ("ADDED", gateway("api", "12"))]);
+    following.play(&script).await;
+    assert_eq!(following.names(), ["api", "odd", "web"]);
+}
+
+#[tokio::test]
+async fn a_failure_keeps_what_is_known_and_is_named() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", None, &["web"])).await;
+    let error = following.play(&Script::default().answer(403, status(403))).await;
+    following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default());
+    assert_eq!(following.names(), ["web"]);
+    let guard = following.mirror.read();
+    assert_eq!(guard.tables().failing()[&GATEWAYS.all()], "expired (403)");
+    assert!(guard.tables().get(&GATEWAYS, &ObjectKey::new("shop", "web")).is_some());
+}

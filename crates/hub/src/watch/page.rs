@@ -1,0 +1,245 @@
+//! A page of a list. What it says of itself stands at its begin and is read as soon as that is there, so that the next page
+//! can be asked for while the rest of this one comes. Its objects are decoded one by one where they stand, so that a page
+//! takes the room of its text and of one object.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::Error;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+
+use policy_sync_api::object::HubObject;
+
+/// A page that comes, of which no more need be there than what it says of itself.
+#[derive(Debug)]
+pub(super) struct Coming<R> {
+    rest: R,
+    text: Vec<u8>,
+    head: Head,
+}
+
+/// A page of a list, whose objects are still to be decoded.
+#[derive(Debug)]
+pub(super) struct Page {
+    text: String,
+    head: Head,
+}
+
+/// What a page says of itself.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    api_version: Option<String>,
+    kind: Option<String>,
+    metadata: Option<ListMeta>,
+}
+
+/// What is wrong with a page.
+#[derive(Debug)]
+pub(super) struct PageError {
+    /// At which object, from 1; `None` where it is none of them.
+    pub(super) number: Option<usize>,
+    /// What it is.
+    pub(super) source: serde_json::Error,
+}
+
+impl<R: AsyncBufRead + Unpin> Coming<R> {
+    /// The page that `text` begins.
+    pub(super) async fn new(text: R) -> Result<Self, Error> {
+        let mut page = Self { rest: text, text: Vec::new(), head: Head::default() };
+        // Where the objects stand first, it is looked for as often as the text has doubled.
+        let mut looked_at = 0;
+        while page.read().await? {
+            if page.text.len() < 2 * looked_at {
+                continue;
+            }
+            looked_at = page.text.len();
+            page.head = Head::default();
+            // What is wrong may be no more than that it ends in the middle.
+            _ = page.head.read(&page.text);
+            if page.head.is_whole() {
+                return Ok(page);
+            }
+        }
+        page.head = Head::default();
+        page.head.read(&page.text).map_err(Error::SerdeError)?;
+        Ok(page)
+    }
+
+    /// All of it.
+    pub(super) async fn whole(mut self) -> Result<Page, Error> {
+        while self.read().await? {}
+        let text = String::from_utf8(self.text).map_err(Error::FromUtf8)?;
+        Ok(Page { text, head: self.head })
+    }
+
+    /// Takes in what is there of the rest; `false` where nothing comes any more.
+    async fn read(&mut self) -> Result<bool, Error> {
+        let more = self.rest.fill_buf().await.map_err(|error| Error::Service(error.into()))?;
+        let length = more.len();
+        self.text.extend_from_slice(more);
+        self.rest.consume_unpin(length);
+        Ok(length > 0)
+    }
+}
+
+impl<R> Coming<R> {
+    /// What it says of itself.
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl Page {
+    /// Decodes each object as `O` and hands it to `take`.
+    pub(super) fn each<O: DeserializeOwned + Into<HubObject>>(
+        &self,
+        mut take: impl FnMut(HubObject),
+    ) -> Result<(), PageError> {
+        let mut number = None;
+        let take = |object: O| take(self.head.typed(object.into()));
+        let list = List(Items { take, number: &mut number, of: PhantomData });
+        let mut json = serde_json::Deserializer::from_str(&self.text);
+        let read = json.deserialize_map(list).and_then(|()| json.end());
+        read.map_err(|source| PageError { number, source })
+    }
+}
+
+impl Head {
+    /// What asks for the next page, as far as there is one.
+    pub(super) fn next(&self) -> Option<&str> {
+        self.metadata.as_ref()?.continue_.as_deref()
+    }
+
+    /// At which version the page shows the hub, in the hub's own words.
+    pub(super) fn version(&self) -> &str {
+        let version = self.metadata.as_ref().and_then(|metadata| metadata.resource_version.as_deref());
+        version.unwrap_or_default()
+    }
+
+    /// Reads it in `text`, and no more than it once it is whole.
+    fn read(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
+        let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut *self);
+        // Who has all of it stops there, which is no fault of the text.
+        if self.is_whole() { Ok(()) } else { read }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.api_version.is_some() && self.kind.is_some() && self.metadata.is_some()
+    }
+
+    /// `object` with its kind: an item of a list may leave that to the list.
+    fn typed(&self, mut object: HubObject) -> HubObject {
+        if object.kind.is_empty() {
+            let kind = self.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
+            kind.unwrap_or_default().clone_into(&mut object.kind);
+            self.api_version.as_deref().unwrap_or_default().clone_into(&mut object.api_version);
+        }
+        object
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Field {
+    ApiVersion,
+    Kind,
+    Metadata,
+    Items,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Visitor<'de> for &mut Head {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while !self.is_whole()
+            && let Some(field) = fields.next_key()?
+        {
+            match field {
+                Field::ApiVersion => self.api_version = Some(fields.next_value()?),
+                Field::Kind => self.kind = Some(fields.next_value()?),
+                Field::Metadata => self.metadata = Some(fields.next_value()?),
+                Field::Items | Field::Other => _ = fields.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list, of which the objects alone are wanted.
+struct List<'a, O, F>(Items<'a, O, F>);
+
+impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut items = Some(self.0);
+        while let Some(field) = fields.next_key()? {
+            match (field, items.take()) {
+                (Field::Items, Some(items)) => fields.next_value_seed(items)?,
+                (Field::Items, None) => return Err(A::Error::duplicate_field("items")),
+                (_, still) => {
+                    items = still;
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        // Without them it is no list: an empty one would say that all is gone.
+        if items.is_some() { Err(A::Error::missing_field("items")) } else { Ok(()) }
+    }
+}
+
+/// The objects of a list.
+struct Items<'a, O, F> {
+    take: F,
+    /// The one that is being decoded.
+    number: &'a mut Option<usize>,
+    of: PhantomData<O>,
+}
+
+impl<'de, O: DeserializeOwned, F: FnMut(O)> DeserializeSeed<'de> for Items<'_, O, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for Items<'_, O, F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("objects")
+    }
+
+    /// `null` is a list without any.
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut objects: A) -> Result<(), A::Error> {
+        for number in 1.. {
+            *self.number = Some(number);
+            let Some(object) = objects.next_element()? else { break };
+            (self.take)(object);
+        }
+        *self.number = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+use std::io;
+
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use super::*;
+use policy_sync_api::object::WithText;
+
+/// As the hub writes a list: what it says of itself stands before the objects.
+const HEAD: &str = r#"{"kind":"GatewayList","apiVersion":"gateway.networking.k8s.io/v1","metadata":{"resourceVersion":"20","continue":"more"},"items":"#;
+
+/// The page that comes in these `pieces`.
+async fn coming<'a>(
+    pieces: impl Stream<Item = io::Result<&'a [u8]>> + Unpin,
+) -> Result<Coming<impl AsyncBufRead + Unpin>, Error> {
+    Coming::new(pieces.into_async_read()).await
+}
+
+async fn page(text: &str) -> Result<Page, Error> {
+    coming(stream::iter([Ok(text.as_bytes())])).await?.whole().await
+}
+
+fn names(page: &Page) -> Result<Vec<String>, PageError> {
+    let mut names = Vec::new();
+    page.each::<HubObject>(|object| names.push(object.metadata.name))?;
+    Ok(names)
+}
+
+/// What `head` says: what asks for the next page, and a version.
+fn said(head: &Head) -> (Option<&str>, &str) {
+    (head.next(), head.version())
+}
+
+#[test]
+fn what_a_page_says_of_itself_is_known_before_its_objects_are_there() {
+    let pieces = stream::iter([Ok(HEAD.as_bytes())]).chain(stream::pending());
+    let coming = coming(pieces).now_or_never().unwrap().unwrap();
+    assert_eq!(said(coming.head()), (Some("more"), "20"));
+    assert!(coming.whole().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn it_may_come_in_any_pieces() {
+    let text = format!(r#"{HEAD}[{{"metadata":{{"name":"wéb"}}}}]}}"#);
+    for end in 0..=text.len() {
+        let (one, other) = text.as_bytes().split_at(end);
+        // An empty piece is no end.
+        let page = coming(stream::iter([Ok(one), Ok(other)]).boxed()).await.unwrap();
+        assert_eq!(said(page.head()), (Some("more"), "20"));
+        assert_eq!(names(&page.whole().await.unwrap()).unwrap(), ["wéb"], "{end}");
+    }
+    let bytes = text.as_bytes().chunks(1).map(Ok);
+    assert_eq!(names(&coming(stream::iter(bytes)).await.unwrap().whole().await.unwrap()).unwrap(), ["wéb"]);
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_no_page() {
+    let broken = || Err(io::ErrorKind::UnexpectedEof.into());
+    let error = coming(stream::iter([Ok(&HEAD.as_bytes()[..9]), broken()])).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::Service(_)), "{error:?}");
+    let coming = coming(stream::iter([Ok(HEAD.as_bytes()), broken()])).await.unwrap();
+    let error = coming.whole().await.unwrap_err();
+    assert!(matches!(error, Error::Service(_)), "{error:?}");
+    let error = page(&format!("{HEAD}[{{")).await.map(|page| names(&page).unwrap_err().number);
+    assert_eq!(error.unwrap(), Some(1));
+}
+
+#[tokio::test]
+async fn it_may_stand_anywhere() {
+    let whole: Value =
+        serde_json::from_str(&format!(r#"{HEAD}[{{"metadata":{{"name":"web"}}}}]}}"#)).unwrap();
+    let fields = ["kind", "apiVersion", "metadata", "items"];
+    for turned in 0..fields.len() {
+        let fields: Vec<String> = (0..4)
+            .map(|place| fields[(place + turned) % 4])
+            .map(|name| format!("{name:?}:{}", whole[name]))
+            .collect();
+        let page = page(&format!("{{{}}}", fields.join(","))).await.unwrap();
+        assert_eq!(said(&page.head), (Some("more"), "20"));
+        page.each::<WithText>(|object| {
+            assert_eq!((&*object.kind, &*object.api_version), ("Gateway", "gateway.networking.k8s.io/v1"));
+            assert_eq!(object.text.unwrap().get(), r#"{"metadata":{"name":"web"}}"#);
+        })
+        .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_list_may_be_empty_and_need_not_say_anything() {
+    for list in [json!({"items": []}), json!({"items": null}), json!({"metadata": {}, "items": []})] {
+        let page = page(&list.to_string()).await.unwrap();
+        assert_eq!((said(&page.head), names(&page).unwrap()), ((None, ""), Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_not_taken_for_an_empty_one() {
+    for text in ["", "[]", "3", r#"{"kind":"#, r#"{"metadata":3}"#] {
+        let error = page(text).await.unwrap_err();
+        assert!(matches!(error, Error::SerdeError(_)), "{text}: {error:?}");
+    }
+    let no_text = coming(stream::iter([Ok(HEAD.as_bytes()), Ok(b"\xff")])).await.unwrap();
+    let error = no_text.whole().await.unwrap_err();
+    assert!(matches!(error, Error::FromUtf8(_)), "{error:?}");
+    let texts = [
+        r#"{"kind":"Status","apiVersion":"v1","metadata":{}}"#.to_owned(),
+        format!("{HEAD}3}}"),
+        format!("{HEAD}[]"),
+        format!("{HEAD}[]}}]"),
+        format!("{HEAD}[],\"items\":[]}}"),
+    ];
+    for text in texts {
+        assert_eq!(names(&page(&text).await.unwrap()).unwrap_err().number, None, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_told_by_its_number() {
+    for second in ["3", r#"{"metadata":{"labels":3}}"#, r#"{"metadata":"#] {
+        let page = page(&format!(r#"{HEAD}[{{}},{second}]}}"#)).await.unwrap();
+        assert_eq!(names(&page).unwrap_err().number, Some(2), "{second}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Finds out what plurals are on this hub, as `kubectl` does: the first group of the server's discovery that has it, in its
+//! preferred version.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kube::Client;
+use kube::core::discovery::v2::APIGroupDiscovery;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::watch;
+use tracing::warn;
+
+use super::{Definitions, Feed, answered};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::text::with_causes;
+use policy_sync_mirror::Change;
+use policy_sync_mirror::served::{SERVED, Served, found, served_key};
+
+/// How often it is looked again at what the hub serves without a CustomResourceDefinition.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How soon it is looked again at a kind that is not served any more.
+const MISSING: Duration = Duration::from_secs(1);
+/// What definitions change within this time is looked at once.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Finds out what each of `wanted` is, until the sender of it is gone.
+pub async fn look_up_plurals(
+    mut wanted: watch::Receiver<BTreeSet<String>>,
+    aliases: BTreeMap<String, String>,
+    client: Client,
+    feed: Feed,
+    mut definitions: Definitions,
+) {
+    let mut known: BTreeMap<String, Served> = BTreeMap::new();
+    let mut missing: BTreeSet<String> = BTreeSet::new();
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        known.retain(|plural, _| {
+            let stays = now.contains(plural);
+            if !stays {
+                feed.change(Change::Deleted { source: SERVED.all(), key: served_key(plural), version: 0 });
+            }
+            stays
+        });
+        let wait = match groups(&client).await {
+            Ok(groups) => {
+                backoff.reset();
+                let before = std::mem::take(&mut missing);
+                for plural in now {
+                    let name = aliases.get(&plural).unwrap_or(&plural);
+                    let served = served(&groups, name);
+                    // A server that has just started, or that asks another, may not have all of its kinds.
+                    let was_there = matches!(known.get(&plural), Some(Served::As(_)));
+                    let is_sure = before.contains(&plural) && !groups.iter().any(is_stale);
+                    if served == Served::Nowhere && was_there && !is_sure {
+                        missing.insert(plural);
+                        continue;
+                    }
+                    feed.change(found(&plural, served.clone()));
+                    known.insert(plural, served);
+                }
+                if missing.is_empty() { LOOK_AGAIN } else { MISSING }
+            }
+            Err(error) => {
+                let fault = with_causes(&error);
+                warn!(error = fault, "cannot find out what the hub serves");
+                // What is known holds.
+                for plural in now.iter().filter(|plural| !known.contains_key(*plural)) {
+                    feed.change(found(plural, Served::Unknown(fault.clone())));
+                }
+                backoff.next().unwrap_or(LOOK_AGAIN)
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = definitions.any_changed() => {
+                tokio::time::sleep(SOON).await;
+                definitions.catch_up();
+            }
+            changed = wanted.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// All groups that the hub serves, the core group first.
+async fn groups(client: &Client) -> Result<Vec<APIGroupDiscovery>, kube::Error> {
+    let mut groups = answered(client.list_core_api_versions_aggregated()).await?.items;
+    groups.extend(answered(client.list_api_groups_aggregated()).await?.items);
+    Ok(groups)
+}
+
+/// Whether the server could not ask whoever serves it.
+fn is_stale(group: &APIGroupDiscovery) -> bool {
+    group.versions.iter().any(|version| version.freshness.as_deref() == Some("Stale"))
+}
+
+/// What `name` is, `pods` or `gateways.networking.istio.io`.
+fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
+    let (plural, of) = name.split_once('.').map_or((name, None), |(plural, group)| (plural, Some(group)));
+    let kind = groups.iter().find_map(|group| {
+        let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
+        if of.is_some_and(|of| of != name) {
+            return None;
+        }
+        group.versions.iter().find_map(|version| {
+            let is_it = |resource: &Option<String>| resource.as_deref() == Some(plural);
+            let found = version.resources.iter().find(|served| is_it(&served.resource))?;
+            let has = |verb: &str| found.verbs.iter().any(|found| found == verb);
+            let gvr = GroupVersionResource::new(name, version.version.as_deref()?, plural);
+            Some(if has("list") && has("watch") { Served::As(gvr) } else { Served::Unlisted })
+        })
+    });
+    kind.unwrap_or(Served::Nowhere)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Starts and stops watches as what is wanted changes.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::info;
+
+use super::definitions::Definitions;
+use super::feed::Feed;
+use super::follow::{Followed, PAGE};
+use crate::tasks::Tasks;
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_mirror::{Line, Registered, Source, Wanted};
+
+/// How the objects of a source are followed.
+pub type Follow = fn(Followed, Client, Feed, Definitions) -> BoxFuture<'static, ()>;
+
+/// Runs one task for each source.
+pub struct Supervisor {
+    client: Client,
+    feed: Feed,
+    definitions: Definitions,
+    /// Whether anybody asks for them.
+    defined: bool,
+    tasks: JoinSet<Option<()>>,
+    watched: Tasks,
+    running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
+    follows: Vec<(&'static Line, Follow)>,
+    page: u32,
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+impl Supervisor {
+    /// A supervisor that feeds into `feed`.
+    #[must_use]
+    pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
+        let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
+        Self {
+            client,
+            feed,
+            definitions,
+            defined: false,
+            tasks,
+            watched,
+            running,
+            follows: Vec::new(),
+            page: PAGE,
+        }
+    }
+
+    /// Has the sources of `kind` followed so, instead of being listed and watched at once and for ever.
+    #[must_use]
+    pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
+        self.follows.push((kind.line(), follow));
+        self.defined = true;
+        self
+    }
+
+    /// Has lists by pages of so many objects: where somebody waits for them, and a page may take more memory.
+    #[must_use]
+    pub fn in_pages_of(mut self, objects: u32) -> Self {
+        self.page = objects;
+        self
+    }
+
+    /// What tells of definitions while this runs.
+    #[must_use]
+    pub fn definitions(&mut self) -> Definitions {
+        self.defined = true;
+        self.definitions.clone()
+    }
+
+    /// Runs another task for as long as this runs.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks.spawn(self.watched.clone().watch("watch", task))
+    }
+
+    /// Watches `needed`, each of one resource, and beside them what `wanted` says, until the sender of it is gone.
+    pub async fn run(mut self, needed: &[&'static Line], mut wanted: watch::Receiver<Wanted>) {
+        if self.defined {
+            self.spawn(self.definitions.follow(self.client.clone()));
+        }
+        let needed: Wanted = needed
+            .iter()
+            .map(|line| Source::from(*line))
+            .filter_map(|source| {
+                let gvr = source.gvr()?;
+                Some((source, gvr))
+            })
+            .collect();
+        loop {
+            let mut now = wanted.borrow_and_update().clone();
+            now.extend(needed.clone());
+            self.set(&now).await;
+            if wanted.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn set(&mut self, wanted: &Wanted) {
+        let stale: Vec<Source> = self
+            .running
+            .iter()
+            .filter(|(source, (gvr, _))| wanted.get(source) != Some(gvr))
+            .map(|(source, _)| source.clone())
+            .collect();
+        for source in stale {
+            if let Some((gvr, task)) = self.running.remove(&source) {
+                task.abort();
+                while !task.is_finished() {
+                    // What it still had in hand must not arrive after it is forgotten.
+                    tokio::task::yield_now().await;
+                }
+                info!(kind = %gvr, "stopped watching");
+                self.feed.forget(&source);
+            }
+        }
+        for (source, gvr) in wanted {
+            if !self.running.contains_key(source) {
+                self.start(source.clone(), gvr.clone());
+            }
+        }
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    fn start(&mut self, source: Source, gvr: GroupVersionResource) {
+        info!(kind = %gvr, "started watching");
+        let followed =
+            Followed::new(source.clone(), gvr.clone(), self.watched.clone()).in_pages_of(self.page);
+        let (client, feed) = (self.client.clone(), self.feed.clone());
+        let follow = self.follows.iter().find(|(line, _)| source.is_of(line)).map(|(_, follow)| *follow);
+        let task = match follow {
+            Some(follow) => self.spawn(follow(followed, client, feed, self.definitions.clone())),
+            None => self.spawn(followed.forever(client, feed)),
+        };
+        self.running.insert(source, (gvr, task));
+    }
+}

@@ -1,0 +1,36 @@
+//! An in-memory mirror of the hub: what the controller knows of its objects, pruned to the fields that decisions read.
+//!
+//! ```text
+//! watch ──apply, delete, resync──▶ [ tables, index ] ──view──▶ plan
+//!                                      │
+//!                                      └──changes──▶ triggers
+//! ```
+//!
+//! No I/O and no await: the one lock is held for the length of a table operation or of a plan, because a plan needs a
+//! consistent view of all tables. Every operation returns what has [changed](Changed), and nothing if only a resource version
+//! did. Capabilities decide which of their keys a change affects.
+//!
+//! A capability declares a [`Kind`] or [`Family`] for each kind of which it keeps rows, and an [`Index`] for what it derives
+//! from them.
+
+mod change;
+mod failing;
+mod index;
+mod kind;
+mod mirror;
+mod row;
+pub mod served;
+mod source;
+mod state;
+mod table;
+mod tables;
+
+pub use change::{Change, Changed, Failure, FailureKind};
+pub use failing::Failing;
+pub use index::{Cascade, Index};
+pub use kind::{Family, Kind};
+pub use mirror::{Changes, Mirror, MirrorGuard};
+pub use row::{AnyRow, Pruned, Prunes, Row};
+pub use source::{Extent, Line, Registered, Scope, Source, Wanted};
+pub use table::Table;
+pub use tables::Tables;

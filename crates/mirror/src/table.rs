@@ -1,0 +1,152 @@
+//! One source's rows, with what is needed to take a full listing in page by page.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::row::{AnyRow, Row};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::shrink::give_back;
+
+#[derive(Clone, Debug)]
+struct Entry<R> {
+    /// Boxed, because a table has room for more rows than there are.
+    row: Box<R>,
+    listing: u64,
+}
+
+/// The rows of one source.
+#[derive(Clone, Debug)]
+pub struct Table<R> {
+    rows: HashMap<ObjectKey, Entry<R>>,
+    listing: u64,
+    version: u64,
+    synced: Option<Moment>,
+}
+
+impl<R> Default for Table<R> {
+    fn default() -> Self {
+        Self { rows: HashMap::new(), listing: 0, version: 0, synced: None }
+    }
+}
+
+impl<R> Table<R> {
+    /// The row of `key`.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<&R> {
+        self.rows.get(key).map(|entry| &*entry.row)
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// All rows, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &R)> {
+        self.rows.iter().map(|(key, entry)| (key, &*entry.row))
+    }
+}
+
+/// What putting a row in came to.
+#[derive(Debug)]
+pub(crate) enum Put {
+    /// The row that was there equals it, and stays: with all that was found out of it, and shares.
+    Same,
+    /// This one was there, or none.
+    Replaced(Option<AnyRow>),
+}
+
+/// A table, whatever its rows are.
+pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
+    /// Puts a row in.
+    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put;
+
+    /// Puts a row in the place of one that is there, and returns that.
+    fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow>;
+
+    /// Takes a row out.
+    fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow>;
+
+    /// Starts a full listing.
+    fn begin_resync(&mut self);
+
+    /// Ends a full listing, and says which rows it did not bring: they are still there.
+    fn end_resync(&mut self, version: u64, now: Moment) -> Vec<ObjectKey>;
+
+    /// Notes that everything up to `version` was seen.
+    fn bookmark(&mut self, version: u64);
+
+    /// The highest version that was seen, and when the first full listing ended.
+    fn state(&self) -> (u64, Option<Moment>);
+
+    /// The hash of what deletes are decided from of the row of `key`.
+    fn decides(&self, key: &ObjectKey) -> Option<Hash>;
+
+    /// The keys of all rows.
+    fn keys(&self) -> Vec<ObjectKey>;
+
+    /// A table of its own with the same rows.
+    fn copy(&self) -> Box<dyn AnyTable>;
+}
+
+impl<R: Row> AnyTable for Table<R> {
+    fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put {
+        self.bookmark(version);
+        // A row is pruned by its source, so the two always agree.
+        let Some(row) = row.into_box::<R>() else { return Put::Same };
+        let listing = self.listing;
+        if let Some(entry) = self.rows.get_mut(&key).filter(|entry| entry.row == row) {
+            entry.listing = listing;
+            return Put::Same;
+        }
+        let before = self.rows.insert(key, Entry { row, listing });
+        Put::Replaced(before.map(|entry| AnyRow::boxed(entry.row)))
+    }
+
+    fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow> {
+        let (entry, row) = (self.rows.get_mut(key)?, row.into_box::<R>()?);
+        Some(AnyRow::boxed(std::mem::replace(&mut entry.row, row)))
+    }
+
+    fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow> {
+        self.bookmark(version);
+        let entry = self.rows.remove(key);
+        give_back(&mut self.rows);
+        entry.map(|entry| AnyRow::boxed(entry.row))
+    }
+
+    fn begin_resync(&mut self) {
+        self.listing += 1;
+    }
+
+    fn end_resync(&mut self, version: u64, now: Moment) -> Vec<ObjectKey> {
+        self.bookmark(version);
+        self.synced.get_or_insert(now);
+        let old = self.rows.iter().filter(|(_, entry)| entry.listing < self.listing);
+        old.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn bookmark(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
+    fn state(&self) -> (u64, Option<Moment>) {
+        (self.version, self.synced)
+    }
+
+    fn decides(&self, key: &ObjectKey) -> Option<Hash> {
+        self.get(key)?.decides()
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        self.rows.keys().cloned().collect()
+    }
+
+    fn copy(&self) -> Box<dyn AnyTable> {
+        Box::new(self.clone())
+    }
+}

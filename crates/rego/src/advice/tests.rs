@@ -1,0 +1,94 @@
+use super::*;
+use crate::module::{ModuleId, Text};
+
+fn told(texts: &[&str]) -> Vec<String> {
+    let parse = |(number, text): (usize, &&str)| {
+        let text = Text { id: ModuleId::new(&format!("{}", number + 1)), text: (*text).into() };
+        LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0
+    };
+    let modules: Vec<LoadedModule> = texts.iter().enumerate().map(parse).collect();
+    advice(&modules.iter().collect::<Vec<_>>()).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_package_that_nobody_asks_or_imports_is_told() {
+    let library = "package lib.a\nf(x) := x";
+    assert_eq!(told(&[library]), ["1:1:9: package lib.a is neither asked nor imported"]);
+    for user in [
+        "package admission\nimport data.lib.a\np := a.f(1)",
+        "package admission\nimport data.lib\np := lib.a.f(1)",
+        "package admission\np := data.lib.a.f(1)",
+        "package admission\np if data.lib",
+        "package admission\nimport data.lib.a.f\np := f(1)",
+    ] {
+        assert_eq!(told(&[library, user]), [""; 0], "{user}");
+    }
+    for other in
+        ["package admission\nlib := 1\np := lib", "package lib.b\np := 1", "package lib.a\nq := f(1)"]
+    {
+        let told = told(&[library, other]);
+        assert!(
+            told.contains(&"1:1:9: package lib.a is neither asked nor imported".to_owned()),
+            "{other}: {told:?}"
+        );
+    }
+    for asked in ["io.k8s.federation.admission", "admission", "authorization"] {
+        assert_eq!(told(&[&format!("package {asked}\np := 1")]), [""; 0]);
+    }
+    assert_eq!(told(&["package lib_test\ntest_f if true"]), [""; 0]);
+}
+
+#[test]
+fn an_id_of_two_modules_is_told() {
+    let deny = "package admission\ndeny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"a\", \"name\": \"b\"}}]";
+    assert_eq!(told(&[deny, deny]), ["2:2:14: 1 has the id \"pull\" too"]);
+    assert_eq!(told(&[deny, &deny.replace("\"pull\"", "\"other\"")]), [""; 0]);
+    assert_eq!(told(&[&format!("{deny}\n{}", deny.replace("package admission\n", ""))]), [""; 0]);
+}
+
+#[test]
+fn reads_of_contents_in_works_are_reported() {
+    let expected = |place: &str| {
+        format!(
+            "1:{place}: Secrets among the manifests of works have no data and no stringData: a rule about these denies nothing"
+        )
+    };
+    for (rule, place) in [
+        ("p if input.request.object.spec.workload.manifests[_].data.password", "2:6"),
+        (
+            "p if { some m in data.kubernetes.manifestworks.a.b.spec.workload.manifests; m[\"stringData\"] }",
+            "2:18",
+        ),
+    ] {
+        assert_eq!(told(&[&format!("package admission\n{rule}")]), [expected(place)], "{rule}");
+    }
+    for rule in [
+        "p if input.request.object.spec.workload.manifests[_].kind == \"Secret\"",
+        "p if input.request.object.data.password",
+        "p if data.kubernetes.manifestworks.a.b.spec.workload.manifests[_].spec",
+    ] {
+        assert_eq!(told(&[&format!("package admission\n{rule}")]), [""; 0], "{rule}");
+    }
+}
+
+#[test]
+fn a_kind_as_manifests_have_it_is_told() {
+    for (rule, expected) in [
+        ("p if data.kubernetes.Pod", "1:2:6: \"Pod\": use the plural: pods"),
+        ("p if data.kubernetes[\"Ingress\"]", "1:2:6: \"Ingress\": use the plural: ingresses"),
+        (
+            "p if matches[[\"NetworkPolicy\", a, b, c]]",
+            "1:2:16: \"NetworkPolicy\": use the plural: networkpolicies",
+        ),
+        ("p if data.kubernetes.Gateway", "1:2:6: \"Gateway\": use the plural: gateways"),
+        (
+            "deny contains {\"resource\": {\"kind\": \"Pod\", \"namespace\": \"a\", \"name\": \"b\"}}",
+            "1:2:38: \"Pod\": use the plural: pods",
+        ),
+        ("p if data.kubernetes.pods", ""),
+        ("p if data.kubernetes[\"gateways.networking.istio.io\"]", ""),
+    ] {
+        let expected = if expected.is_empty() { vec![] } else { vec![expected.to_owned()] };
+        assert_eq!(told(&[&format!("package admission\n{rule}")]), expected, "{rule}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Which packages are asked, and for what; and what is said of answers that cannot be used.
+
+use std::sync::Arc;
+
+use regorus::Value;
+
+use policy_sync_api::text::capped;
+
+/// The most bytes of a value that a fault repeats.
+const REPEATED: usize = 100;
+
+/// What a package is asked for. Each is called by the name that its package has by default.
+pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
+/// Where objects go.
+pub const PLACEMENT: &str = "io.k8s.federation.admission";
+/// What may be written.
+pub const ADMISSION: &str = "admission";
+/// What may be asked of the API server.
+pub const AUTHORIZATION: &str = "authorization";
+
+/// The packages that are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packages {
+    placement: Arc<str>,
+    admission: Arc<str>,
+}
+
+impl Default for Packages {
+    fn default() -> Self {
+        Self { placement: PLACEMENT.into(), admission: ADMISSION.into() }
+    }
+}
+
+impl Packages {
+    /// Those where the package `placement` says where objects go, and `admission` what may be written; `None` where one of them is
+    /// asked for something else.
+    #[must_use]
+    pub fn new(placement: &str, admission: &str) -> Option<Self> {
+        let are_own = placement != admission && ![placement, admission].contains(&AUTHORIZATION);
+        are_own.then(|| Self { placement: placement.into(), admission: admission.into() })
+    }
+
+    /// The package that `query` asks for, such as `data.kubernetes.admission`; `None` where it is no package.
+    #[must_use]
+    pub fn named(query: &str) -> Option<&str> {
+        let package = query.strip_prefix("data.")?;
+        let is_word = |word: &str| {
+            let mut letters = word.chars();
+            letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+                && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        };
+        package.split('.').all(is_word).then_some(package)
+    }
+
+    /// The package that is asked for `what`.
+    #[must_use]
+    pub fn of<'p>(&'p self, what: &'p str) -> &'p str {
+        match what {
+            PLACEMENT => &self.placement,
+            ADMISSION => &self.admission,
+            _ => what,
+        }
+    }
+
+    /// What `package` is asked for, if anything.
+    #[must_use]
+    pub fn asked_for(&self, package: &str) -> Option<&'static str> {
+        ASKED.into_iter().find(|what| self.of(what) == package)
+    }
+}
+
+/// The message for a value of the wrong type: `expected an object, found a list`. It does not quote the value, which may be part of
+/// a Secret.
+pub fn expected(what: &str, value: &Value) -> String {
+    format!("expected {what}, found {}", sort(value))
+}
+
+/// The type of `value`.
+fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Undefined => "nothing",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Set(_) => "a set",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// As much of a text as a fault repeats.
+pub fn short(text: &str) -> String {
+    capped(text, REPEATED).into_owned()
+}
+
+/// The query for all that `package` gives. Its parts are quoted, whatever is in them.
+#[must_use]
+pub fn query(package: &str) -> String {
+    let parts = package.split('.').map(|part| format!("[{}]", Value::from(part)));
+    ["data".to_owned()].into_iter().chain(parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_a_package_that_nothing_else_is_asked_for() {
+        assert_eq!(Packages::named("data.kubernetes.admission"), Some("kubernetes.admission"));
+        assert_eq!(Packages::named("data.a_1"), Some("a_1"));
+        for query in ["", "data", "data.", "data.a.", "data.a[0]", "a.b", "data.1"] {
+            assert_eq!(Packages::named(query), None, "{query}");
+        }
+        for (placement, admission) in [("a", "a"), ("authorization", "a"), ("a", "authorization")] {
+            assert_eq!(Packages::new(placement, admission), None, "{placement}, {admission}");
+        }
+        assert_eq!(Packages::new(PLACEMENT, ADMISSION), Some(Packages::default()));
+        let packages = Packages::new("kubernetes.placement", "kubernetes.admission").unwrap();
+        assert_eq!(packages.asked_for("kubernetes.placement"), Some(PLACEMENT));
+        assert_eq!(packages.asked_for("kubernetes.admission"), Some(ADMISSION));
+        assert_eq!(packages.asked_for("authorization"), Some(AUTHORIZATION));
+        for package in [PLACEMENT, ADMISSION] {
+            assert_eq!(packages.asked_for(package), None, "another takes its place");
+        }
+    }
+}

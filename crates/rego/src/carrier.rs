@@ -1,0 +1,147 @@
+//! Objects that carry policies: ConfigMaps of the policy namespace, as kube-mgmt has them, and RegoPolicies.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::module::{ModuleId, Text};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::rego_policy::{Enforcement, GROUP};
+
+/// Of a ConfigMap each key of which is a module: this label, with this value.
+pub const POLICY: (&str, &str) = ("openpolicyagent.org/policy", "rego");
+/// Of a ConfigMap each key of which is JSON, in `data.<namespace>.<name>.<key>`.
+pub const DATA: (&str, &str) = ("openpolicyagent.org/data", "opa");
+/// On a ConfigMap with policies: what their denials come to.
+pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
+/// The end of a key that is a module without that label: `kubectl create configmap --from-file` sets none.
+const ENDING: &str = ".rego";
+
+/// What an object carries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Modules, also those that [cannot be read](Self::fault_of).
+    pub texts: Vec<Text>,
+    /// Data, by namespace, name and key.
+    pub data: BTreeMap<[String; 3], regorus::Value>,
+    /// What does not count, and why.
+    pub faults: Vec<Fault>,
+    /// What is ignored, and why.
+    pub ignored: Vec<Fault>,
+    /// What the denials of its modules come to, or why nobody knows.
+    pub enforcement: Result<Enforcement, String>,
+}
+
+impl Default for Carried {
+    fn default() -> Self {
+        let (texts, data, faults, ignored) = Default::default();
+        Self { texts, data, faults, ignored, enforcement: Ok(Enforcement::default()) }
+    }
+}
+
+impl Carried {
+    /// What `object` carries, `None` where it is of another kind, or a ConfigMap with nothing of this.
+    #[must_use]
+    pub fn by(object: &HubObject) -> Option<Self> {
+        match object.kind.as_str() {
+            "ConfigMap" if object.api_version == "v1" => Self::by_config_map(object),
+            "RegoPolicy" if group_of(object) == GROUP => Some(Self::by_rego_policy(object)),
+            _ => None,
+        }
+    }
+
+    /// Keeps of `before` the data that is no JSON any more.
+    pub fn keep_good_data(&mut self, before: &Self) {
+        for (path, value) in &before.data {
+            let id = ModuleId::new(&path.join("/"));
+            if !self.data.contains_key(path) && self.fault_of(&id).is_some() {
+                self.data.insert(path.clone(), value.clone());
+            }
+        }
+    }
+
+    fn by_config_map(object: &HubObject) -> Option<Self> {
+        let has = |(label, value): (&str, &str)| {
+            object.metadata.labels.get(label).is_some_and(|found| found == value)
+        };
+        let (is_policy, is_data) = (has(POLICY), has(DATA));
+        let ObjectKey { namespace, name } = object.key();
+        let mut carried = Self::default();
+        if let Some(text) = object.metadata.annotations.get(ENFORCEMENT) {
+            let fault = |fault| format!("annotation {ENFORCEMENT}: {fault}");
+            carried.enforcement = text.parse().map_err(fault);
+        }
+        let id = |key: &str| ModuleId::new(&format!("{namespace}/{name}/{key}"));
+        for key in object.binary_keys() {
+            if is_policy || key.ends_with(ENDING) {
+                carried.unread(id(&key), "is binary: a text is expected");
+            } else if is_data {
+                carried.faults.push(Fault::new(&id(&key), None, "is binary: JSON is expected"));
+            }
+        }
+        for (key, text) in object.data_as::<BTreeMap<String, String>>() {
+            let id = id(&key);
+            if is_policy || key.ends_with(ENDING) {
+                carried.texts.push(Text { id, text: text.into() });
+            } else if is_data {
+                match serde_json::from_str(&text) {
+                    Ok::<Value, _>(value) => {
+                        let value = value.into();
+                        drop(carried.data.insert([namespace.to_string(), name.to_string(), key], value))
+                    }
+                    Err(error) => carried.faults.push(Fault::new(&id, None, format!("not JSON: {error}"))),
+                }
+            } else {
+                let label = format!("{}: {}", POLICY.0, POLICY.1);
+                let text = format!("is ignored: it does not end in {ENDING}, and there is no label {label}");
+                carried.ignored.push(Fault::new(&id, None, text));
+            }
+        }
+        let carries = is_policy || is_data || !carried.texts.is_empty() || !carried.faults.is_empty();
+        carries.then_some(carried)
+    }
+
+    fn by_rego_policy(object: &HubObject) -> Self {
+        let id = ModuleId::new(&format!("regopolicies/{}", object.metadata.name));
+        let spec = object.spec_value();
+        let enforcement = match spec.get("enforcement") {
+            None => Ok(Enforcement::default()),
+            Some(word) => {
+                let word = word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+                word.parse().map_err(|fault| format!("spec.enforcement: {fault}"))
+            }
+        };
+        let fault = match spec.get("rego") {
+            Some(Value::String(text)) => {
+                let texts = vec![Text { id, text: text.as_str().into() }];
+                return Self { texts, enforcement, ..Self::default() };
+            }
+            Some(_) => "spec.rego: expected a text",
+            None => "spec.rego is required",
+        };
+        let mut carried = Self { enforcement, ..Self::default() };
+        carried.unread(id, fault);
+        carried
+    }
+
+    /// A module that is there, and whose text nobody can read.
+    fn unread(&mut self, id: ModuleId, fault: &str) {
+        self.faults.push(Fault::new(&id, None, fault));
+        self.texts.push(Text { id, text: "".into() });
+    }
+
+    /// Why the text of a module cannot be read.
+    #[must_use]
+    pub fn fault_of(&self, id: &ModuleId) -> Option<&Fault> {
+        self.faults.iter().find(|fault| fault.module == *id)
+    }
+}
+
+fn group_of(object: &HubObject) -> &str {
+    object.api_version.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Rules and functions that come back to themselves.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use regorus::unstable::{Expr, Rule};
+
+use super::Rules;
+use super::variables::declared;
+use crate::fault::Fault;
+use crate::module::Module;
+use crate::names::{Names, Path};
+use crate::tree;
+
+/// What a rule refers to, by the number of its path.
+type References = Vec<BTreeSet<usize>>;
+
+pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
+    let paths: Vec<&Vec<String>> = rules.by_path.keys().collect();
+    let numbers: BTreeMap<&[String], usize> =
+        paths.iter().enumerate().map(|(number, path)| (path.as_slice(), number)).collect();
+    let names: BTreeMap<_, _> = modules.iter().map(|module| (module.id(), Names::of(module))).collect();
+    let references: References = rules
+        .by_path
+        .values()
+        .map(|written| {
+            let of_one =
+                |(module, rule): &(&Module, &Rule)| references_of(rule, &names[module.id()], &numbers);
+            written.iter().flat_map(of_one).collect()
+        })
+        .collect();
+    let circles = circles(&references).into_iter();
+    circles
+        .filter_map(|circle| {
+            let (module, rule) = rules.by_path[paths[*circle.first()?]].first()?;
+            let called = circle.iter().map(|number| paths[*number][1..].join(".")).collect::<Vec<_>>();
+            let text = match called.as_slice() {
+                [one] => format!("{one} refers to itself"),
+                [one, others @ ..] => format!("{one} refers to itself, through {}", others.join(", ")),
+                [] => return None,
+            };
+            Some(module.fault(tree::start(tree::reference(rule)), text))
+        })
+        .collect()
+}
+
+/// What `rule` refers to. A variable of its own that is called like a rule is none.
+fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
+    let variables = declared(rule);
+    let mut found = BTreeSet::new();
+    let mut refer = |path: Option<Path<'_>>| {
+        let Some(path) = path else { return };
+        let path = path.constants;
+        // To a rule, or into what it gives.
+        found.extend((1..=path.len()).filter_map(|length| numbers.get(&path[..length])));
+        // To a package, or to all rules that begin so.
+        let below = numbers.range(path.as_slice()..);
+        found.extend(below.take_while(|(below, _)| below.starts_with(&path)).map(|(_, number)| number));
+    };
+    let head = tree::reference(rule);
+    tree::each_of_rule(rule, &mut |expr| match expr {
+        Expr::Call { fcn, .. } => refer(names.path_of_rule(fcn)),
+        Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } if !std::ptr::eq(expr, head) => {
+            let (root, _) = tree::steps(expr);
+            if !matches!(root, Expr::Var { span, .. } if variables.contains(span.text())) {
+                refer(names.path_of_rule(expr));
+            }
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Circles of rules that refer to each other. Each recursive rule is in one of these circles, or refers into one. The time grows with the
+/// number of references, plus the time of the walks to circles.
+fn circles(references: &References) -> Vec<Vec<usize>> {
+    let mut left = Left::of(references);
+    let (mut circles, mut next) = (Vec::new(), 0);
+    loop {
+        left.prune();
+        let Some(first) = (next..references.len()).find(|rule| left.has(*rule)) else { return circles };
+        next = first;
+        let (mut rule, mut walked, mut places) = (first, Vec::new(), BTreeMap::new());
+        while let Entry::Vacant(place) = places.entry(rule) {
+            place.insert(walked.len());
+            walked.push(rule);
+            rule = references[rule].iter().copied().find(|rule| left.has(*rule)).unwrap_or(rule);
+        }
+        let circle = walked.split_off(places.get(&rule).copied().unwrap_or_default());
+        circle.iter().for_each(|rule| left.remove(*rule));
+        circles.push(circle);
+    }
+}
+
+/// Rules that may still be part of a circle.
+struct Left {
+    /// The number of remaining rules that each rule refers to; `None` for a removed rule.
+    counts: Vec<Option<usize>>,
+    /// The rules that refer to each rule.
+    referring: Vec<Vec<usize>>,
+    /// Rules that refer to no remaining rule.
+    ended: Vec<usize>,
+}
+
+impl Left {
+    fn of(references: &References) -> Self {
+        let mut referring = vec![Vec::new(); references.len()];
+        for (rule, to) in references.iter().enumerate() {
+            to.iter().for_each(|to| referring[*to].push(rule));
+        }
+        let ended = (0..references.len()).filter(|rule| references[*rule].is_empty()).collect();
+        let counts = references.iter().map(|to| Some(to.len())).collect();
+        Self { counts, referring, ended }
+    }
+
+    fn has(&self, rule: usize) -> bool {
+        self.counts[rule].is_some()
+    }
+
+    fn remove(&mut self, rule: usize) {
+        if self.counts[rule].take().is_none() {
+            return;
+        }
+        for from in &self.referring[rule] {
+            if let Some(count) = &mut self.counts[*from] {
+                *count -= 1;
+                if *count == 0 {
+                    self.ended.push(*from);
+                }
+            }
+        }
+    }
+
+    /// Removes rules that refer to no remaining rule, because they are not in a circle.
+    fn prune(&mut self) {
+        while let Some(rule) = self.ended.pop() {
+            self.remove(rule);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The engine that is part of this process.
+
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{Engine, LimitError, QueryResults, Value};
+
+use super::bundle::Bundle;
+use super::engine_error::Failure;
+use super::evaluation_error::EvaluationError;
+use super::extensions;
+use super::extensions::clock::Stopped;
+use super::fault::{Fault, placed};
+use super::loaded_module::LoadedModule;
+use super::memory::{self, OverLimit};
+use super::module::ModuleId;
+
+/// How long an evaluation may take.
+pub const LIMIT: Duration = Duration::from_secs(1);
+/// After how many steps of one the clock is looked at.
+const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
+/// Modules and data, ready to be asked by many at once.
+#[derive(Clone, Debug)]
+pub struct Embedded {
+    engine: Engine,
+    bundle: Arc<Bundle>,
+    /// An empty object at the path of each package.
+    packages: Value,
+}
+
+/// What an evaluation comes to.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// Each way in which the query holds; none where it is undefined.
+    pub results: QueryResults,
+    /// What `print` was called with.
+    pub prints: Vec<String>,
+}
+
+impl Evaluated {
+    /// The value of the query's first expression, `None` where it is undefined.
+    #[must_use]
+    pub fn into_value(self) -> Option<Value> {
+        let expressions = self.results.result.into_iter().next()?.expressions;
+        let value = expressions.into_iter().next()?.value;
+        (value != Value::Undefined).then_some(value)
+    }
+}
+
+impl Embedded {
+    /// An engine for `bundle`, with this `data`.
+    ///
+    /// # Errors
+    ///
+    /// A module does not fit the others, `data` is no object, or has a value at the path of a rule.
+    pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
+        let embedded = Self::without_data(bundle)?;
+        if let Some(fault) = bundle.fault_of_data(&data) {
+            return Err(fault);
+        }
+        embedded.prepared(data).map_err(|error| embedded.explained(&error))
+    }
+
+    /// An engine for `bundle`, without data, from which others are made. It is not prepared: that takes as much memory as its modules.
+    ///
+    /// # Errors
+    ///
+    /// Where a module cannot be read.
+    pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
+        let mut engine = bundle.engine()?;
+        extensions::add_to(&mut engine).map_err(|error| bundle.original(bundle.fault_of_engine(&error)))?;
+        // An error in one definition of a function ends the evaluation, even if another definition has a value. A failed builtin of
+        // `extensions` is undefined, as in OPA.
+        engine.set_strict_builtin_errors(true);
+        engine.set_gather_prints(true);
+        engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
+        Ok(Self { engine, packages: packages(bundle), bundle: Arc::new(bundle.clone()) })
+    }
+
+    /// The same modules with other data.
+    ///
+    /// # Errors
+    ///
+    /// Where `data` is no object.
+    pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
+        self.prepared(data).map_err(|error| self.fault(&error))
+    }
+
+    fn prepared(&self, mut data: Value) -> anyhow::Result<Self> {
+        add_missing(&self.packages, &mut data);
+        let mut engine = self.engine.clone();
+        engine.clear_data();
+        engine.add_data(data)?;
+        // Prepares it, once for all clones.
+        engine.eval_query("true".to_owned(), false)?;
+        Ok(Self { engine, ..self.clone() })
+    }
+
+    /// The same data with these modules alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns a fault if these modules conflict with each other.
+    pub(super) fn of_some(&self, modules: &HashSet<ModuleId>) -> Result<Self, Fault> {
+        Self::new(&self.bundle.of_some(modules), self.engine.get_data())
+    }
+
+    /// Its modules.
+    pub(super) fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// Adds `more` data, from a file.
+    ///
+    /// # Errors
+    ///
+    /// It is no object, has a value at the path of a rule, or conflicts with other data.
+    pub fn add(&mut self, more: Value) -> Result<(), Fault> {
+        if let Some(fault) = self.bundle.fault_of_data(&more) {
+            return Err(fault);
+        }
+        self.engine.add_data(more).map_err(|error| self.explained(&error))
+    }
+
+    /// Evaluates `query`, such as `data.admission.deny`, on the `input` and the data of files.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails, or takes more than a second or more memory than its limit. The error names the construct.
+    pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
+        self.evaluated(query, input, Self::explained)
+    }
+
+    /// The value of `query` on the `input` and the data of a hub; `None` if it is undefined.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails, or takes more than a second or more memory than its limit. The error has a kind and a place, and quotes
+    /// no value.
+    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
+        Ok(self.evaluated(query, input, Self::fault)?.into_value())
+    }
+
+    /// Evaluates `query` within the limits of time and memory. `describe` turns an error of the engine into a fault.
+    fn evaluated(
+        &self,
+        query: &str,
+        input: &Value,
+        describe: fn(&Self, &anyhow::Error) -> Fault,
+    ) -> Result<Evaluated, Failure> {
+        let evaluated = memory::limited(|| {
+            // The engine panics when it formats an integer that JSON cannot represent.
+            let evaluated = catch_unwind(AssertUnwindSafe(|| self.run(query, input)));
+            evaluated.unwrap_or_else(|_| Err(anyhow!("the engine panicked")))
+        });
+        match evaluated {
+            Ok(evaluated) => evaluated.map_err(|error| self.failure(query, &error, describe(self, &error))),
+            Err((over, evaluated)) => Err(self.over_limit(query, over, evaluated.err().as_ref())),
+        }
+    }
+
+    fn run(&self, query: &str, input: &Value) -> anyhow::Result<Evaluated> {
+        let mut engine = self.engine.clone();
+        engine.set_input(input.clone());
+        let _stopped = Stopped::now();
+        let results = engine.eval_query(query.to_owned(), false)?;
+        for result in &results.result {
+            let expressions = result.expressions.iter().map(|expression| &expression.value);
+            expressions.chain([&result.bindings]).try_for_each(memory::check_answer)?;
+        }
+        let prints = engine.take_prints().unwrap_or_default();
+        Ok(Evaluated { results, prints: prints.iter().map(|line| self.bundle.printed(line)).collect() })
+    }
+
+    /// The explained message of the engine, at its place in the module's text.
+    fn explained(&self, error: &anyhow::Error) -> Fault {
+        self.bundle.original(self.bundle.fault_of_engine(error))
+    }
+
+    /// The kind of `error`, at its place in the module's text.
+    fn fault(&self, error: &anyhow::Error) -> Fault {
+        let Fault { module, place, .. } = self.bundle.fault_of_engine(error);
+        let kind = match error.downcast_ref::<LimitError>() {
+            Some(LimitError::TimeLimitExceeded { .. }) => EvaluationError::Time,
+            Some(LimitError::MemoryLimitExceeded { .. }) => EvaluationError::Memory,
+            _ => EvaluationError::of_engine(placed(&error.to_string()).1),
+        };
+        // The error may be in the query.
+        match self.bundle.module(&module) {
+            Some(_) => self.bundle.original(kind.at(&module, place)),
+            None => kind.at(&self.bundle.some_module(), None),
+        }
+    }
+
+    fn failure(&self, query: &str, error: &anyhow::Error, mut fault: Fault) -> Failure {
+        let too_long = is_too_long(error);
+        if too_long {
+            fault = self.unplaced(query, &format!("{} s", LIMIT.as_secs()));
+        }
+        Failure { too_long, too_large: false, fault }
+    }
+
+    /// At the place of `error`, where it has one.
+    fn over_limit(&self, query: &str, over: OverLimit, error: Option<&anyhow::Error>) -> Failure {
+        let fault =
+            error.map_or_else(|| Fault::new(&self.bundle.some_module(), None, ""), |error| self.fault(error));
+        let fault = match fault.place {
+            Some(place) => Fault::new(&fault.module, place, over.to_string()),
+            None => self.unplaced(query, &over.limit()),
+        };
+        Failure { too_long: false, too_large: true, fault }
+    }
+
+    /// That `query` took too much, without the names of what was asked about.
+    fn unplaced(&self, query: &str, limit: &str) -> Fault {
+        let query = query.split(" with ").next().unwrap_or(query);
+        // The error does not contain the module.
+        let package = self.bundle.package_of(query);
+        let module =
+            package.map_or_else(|| self.bundle.some_module(), |package| self.bundle.name_of(&package));
+        Fault::new(&module, None, format!("{query} took more than {limit}"))
+    }
+}
+
+/// An empty object at the path of each package. In OPA, a package without a value is one; the engine leaves it out beside others.
+fn packages(bundle: &Bundle) -> Value {
+    let mut packages = Value::new_object();
+    for (path, _) in bundle.modules().flat_map(LoadedModule::packages) {
+        let package = path.iter().rfold(Value::new_object(), |inner, part| {
+            BTreeMap::from([(Value::from(part.as_str()), inner)]).into()
+        });
+        add_missing(&package, &mut packages);
+    }
+    packages
+}
+
+/// Adds the keys of `more` that `to` lacks, if both are objects.
+fn add_missing(more: &Value, to: &mut Value) {
+    let Value::Object(more) = more else { return };
+    for (key, more) in more.iter() {
+        let is_there = match &*to {
+            Value::Object(fields) => fields.get(key).is_some_and(|found| !lacks(found, more)),
+            _ => true,
+        };
+        if is_there {
+            continue;
+        }
+        // This copies an object that others share.
+        let Ok(fields) = to.as_object_mut() else { return };
+        match fields.get_mut(key) {
+            Some(found) => add_missing(more, found),
+            None => drop(fields.insert(key.clone(), more.clone())),
+        }
+    }
+}
+
+/// Whether [`add_missing`] would change `value`.
+fn lacks(value: &Value, more: &Value) -> bool {
+    let (Value::Object(fields), Value::Object(more)) = (value, more) else { return false };
+    more.iter().any(|(key, more)| fields.get(key).is_none_or(|found| lacks(found, more)))
+}
+
+/// Of an error in a function the engine passes on the text alone.
+fn is_too_long(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<LimitError>() {
+        Some(limit) => matches!(limit, LimitError::TimeLimitExceeded { .. }),
+        None => error.to_string().starts_with("execution exceeded time limit"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+use super::*;
+use crate::module::Text;
+
+fn said(enforcement: Enforcement, text: &str) -> Option<String> {
+    let text = Text { id: ModuleId::new("m"), text: text.into() };
+    fault(&LoadedModule::of(&Module::parse(&text).unwrap()).unwrap().0, enforcement)
+        .map(|fault| fault.to_string())
+}
+
+const OBJECTS: &str = "package admission\ndeny[{\"id\": \"a\"}] { true }\ndeny[{\"id\": \"b\"}] { true }";
+const MIXED: &str = "package admission\ndeny[{\"id\": \"a\"}] { true }\ndeny[\"b\"] { true }";
+const PLACEMENT: &str = "package io.k8s.federation.admission\nerrors[\"no\"] { true }";
+
+#[test]
+fn only_denials_that_are_objects_can_be_warnings() {
+    let refused = |enforcement: &str| {
+        Some(format!("m: enforcement {enforcement} needs the rule deny, each head of which is an object"))
+    };
+    for text in [OBJECTS, MIXED, PLACEMENT] {
+        assert_eq!(said(Enforcement::Deny, text), None);
+    }
+    assert_eq!(said(Enforcement::Warn, OBJECTS), None);
+    assert_eq!(said(Enforcement::Warn, MIXED), refused("warn"));
+    assert_eq!(said(Enforcement::Dryrun, PLACEMENT), refused("dryrun"));
+    let access = OBJECTS.replace("package admission", "package authorization");
+    let nothing = "m: enforcement warn is nothing for package authorization: who asks is shown no warnings";
+    assert_eq!(said(Enforcement::Warn, &access).as_deref(), Some(nothing));
+    assert_eq!(said(Enforcement::Dryrun, &access), None);
+}

@@ -1,0 +1,214 @@
+//! Whose objects are never reviewed, so that what serves the webhooks can always be mended: those of system namespaces, of policies
+//! themselves, and of this controller.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::{rego_policy, release};
+
+/// On a Namespace: its objects are not reviewed. OPA's own webhooks have the same.
+const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
+
+/// How the names of our own ClusterRoles, and of their bindings, end in the manifests.
+const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-topology", "-viewer"];
+/// The group of both.
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Who the API server is to itself: it keeps an address for each Service, for one.
+const API_SERVER: &str = "system:apiserver";
+/// What defines kinds.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+/// Whose objects are not reviewed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exemptions {
+    /// Namespaces by their names; `*` stands for any text.
+    patterns: BTreeSet<String>,
+    /// Under which name this controller is installed.
+    own: Option<String>,
+}
+
+impl Exemptions {
+    /// The namespaces that any of `patterns` names, in which `*` stands for any text.
+    #[must_use]
+    pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
+        Self { patterns: patterns.into_iter().collect(), own: None }
+    }
+
+    /// The same, and the cluster-scoped objects that manifests bring for the controller that is installed as `name`: without them it
+    /// could not come back.
+    #[must_use]
+    pub fn with_own(self, name: &str) -> Self {
+        Self { own: Some(name.to_owned()), ..self }
+    }
+
+    /// Whether an object without a namespace is one of this controller's own.
+    #[must_use]
+    pub fn is_own(&self, kind: &GroupResource, name: &str) -> bool {
+        let Some(own) = &self.own else { return false };
+        match (&*kind.group, &*kind.resource) {
+            (RBAC, "clusterroles" | "clusterrolebindings") => {
+                name.strip_prefix(own.as_str()).is_some_and(|end| ROLES.contains(&end))
+            }
+            DEFINITIONS => name == rego_policy::crd_name(),
+            _ => false,
+        }
+    }
+
+    /// Which requests are reviewed, in CEL: not those for this controller's own objects, where it knows them.
+    #[must_use]
+    pub fn own_condition(&self) -> Option<Value> {
+        let own = self.own.as_ref()?;
+        let roles = ROLES.map(|end| quoted(&format!("{own}{end}"))).join(", ");
+        let (group, resource) = DEFINITIONS;
+        let expression = format!(
+            "!(request.resource.group == {} && request.resource.resource in [\"clusterroles\", \"clusterrolebindings\"] && \
+             request.name in [{roles}]) && !(request.resource.group == {} && request.resource.resource == {} && request.name == {})",
+            quoted(RBAC),
+            quoted(group),
+            quoted(resource),
+            quoted(&rego_policy::crd_name())
+        );
+        Some(json!({"name": "not-own", "expression": expression}))
+    }
+
+    /// In Go's syntax, which is also Rust's: `^(kube-.*|policies)$`.
+    fn regex(&self) -> String {
+        let pattern = |pattern: &String| {
+            pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*").replace("\\-", "-")
+        };
+        format!("^({})$", self.patterns.iter().map(pattern).collect::<Vec<_>>().join("|"))
+    }
+
+    /// Whether the objects of `namespace` are not reviewed, whatever its labels are.
+    #[must_use]
+    pub fn names(&self, namespace: &str) -> bool {
+        self.patterns.iter().any(|pattern| matches(pattern, namespace))
+    }
+
+    /// Whether the objects of this Namespace are not reviewed, by its labels.
+    #[must_use]
+    pub fn is_ignored(namespace: &regorus::Value) -> bool {
+        namespace["metadata"]["labels"][LABEL.0] == LABEL.1.into()
+    }
+
+    /// Which namespaces' objects are reviewed, by their labels.
+    #[must_use]
+    pub fn selector() -> Value {
+        json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
+    }
+
+    /// Match conditions of a webhook, in CEL. They leave out requests in exempt namespaces, those of `user`, which is this controller,
+    /// and of the API server itself, and updates that only release a terminating object.
+    #[must_use]
+    pub fn conditions(&self, user: Option<&str>) -> Vec<Value> {
+        let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
+        let mut conditions = vec![
+            condition("not-released", release::cel()),
+            condition("not-the-api-servers", format!("request.userInfo.username != {}", quoted(API_SERVER))),
+        ];
+        if !self.patterns.is_empty() {
+            // What has no namespace has no such field.
+            let regex = quoted(&self.regex());
+            let expression = format!("!has(request.namespace) || !request.namespace.matches({regex})");
+            conditions.push(condition("not-exempt", expression));
+        }
+        if let Some(user) = user {
+            let expression = format!("request.userInfo.username != {}", quoted(user));
+            conditions.push(condition("not-ours", expression));
+        }
+        conditions
+    }
+}
+
+/// Whether `name` is as `pattern` says, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+/// A text in CEL, whose strings are JSON's.
+pub fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the API server takes `namespace` for exempt.
+    fn have(exemptions: &Exemptions, namespace: &str) -> bool {
+        let has = regex::Regex::new(&exemptions.regex()).unwrap().is_match(namespace);
+        assert_eq!(exemptions.names(namespace), has, "{namespace}");
+        has
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text_and_nothing_else_for_more_than_itself() {
+        let exemptions = Exemptions::new(["kube-*", "policies", "*-own-*"].map(str::to_owned));
+        for name in ["kube-system", "kube-", "policies", "a-own-b"] {
+            assert!(have(&exemptions, name), "{name}");
+        }
+        for name in ["", "kube", "akube-system", "policies-a", "a-own", "policiesX"] {
+            assert!(!have(&exemptions, name), "{name}");
+        }
+        let many = Exemptions::new(["a*b*b", "*x*"].map(str::to_owned));
+        for name in ["abb", "ab", "aab-b", "axb", "b", "xx", "abbc"] {
+            have(&many, name);
+        }
+        assert!(!have(&Exemptions::default(), "kube-system"));
+        assert!(!have(&Exemptions::new(["a.c".to_owned()]), "abc"));
+    }
+
+    #[test]
+    fn what_is_asked_of_the_api_server_says_the_same() {
+        let exemptions = Exemptions::new(["kube-*", "policies"].map(str::to_owned));
+        let expressions = |user| -> Vec<String> {
+            let conditions = exemptions.conditions(user);
+            conditions.iter().map(|condition| condition["expression"].as_str().unwrap().to_owned()).collect()
+        };
+        let released = release::cel();
+        let always = [
+            &*released,
+            r#"request.userInfo.username != "system:apiserver""#,
+            r#"!has(request.namespace) || !request.namespace.matches("^(kube-.*|policies)$")"#,
+        ];
+        assert_eq!(expressions(None), always);
+        let ours = r#"request.userInfo.username != "system:serviceaccount:ours:policy-sync""#;
+        let with_ours = [&always[..], &[ours]].concat();
+        assert_eq!(expressions(Some("system:serviceaccount:ours:policy-sync")), with_ours);
+        assert_eq!(Exemptions::default().conditions(None).len(), 2);
+    }
+
+    #[test]
+    fn our_own_objects_are_those_of_the_manifests_alone() {
+        let exemptions = Exemptions::default().with_own("ours");
+        let is_own = |group: &str, resource: &str, name: &str| {
+            exemptions.is_own(&GroupResource::new(group, resource), name)
+        };
+        for name in
+            ["ours", "ours-policies", "ours-policy-kinds", "ours-rego", "ours-tls-secrets", "ours-viewer"]
+        {
+            assert!(
+                is_own(RBAC, "clusterroles", name) && is_own(RBAC, "clusterrolebindings", name),
+                "{name}"
+            );
+            assert!(!is_own(RBAC, "roles", name) && !is_own("", "clusterroles", name), "{name}");
+        }
+        for name in ["our", "ours-", "ours-rego-2", "theirs-ours"] {
+            assert!(!is_own(RBAC, "clusterroles", name), "{name}");
+        }
+        assert!(is_own(DEFINITIONS.0, DEFINITIONS.1, "regopolicies.policysync.kuadrant.io"));
+        assert!(!is_own(DEFINITIONS.0, DEFINITIONS.1, "ours"));
+        assert!(!Exemptions::default().is_own(&GroupResource::new(RBAC, "clusterroles"), ""));
+        assert_eq!(Exemptions::default().own_condition(), None);
+    }
+}

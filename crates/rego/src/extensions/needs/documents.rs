@@ -1,0 +1,184 @@
+//! Builtins that traverse a document or derive another document.
+
+use regorus::Value;
+
+use super::{GROWTH, grown, length, listed};
+use crate::extensions::graphql::{BYTES, TOKENS};
+use crate::memory::LIMIT;
+use crate::memory::size::{ELEMENT, copied, elements, written};
+
+/// The maximum number of components in a path. Dropping the nested value uses one stack frame for each.
+pub(super) const COMPONENTS: usize = 512;
+
+pub(super) fn json(values: &[Value]) -> Option<usize> {
+    grown(written(values.first()?, LIMIT)?)
+}
+
+/// Each line has an indentation by its level, and a prefix.
+pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
+    let [value, options] = values else { return Some(0) };
+    let option = |name: &str| length(Some(&options[name]));
+    let lines = copied(value, LIMIT)? / ELEMENT + 1;
+    let line = depth(value).saturating_mul(option("indent").max(2)).saturating_add(option("prefix"));
+    // Each element has a line, and so has the end of each collection.
+    let indented = lines.saturating_mul(2).saturating_mul(line + size_of::<String>());
+    Some(json(values)?.saturating_add(indented.saturating_mul(GROWTH)))
+}
+
+/// The nesting depth of a value. [`copied`] has limited it already.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Set(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.iter().map(|(_, value)| depth(value)).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The nodes of a document in YAML, and their values. Values of aliases are checked when they are made.
+pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
+    /// A key and its value, with the places of scalars.
+    const NODES: usize = 10 * ELEMENT;
+    let Some(Value::String(text)) = values.first() else { return Some(0) };
+    let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
+    Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODES)))
+}
+
+/// Documents of GraphQL as texts or trees, and their trees. Beyond the limits of a document, the call fails.
+pub(super) fn graphql(values: &[Value]) -> Option<usize> {
+    /// A token as a node, and its value. A definition without a body has two tokens.
+    const NODE: usize = 1_024;
+    /// The types of each schema, and the pairs of fragments that are compared.
+    const VALIDATION: usize = 1 << 20;
+    let mut need = VALIDATION;
+    for value in values {
+        let (nodes, bytes) = match value {
+            Value::String(text) if text.len() <= BYTES => (tokens(text), text.len()),
+            Value::Object(_) => {
+                let bytes = copied(value, LIMIT)?;
+                (bytes / ELEMENT + 1, bytes)
+            }
+            _ => continue,
+        };
+        need = need.saturating_add(nodes.min(TOKENS).saturating_mul(NODE)).saturating_add(grown(bytes)?);
+    }
+    Some(need)
+}
+
+/// The maximum number of tokens in a document of GraphQL.
+fn tokens(text: &str) -> usize {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut previous = b' ';
+    let starts = text.bytes().filter(|byte| {
+        // A name may follow the digits of a number.
+        let is_inside =
+            is_name(*byte) && is_name(previous) && (byte.is_ascii_digit() || !previous.is_ascii_digit());
+        previous = *byte;
+        !is_inside && !byte.is_ascii_whitespace() && *byte != b','
+    });
+    starts.count() + 1
+}
+
+/// Schemas and documents as they are validated. Schemas and errors are checked when they are made.
+pub(super) fn schemas(values: &[Value]) -> Option<usize> {
+    /// A key and a value that is a number.
+    const VALUE: usize = 3 * ELEMENT;
+    let mut need = 0_usize;
+    for value in values {
+        need = need.saturating_add(match value {
+            Value::String(text) => {
+                let elements = text.bytes().filter(|byte| b",:[{".contains(byte)).count() + 1;
+                grown(text.len().saturating_mul(2))?.saturating_add(elements.saturating_mul(ELEMENT + VALUE))
+            }
+            value => copied(value, LIMIT)?.saturating_mul(VALUE / ELEMENT + 1),
+        });
+    }
+    Some(need)
+}
+
+/// JSON, the values in it, and lines with an indentation by their level.
+pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
+    /// Of JSON, values and quotes for each byte of a value in JSON.
+    const VALUES: usize = 50;
+    let value = values.first()?;
+    Some(
+        json(values)?
+            .saturating_mul(VALUES)
+            .saturating_add(json(values)?.saturating_mul(2 * depth(value) + 4)),
+    )
+}
+
+/// Each value together with its path.
+pub(super) fn walk(values: &[Value]) -> Option<usize> {
+    let value = values.first()?;
+    let elements = copied(value, LIMIT)? / ELEMENT + 1;
+    Some(elements.saturating_mul(ELEMENT + depth(value) * size_of::<Value>()).saturating_mul(2))
+}
+
+/// Paths in a document: texts with slashes, or arrays. The engine builds objects from their components.
+pub(super) fn paths(values: &[Value]) -> Option<usize> {
+    let mut components = 0_usize;
+    let mut path = |path: &Value| {
+        let count = components_of(path);
+        components = components.saturating_add(count);
+        (count <= COMPONENTS).then_some(())
+    };
+    match &values[1] {
+        Value::Array(paths) => paths.iter().try_for_each(&mut path)?,
+        Value::Set(paths) => paths.iter().try_for_each(&mut path)?,
+        _ => {}
+    }
+    Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
+}
+
+/// Paths as the engine reads them, and as they are given.
+pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
+    let mut bytes = 0_usize;
+    let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));
+    match &values[1] {
+        Value::Array(paths) => paths.iter().for_each(&mut add),
+        Value::Set(paths) => paths.iter().for_each(&mut add),
+        _ => {}
+    }
+    Some(paths(values)?.saturating_mul(2).saturating_add(listed(elements(&values[1]))?).saturating_add(bytes))
+}
+
+fn components_of(path: &Value) -> usize {
+    match path {
+        Value::String(path) => path.matches('/').count() + 1,
+        other => elements(other),
+    }
+}
+
+/// The document as the engine edits it, and the edits.
+pub(super) fn patch(values: &[Value]) -> Option<usize> {
+    let [document, Value::Array(edits)] = values else { return Some(0) };
+    for edit in edits.iter() {
+        let is_short = |field: &str| components_of(&edit[field]) <= COMPONENTS;
+        if !(is_short("path") && is_short("from")) {
+            return None;
+        }
+    }
+    let copies = copied(document, LIMIT)?.saturating_add(copied(&values[1], LIMIT)?);
+    Some(copies.saturating_mul(2))
+}
+
+/// The merged objects, for keys at which both arguments have objects.
+pub(super) fn union(values: &[Value]) -> Option<usize> {
+    let mut need = 0;
+    let [first, second] = values else { return Some(0) };
+    add_union(first, second, &mut need, 0)?;
+    Some(need)
+}
+
+fn add_union(first: &Value, second: &Value, need: &mut usize, depth: usize) -> Option<()> {
+    let (Value::Object(of_first), Value::Object(of_second)) = (first, second) else { return Some(()) };
+    *need = need.saturating_add(listed(of_first.len().saturating_add(of_second.len()))?);
+    if *need > LIMIT || depth > COMPONENTS {
+        return None;
+    }
+    of_second.iter().try_for_each(|(key, second)| match of_first.get(key) {
+        Some(first) => add_union(first, second, need, depth + 1),
+        None => Some(()),
+    })
+}

@@ -1,0 +1,225 @@
+//! Builtins that create or search texts.
+
+use regorus::Value;
+
+use super::{GROWTH, grown, length, listed};
+use crate::extensions::certificates::TEXT as CERTIFICATES;
+use crate::extensions::patterns::compiled;
+use crate::extensions::replacements::SEARCHER;
+use crate::memory::LIMIT;
+use crate::memory::size::{ELEMENT, elements, written};
+
+/// The number of copies of an argument that exist while `sprintf` formats it: one text for each level, and the joined text.
+pub(super) const FORMATTED: usize = 8;
+/// The maximum number of bytes that a directive of `sprintf` adds: its width and its precision.
+const DIRECTIVE: usize = 1_400;
+/// The bytes that `sprintf` adds for each byte of a directive without a valid argument, such as `%!d(MISSING)`.
+const ERRORS: usize = 10;
+/// The bytes that the parsers of regular expressions and globs need for one byte of a pattern.
+const PARSED: usize = 512;
+/// The bytes for matching with a regular expression.
+const AUTOMATON: usize = 4 << 20;
+
+/// A text with twice the length of the first argument.
+pub(super) fn text(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(2))
+}
+
+/// Decoded bytes may be invalid UTF-8: then each byte becomes three.
+pub(super) fn lossy(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(4))
+}
+
+/// The other case of a two-byte letter may have three bytes, or several letters.
+pub(super) fn cased(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(3))
+}
+
+/// All texts twice, as in errors.
+pub(super) fn texts(values: &[Value]) -> Option<usize> {
+    grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(2))
+}
+
+pub(super) fn time(values: &[Value]) -> Option<usize> {
+    /// The maximum length of an expanded layout letter: the name of a month or a zone.
+    const LETTER: usize = 32;
+    let written = values.iter().map(|value| written(value, LIMIT)).sum::<Option<usize>>()?;
+    Some(written.saturating_mul(LETTER))
+}
+
+pub(super) fn concat(values: &[Value]) -> Option<usize> {
+    let mut bytes = elements(&values[1]).saturating_mul(length(values.first()) + size_of::<&str>());
+    match &values[1] {
+        Value::Array(items) => items.iter().for_each(|item| bytes = bytes.saturating_add(length(Some(item)))),
+        Value::Set(items) => items.iter().for_each(|item| bytes = bytes.saturating_add(length(Some(item)))),
+        _ => {}
+    }
+    grown(bytes)
+}
+
+pub(super) fn replaced(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(old), Value::String(new)] = values else { return Some(0) };
+    let times = text.matches(&**old).count();
+    grown(text.len().saturating_add(times.saturating_mul(new.len())))
+}
+
+pub(super) fn split(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(delimiter), ..] = values else { return Some(0) };
+    let parts = text.matches(&**delimiter).count() + 1;
+    let texts = parts.saturating_mul(size_of::<&str>() * GROWTH);
+    Some(listed(parts)?.saturating_add(texts).saturating_add(text.len()))
+}
+
+pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
+    let (Value::String(format), Value::Array(arguments)) = (&values[0], &values[1]) else { return Some(0) };
+    let mut largest = 0;
+    let mut need = format.len().saturating_mul(ERRORS * GROWTH);
+    for argument in arguments.iter() {
+        let written = written(argument, LIMIT)?.saturating_mul(FORMATTED).saturating_add(DIRECTIVE);
+        largest = largest.max(written);
+        need = need.saturating_add(written);
+    }
+    // Directives with an index, such as `%[1]s`, may repeat an argument.
+    let indexes = format.matches('[').count();
+    Some(need.saturating_add(indexes.saturating_mul(largest)))
+}
+
+/// A pattern and the memory for matching it.
+pub(super) fn pattern(values: &[Value]) -> Option<usize> {
+    let pattern = length(values.first()).saturating_mul(PARSED).saturating_add(AUTOMATON);
+    Some(pattern.saturating_add(texts(values)?))
+}
+
+/// Each delimiter adds two characters to the text beside it, and delimiters may repeat.
+pub(super) fn glob(values: &[Value]) -> Option<usize> {
+    let delimiters = elements(&values[1]);
+    let longer = 1 + 2 * delimiters;
+    let text = grown(length(values.last()).saturating_mul(longer))?;
+    let pattern = length(values.first()).saturating_mul(longer).saturating_mul(PARSED);
+    Some(pattern.saturating_add(AUTOMATON).saturating_add(text))
+}
+
+/// The replacement of a match may repeat parts of the match (`$1`).
+pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
+    let [Value::String(text), Value::String(pattern), Value::String(new)] = values else { return Some(0) };
+    let parsed = pattern.len().saturating_mul(PARSED).saturating_add(AUTOMATON);
+    let repeated = text.len().saturating_mul(new.matches('$').count());
+    let with = |matches: usize| {
+        let bytes = text.len().saturating_add(repeated).saturating_add(matches.saturating_mul(new.len()));
+        Some(grown(bytes)?.saturating_add(parsed))
+    };
+    let most = with(text.len() + 1)?;
+    if most <= LIMIT / 4 || parsed > LIMIT {
+        return Some(most);
+    }
+    // An invalid pattern replaces nothing.
+    let Some(pattern) = compiled(pattern).ok().and_then(|pattern| pattern.for_text(text)) else {
+        return Some(parsed);
+    };
+    with(pattern.find_iter(text).count())
+}
+
+/// A digest in hexadecimal digits, each made as a text.
+pub(super) fn digest(_: &[Value]) -> Option<usize> {
+    /// The digits of SHA-512, and the number of bytes in front of them.
+    const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
+    Some(DIGEST)
+}
+
+/// A few parts of bounded size.
+pub(super) fn uuid(_: &[Value]) -> Option<usize> {
+    listed(64)
+}
+
+/// The parts of a URI, decoded and as they are.
+pub(super) fn uri(values: &[Value]) -> Option<usize> {
+    Some(lossy(values)?.saturating_mul(2).saturating_add(listed(8)?))
+}
+
+/// Each byte may become three.
+pub(super) fn encoded(values: &[Value]) -> Option<usize> {
+    grown(length(values.first()).saturating_mul(3))
+}
+
+/// The parameters of a query. A key is repeated for each value.
+pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
+    let Some(Value::Object(fields)) = values.first() else { return Some(0) };
+    let mut bytes = 0_usize;
+    for (key, value) in fields.iter() {
+        let key = written(key, LIMIT)?;
+        let mut add = |value: &Value| {
+            let parameter = key.saturating_add(length(Some(value))).saturating_mul(3);
+            bytes = bytes.saturating_add(parameter).saturating_add(2 * size_of::<String>());
+        };
+        match value {
+            Value::Array(items) => items.iter().for_each(add),
+            Value::Set(items) => items.iter().for_each(add),
+            value => add(value),
+        }
+    }
+    grown(bytes)
+}
+
+/// The parameters of a query.
+pub(super) fn parameters(values: &[Value]) -> Option<usize> {
+    let Some(Value::String(query)) = values.first() else { return Some(0) };
+    let count = query.matches('&').count() + 1;
+    Some(listed(count)?.saturating_mul(2).saturating_add(lossy(values)?))
+}
+
+/// Networks as values and as texts of at most this length.
+pub(super) fn networks(values: &[Value]) -> Option<usize> {
+    /// Addresses, and the text of a network.
+    const NETWORK: usize = 256;
+    // Two networks that are merged in part are up to one network for each bit.
+    const PARTS: usize = 2;
+    Some(values.first().map_or(0, elements).saturating_mul(NETWORK * PARTS))
+}
+
+/// The searcher for the patterns, and the text. The call itself checks the length of the result.
+pub(super) fn replacements(values: &[Value]) -> Option<usize> {
+    let Value::Object(replacements) = &values[0] else { return Some(0) };
+    let patterns = replacements.iter().map(|(old, _)| length(Some(old)) + size_of::<Value>());
+    let patterns = patterns.fold(0, usize::saturating_add).saturating_mul(SEARCHER);
+    Some(patterns.saturating_add(length(values.last())))
+}
+
+/// The parts of a token, decoded and as JSON. A nested token is shorter.
+pub(super) fn token(values: &[Value]) -> Option<usize> {
+    /// The digits of the signature, and the JSON as text and value.
+    const TOKEN: usize = 8;
+    grown(length(values.first()).saturating_mul(TOKEN))
+}
+
+pub(super) fn token_and_keys(values: &[Value]) -> Option<usize> {
+    Some(token(values)?.saturating_add(keys(values.last())))
+}
+
+/// A token, and the keys among its constraints.
+pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
+    let constraint = |name| values.last().map(|constraints| &constraints[name]);
+    let secret = length(constraint("secret")).saturating_mul(2);
+    Some(token(values)?.saturating_add(keys(constraint("cert"))).saturating_add(secret))
+}
+
+/// Certificates or keys as Go writes them in JSON. Longer arguments end the evaluation before they are read.
+pub(super) fn certificates(values: &[Value]) -> Option<usize> {
+    /// Two bytes of DER may be an empty URI, whose value has eleven fields.
+    const PARSED: usize = 320;
+    let lengths = values.iter().map(|value| length(Some(value)));
+    Some(lengths.filter(|length| *length <= CERTIFICATES).sum::<usize>().saturating_mul(PARSED))
+}
+
+/// Keys, and the document that contains them.
+fn keys(text: Option<&Value>) -> usize {
+    /// An element of a document in JSON has two bytes at least.
+    const PARSED: usize = ELEMENT / 2 * GROWTH;
+    length(text).saturating_mul(PARSED)
+}
+
+/// The characters and the tokens of two patterns.
+pub(super) fn intersection(values: &[Value]) -> Option<usize> {
+    /// A character with a flag, and a token with a range.
+    const TOKEN: usize = 64;
+    grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(TOKEN))
+}

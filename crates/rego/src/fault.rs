@@ -1,0 +1,129 @@
+//! What is wrong with a module, and where.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::engine_message;
+use super::module_id::ModuleId;
+use policy_sync_api::text::capped;
+
+/// The most faults of a bundle that are told one by one.
+const TOLD: usize = 20;
+/// The most bytes of a fault's text: it may quote a line of 4,096 columns.
+const TEXT_LIMIT: usize = 1024;
+
+/// A place in a module's text, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column, in bytes.
+    pub column: u32,
+}
+
+/// Something that is wrong with a module: `shop/policy/main.rego:4:3: unknown function foo.bar`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
+#[error("{module}{}: {text}", At(*.place))]
+pub struct Fault {
+    /// The module.
+    pub module: ModuleId,
+    /// Where in it, `None` where it is the whole.
+    pub place: Option<Place>,
+    /// What is wrong.
+    pub text: String,
+}
+
+struct At(Option<Place>);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Fault {
+    /// That `text` is wrong at this place of `module`, or of the whole.
+    #[must_use]
+    pub fn new(module: &ModuleId, place: impl Into<Option<Place>>, text: impl AsRef<str>) -> Self {
+        let text = capped(text.as_ref(), TEXT_LIMIT).into_owned();
+        Self { module: module.clone(), place: place.into(), text }
+    }
+
+    /// The engine's error, at the place in a module that it begins with, with an [explained](engine_message::explained) message:
+    ///
+    /// ```text
+    /// --> shop/policy/main.rego:4:3
+    ///   |
+    /// 4 |   foo.bar(1)
+    ///   |   ^
+    /// error: could not find function foo.bar
+    /// ```
+    ///
+    /// If it names no module, it is of `module`.
+    pub(super) fn of_engine(module: &ModuleId, error: &anyhow::Error) -> Self {
+        let error = error.to_string();
+        let (place, message) = placed(&error);
+        let mut parts = place.rsplitn(3, ':');
+        let (column, line, id) = (parts.next(), parts.next(), parts.next());
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        let place = number(line).zip(number(column)).map(|(line, column)| Place { line, column });
+        let module = id.filter(|_| place.is_some()).map_or_else(|| module.clone(), ModuleId::new);
+        Self::new(&module, place, engine_message::explained(message))
+    }
+}
+
+/// The place and the message of an engine's error; the place is empty if there is none.
+pub(super) fn placed(error: &str) -> (&str, &str) {
+    let placed = error.trim_start().strip_prefix("--> ").and_then(|error| error.split_once('\n'));
+    let Some((place, rest)) = placed else { return ("", error.lines().next().unwrap_or_default()) };
+    (place, rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest))
+}
+
+/// What is wrong with a bundle: the first twenty faults, and how many more there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Faults {
+    /// In the order of modules and places.
+    pub told: Vec<Fault>,
+    /// How many more.
+    pub more: usize,
+}
+
+impl Faults {
+    /// Sorts and deduplicates `faults`, and keeps the first 20.
+    #[must_use]
+    pub fn new(mut faults: Vec<Fault>) -> Self {
+        faults.sort();
+        faults.dedup();
+        let more = faults.len().saturating_sub(TOLD);
+        faults.truncate(TOLD);
+        Self { told: faults, more }
+    }
+
+    /// One.
+    #[must_use]
+    pub fn of(fault: Fault) -> Self {
+        Self::new(vec![fault])
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in &self.told {
+            writeln!(f, "{fault}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more"),
+        }
+    }
+}

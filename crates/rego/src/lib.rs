@@ -1,0 +1,61 @@
+//! Checks and evaluates Rego policies, which administrators write.
+//!
+//! ```text
+//! text ──parse──▶ module ──check──▶ bundle ──edit──▶ engine ──query, input, data──▶ answer
+//!                   └──▶ which kinds of the hub it reads
+//! ```
+//!
+//! [`settle`] selects the texts in force, and queries are evaluated on a [`snapshot`]. Nothing here knows what an answer is for, nor
+//! any Kubernetes object but those that carry modules. The parser takes twice the time for each nested literal, and the engine
+//! overflows its stack on a function that calls itself, so a text is checked in a separate process ([`confined`]) before this one
+//! parses it.
+
+pub mod advice;
+pub mod asked;
+pub mod builtins;
+pub mod bundle;
+pub mod called;
+pub mod carrier;
+pub mod check;
+mod checking;
+pub mod confined;
+pub mod constraints;
+pub mod contents;
+pub mod culprits;
+mod edit;
+pub mod embedded;
+pub mod enforcement;
+pub mod engine;
+pub mod engine_error;
+mod engine_message;
+pub mod evaluated_by;
+mod evaluation_error;
+pub mod exemptions;
+mod extensions;
+pub mod external;
+pub mod fault;
+pub mod incomplete;
+mod joined;
+pub mod limit;
+pub mod loaded_module;
+pub mod memory;
+mod metadata;
+pub mod module;
+mod module_id;
+mod names;
+pub mod opa;
+pub mod panics;
+mod parentheses;
+mod parts;
+pub mod paths;
+pub mod re2;
+pub mod reads;
+pub mod review;
+mod rewrites;
+pub mod secrets;
+pub mod settle;
+pub mod snapshot;
+mod template_strings;
+mod tree;
+pub mod turns;
+mod whole;

@@ -1,0 +1,200 @@
+//! Limits the size of a bundle to the amount that a check can process within its limits and that each replica can keep in memory.
+
+use std::collections::BTreeMap;
+
+use super::fault::{Fault, Faults};
+use super::module::{ModuleId, Text};
+use super::settle::{Candidate, Cause};
+use policy_sync_api::text::grouped;
+
+/// The maximum number of modules in a bundle.
+pub const MODULES: usize = 4_000;
+/// The maximum number of bytes in the texts of a bundle.
+pub const BYTES: usize = 2 << 20;
+
+/// The number of modules and of bytes in texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    modules: usize,
+    bytes: usize,
+}
+
+impl Size {
+    /// The size of these texts.
+    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        texts.into_iter().fold(Self::default(), |size, text| Self {
+            modules: size.modules + 1,
+            bytes: size.bytes + text.len(),
+        })
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { modules: self.modules + other.modules, bytes: self.bytes + other.bytes }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            modules: self.modules.saturating_sub(other.modules),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    fn fits(self) -> bool {
+        self.modules <= MODULES && self.bytes <= BYTES
+    }
+
+    /// Whether neither number exceeds that of `other`.
+    fn is_within(self, other: Self) -> bool {
+        self.modules <= other.modules && self.bytes <= other.bytes
+    }
+
+    /// The reason why one carrier cannot have this size beside the modules of `others`, or `None` if it can. `before` is its present size;
+    /// a carrier that does not grow is always accepted.
+    #[must_use]
+    pub fn refused(self, before: Self, others: Self) -> Option<String> {
+        if others.plus(self).fits() || self.is_within(before) {
+            return None;
+        }
+        let all = others.plus(self);
+        let left = Self { modules: MODULES, bytes: BYTES }.minus(others);
+        let told = |size: Self| format!("{} of {} bytes", counted(size.modules), grouped(size.bytes));
+        Some(format!(
+            "all policies together may be {} modules of {} bytes, and would be {}: this object has {}, and {} fit",
+            grouped(MODULES),
+            grouped(BYTES),
+            told(all),
+            told(self),
+            told(left)
+        ))
+    }
+}
+
+/// Rejects texts of each carrier that would make the bundle too large. Older carriers take precedence. Texts in force stay.
+pub fn refuse(candidates: &mut [Candidate]) {
+    let mut before: BTreeMap<String, Size> = BTreeMap::new();
+    let mut after = before.clone();
+    let mut order = Vec::new();
+    for candidate in candidates.iter() {
+        let carrier = candidate.text.id.carrier();
+        if !after.contains_key(carrier) {
+            order.push(carrier.to_owned());
+        }
+        let (text, good) = (&*candidate.text.text, candidate.in_force.as_ref().map(|good| &*good.text));
+        add(&mut before, carrier, Size::of(good));
+        // The text in force stays if the other is rejected or pending.
+        let larger = good.filter(|good| good.len() > text.len()).unwrap_or(text);
+        add(&mut after, carrier, Size::of([larger]));
+    }
+    let mut all = before.values().fold(Size::default(), |all, size| all.plus(*size));
+    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    for carrier in order {
+        let (before, after) = (before[&carrier], after[&carrier]);
+        let others = all.minus(before);
+        match after.refused(before, others) {
+            Some(why) => drop(refused.insert(carrier, why)),
+            None => all = others.plus(after),
+        }
+    }
+    for candidate in candidates {
+        let is_change = candidate.is_change();
+        if let Some(why) = refused.get(candidate.text.id.carrier()).filter(|_| is_change) {
+            let fault = Fault::new(&candidate.text.id, None, why);
+            candidate.refused.get_or_insert((Faults::of(fault), Cause::Faults));
+        }
+    }
+}
+
+/// The fault if these modules are too large for one bundle. It is attributed to the last module.
+#[must_use]
+pub fn fault(texts: &[Text]) -> Option<Fault> {
+    let size = Size::of(texts.iter().map(|text| &*text.text));
+    let last = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
+    Some(Fault::new(&last, None, size.refused(Size::default(), Size::default())?))
+}
+
+fn counted(modules: usize) -> String {
+    format!("{} module{}", grouped(modules), if modules == 1 { "" } else { "s" })
+}
+
+fn add(sizes: &mut BTreeMap<String, Size>, carrier: &str, size: Size) {
+    let all = sizes.entry(carrier.to_owned()).or_default();
+    *all = all.plus(size);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settle::InForce;
+    use policy_sync_api::rego_policy::Enforcement;
+
+    /// Creates a carrier with this number of modules of `bytes` bytes each. The first `in_force` of them have a text in force.
+    fn carrier(name: &str, modules: usize, bytes: usize, in_force: usize) -> Vec<Candidate> {
+        let candidate = |number: usize| {
+            let text = "b".repeat(bytes);
+            let good = InForce { text: "a".repeat(bytes).into(), enforcement: Enforcement::Deny };
+            Candidate {
+                text: Text { id: ModuleId::new(&format!("policies/{name}/{number}")), text: text.into() },
+                enforcement: Ok(Enforcement::Deny),
+                in_force: (number < in_force).then_some(good),
+                refused: None,
+            }
+        };
+        (0..modules).map(candidate).collect()
+    }
+
+    fn refused(carriers: &[Vec<Candidate>]) -> Vec<(String, String)> {
+        let mut all = carriers.concat();
+        refuse(&mut all);
+        let mut refused: Vec<_> = all
+            .iter()
+            .filter_map(|candidate| {
+                let (faults, cause) = candidate.refused.as_ref()?;
+                assert_eq!(*cause, Cause::Faults);
+                Some((candidate.text.id.carrier().to_owned(), faults.told[0].text.clone()))
+            })
+            .collect();
+        refused.dedup();
+        refused
+    }
+
+    #[test]
+    fn the_newest_carriers_of_a_bundle_that_is_too_large_are_refused() {
+        let half = MODULES / 2;
+        let (a, b, c) = (carrier("a", half, 10, 0), carrier("b", half, 10, 0), carrier("c", 1, 10, 0));
+        assert_eq!(refused(&[a.clone(), b.clone()]), []);
+        let expected = "all policies together may be 4,000 modules of 2,097,152 bytes, and would be 4,001 modules of 40,010 bytes: \
+                        this object has 1 module of 10 bytes, and 0 modules of 2,057,152 bytes fit";
+        assert_eq!(
+            refused(&[a.clone(), b.clone(), c.clone()]),
+            [("policies/c".to_owned(), expected.to_owned())]
+        );
+        // A rejected older carrier leaves room for newer ones.
+        let names = |carriers: &[Vec<Candidate>]| {
+            refused(carriers).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let large = carrier("large", MODULES + 1, 10, 0);
+        assert_eq!(names(&[large, a.clone(), b.clone()]), ["policies/large"]);
+        // Bytes count as well.
+        let (d, e) = (carrier("d", 1, 1 << 20, 0), carrier("e", 2, 1 << 20, 0));
+        assert_eq!(names(&[d, e, a]), ["policies/e"]);
+    }
+
+    #[test]
+    fn what_is_in_force_stays_whatever_is_written_before_it() {
+        let half = MODULES / 2;
+        let grown = carrier("grown", half + 1, 10, half);
+        let other = carrier("other", half, 10, half);
+        let names: Vec<_> = refused(&[grown, other.clone()]).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["policies/grown"]);
+        let small = carrier("small", half - 1, 10, half);
+        assert_eq!(refused(&[small, other]), []);
+    }
+
+    #[test]
+    fn what_gets_smaller_fits_in_any_case() {
+        let (before, others) = (Size { modules: 10, bytes: 100 }, Size { modules: MODULES, bytes: BYTES });
+        assert_eq!(Size { modules: 9, bytes: 100 }.refused(before, others), None);
+        assert!(Size { modules: 9, bytes: 101 }.refused(before, others).is_some());
+        assert!(Size { modules: 1, bytes: 1 }.refused(Size::default(), others).is_some());
+    }
+}

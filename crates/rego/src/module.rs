@@ -1,0 +1,348 @@
+//! A module: a text of Rego, and what it says.
+
+mod repairs;
+pub(super) mod words;
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+use regorus::unstable::{Expr, Module as Tree, Ref, Rule, RuleHead, Span};
+use regorus::{Engine, PolicyLengthConfig};
+use serde::{Deserialize, Serialize};
+
+use self::repairs::Parsed;
+use super::asked::Packages;
+use super::edit::{Edit, Edited, offset, place_of};
+use super::fault::{Fault, Place};
+pub use super::module_id::ModuleId;
+use super::{parentheses, template_strings, tree};
+use policy_sync_api::text::grouped;
+
+/// The most bytes, lines and columns of a module.
+const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
+    max_file_bytes: NonZeroUsize::new(1 << 20).unwrap(),
+    max_lines: NonZeroUsize::new(20_000).unwrap(),
+    max_col: NonZeroU32::new(4_096).unwrap(),
+};
+
+/// The same for a rewritten text, in which several lines may be on one.
+const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
+    max_file_bytes: NonZeroUsize::new(4 << 20).unwrap(),
+    max_lines: LENGTH.max_lines,
+    max_col: NonZeroU32::MAX,
+};
+
+/// A character that may precede a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The fault of a rule without a value and a body.
+pub(super) const NO_VALUE: &str = "a rule has a value or a body";
+
+/// The fault of a line with more columns.
+pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
+
+/// A text that is to become a module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Text {
+    /// Its module.
+    pub id: ModuleId,
+    /// What is written.
+    pub text: Arc<str>,
+}
+
+/// Which Rego a module is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// Before OPA 1.0: `deny[msg] { … }`.
+    V0,
+    /// Since OPA 1.0: `deny contains msg if { … }`.
+    V1,
+}
+
+/// What `not` negates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Negation {
+    /// An expression. Its operands are evaluated before it, and the statement is undefined if one of them is.
+    OfExpressions,
+    /// A body: an undefined operand makes it true. A module has this with `import future.keywords` or `import future.keywords.not`.
+    OfBodies,
+}
+
+impl Negation {
+    fn of(tree: &Tree) -> Self {
+        let is_of_bodies = tree.imports.iter().any(|import| {
+            let path = tree::constants(&import.refr).join(".");
+            path == "future.keywords" || path == "future.keywords.not"
+        });
+        if is_of_bodies { Self::OfBodies } else { Self::OfExpressions }
+    }
+}
+
+/// A module that parses.
+#[derive(Clone)]
+pub struct Module {
+    pub(super) id: ModuleId,
+    /// Its text as it was written.
+    pub(super) original: Arc<str>,
+    /// The original with changes that let the engine parse it.
+    pub(super) read: Edited,
+    /// The text of the tree. Its lines and columns are those of `read`.
+    pub(super) text: Arc<str>,
+    pub(super) syntax: Syntax,
+    pub(super) tree: Ref<Tree>,
+    pub(super) negation: Negation,
+    /// Where its rules are: `["data", "admission"]`.
+    pub(super) package: Vec<String>,
+    /// What its package is asked for, if anything.
+    pub(super) asked_for: Option<&'static str>,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("id", &self.id).field("syntax", &self.syntax).finish_non_exhaustive()
+    }
+}
+
+impl Module {
+    /// Parses `text`: as it is written since OPA 1.0 where that succeeds, else as before.
+    ///
+    /// The time doubles with each nested literal: call it only for what was [checked](super::confined), or in the process that
+    /// checks.
+    ///
+    /// # Errors
+    ///
+    /// Where it parses as neither: what the reading says that came further.
+    pub fn parse(text: &Text) -> Result<Self, Fault> {
+        if let Some(at) = text.text.find(tree::WORD) {
+            let fault = "names that begin with policysync_ are reserved";
+            return Err(Fault::new(&text.id, place_of(&text.text, at), fault));
+        }
+        Self::parse_edited(text)
+    }
+
+    /// The same for a text that was made of the text of a module.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub(super) fn parse_edited(text: &Text) -> Result<Self, Fault> {
+        let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
+            let fault = format!("has {} {what}, {} are allowed", grouped(count), grouped(limit.get()));
+            if count > limit.get() { Err(Fault::new(&text.id, None, fault)) } else { Ok(()) }
+        };
+        too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;
+        too_much(text.text.lines().count(), LENGTH.max_lines, "lines")?;
+        // The engine takes it for the end of the text.
+        if let Some(at) = text.text.find('\0') {
+            return Err(Fault::new(&text.id, place_of(&text.text, at), "has a NUL character"));
+        }
+        let read = template_strings::replaced(&text.text)
+            .map_err(|error| Fault::new(&text.id, place_of(&text.text, error.at), error.to_string()))?;
+        // Template strings may contain quotes and parentheses.
+        let has_templates = !read.is_unchanged();
+        let mut edits = if has_templates { Vec::new() } else { parentheses::edits(&text.text) };
+        if text.text.starts_with(BYTE_ORDER_MARK) {
+            edits.push(Edit { start: 0, end: offset(BYTE_ORDER_MARK.len_utf8()), text: String::new() });
+        }
+        let read = if edits.is_empty() { read } else { read.and(&edits) };
+        let columns = LENGTH.max_col.get() as usize;
+        let is_long = |line: &str| line.len() > columns;
+        let is_plain = read.is_unchanged();
+        // The engine has a limit for the lines of other texts.
+        if !is_plain && let Some(line) = text.text.lines().position(is_long) {
+            let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
+            return Err(Fault::new(&text.id, place, LONG_LINE));
+        }
+        let parse = |read: &Edited| {
+            let plain = Text { id: text.id.clone(), text: read.text().clone() };
+            let of = |syntax| {
+                let parsed = parse_as(&plain, read.is_unchanged(), syntax);
+                parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
+            };
+            let parsed = of(Syntax::V1).or_else(|newer| {
+                // Of equal faults, that of the newer syntax counts. A rule without a value is found once the whole text is parsed.
+                let is_whole = newer.0.text == NO_VALUE;
+                let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
+                of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
+            });
+            parsed.map_err(|(fault, syntax)| {
+                (Fault { place: fault.place.map(|place| read.original(place)), ..fault }, syntax)
+            })
+        };
+        let parsed = repairs::parsed(read.clone(), &parse).or_else(|fault| {
+            let with_words = (!has_templates).then(|| words::parsed(&text.id, &read, &parse)).flatten();
+            with_words.unwrap_or(Err(fault))
+        });
+        let parsed = parsed.map_err(|fault| match missing_syntax(&text.text) {
+            Some((at, missing)) => Fault::new(&text.id, place_of(&text.text, at), missing),
+            None => fault,
+        });
+        let (read, Parsed { syntax, text: parsed, tree }) = parsed?;
+        let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
+        let (id, original) = (text.id.clone(), text.text.clone());
+        let negation = Negation::of(&tree);
+        let module =
+            Self { id, original, read, text: parsed, syntax, tree, negation, package, asked_for: None };
+        Ok(module.asked(&Packages::default()))
+    }
+
+    /// The same where these packages are asked.
+    #[must_use]
+    pub fn asked(self, packages: &Packages) -> Self {
+        Self { asked_for: packages.asked_for(&self.package()), ..self }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn id(&self) -> &ModuleId {
+        &self.id
+    }
+
+    /// The parts of its package, without `data`.
+    #[must_use]
+    pub fn path(&self) -> &[String] {
+        &self.package[1..]
+    }
+
+    /// Its package, without `data`: `io.k8s.federation.admission`.
+    #[must_use]
+    pub fn package(&self) -> String {
+        self.path().join(".")
+    }
+
+    /// That its rules may not be where its package says.
+    pub(super) fn fault_of_package(&self, text: &str) -> Fault {
+        self.fault(tree::start(&self.tree.package.refr), format!("package {}: {text}", self.package()))
+    }
+
+    pub(super) fn fault(&self, span: &Span, text: impl AsRef<str>) -> Fault {
+        Fault::new(&self.id, self.place(span), text)
+    }
+
+    /// Where `span` begins in the original.
+    pub(super) fn place(&self, span: &Span) -> Place {
+        self.read.original(place(span))
+    }
+
+    /// The same module as if `text` were its original.
+    pub(super) fn of_its_text(&self) -> Self {
+        Self { original: self.text.clone(), read: Edited::unchanged(&self.text), ..self.clone() }
+    }
+
+    /// The same module with the rewritten `text`, which has the same package and imports.
+    ///
+    /// # Errors
+    ///
+    /// When the engine does not parse it.
+    pub(super) fn with_text(&self, text: &Arc<str>) -> Result<Self, Fault> {
+        let tree = tree_of(&self.id, text, false, self.syntax)?;
+        Ok(Self { text: text.clone(), tree, ..self.clone() }.of_its_text())
+    }
+
+    /// What stands at `span`.
+    pub(super) fn slice(&self, span: &Span) -> &str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+}
+
+/// Syntax that the engine lacks in a text that it does not parse: its byte offset, and the fault.
+fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
+    static IMPORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?m)^[ \t]*import[ \t]+(future\.keywords(?:\.(\w+))?|rego\.v[2-9])\b").ok()
+    });
+    static BODY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bnot\s*\{").ok());
+    for import in IMPORT.as_ref()?.captures_iter(text) {
+        let (path, keyword) = (import.get(1)?, import.get(2).map(|keyword| keyword.as_str()));
+        let missing = match keyword {
+            Some("and" | "or") => {
+                "the embedded engine lacks the keywords and and or: write two statements for and, and two rules for or"
+            }
+            Some("not") | None if path.as_str().starts_with("future") => {
+                if !BODY.as_ref()?.is_match(text) {
+                    continue;
+                }
+                "the embedded engine lacks negated bodies (not { … }): write a rule with the body, and negate that"
+            }
+            None => "the embedded engine has rego.v1 only: import that",
+            Some(_) => continue,
+        };
+        return Some((path.start(), missing));
+    }
+    None
+}
+
+/// Parses `text`. Also returns the text of the tree.
+fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
+    let tree = tree_of(&text.id, &text.text, is_plain, syntax)?;
+    if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
+        return Err(Fault::new(&text.id, place(rule.span()), NO_VALUE));
+    }
+    let bodies: Vec<Edit> = tree.policy.iter().filter_map(|rule| body_of_element(rule)).collect();
+    if bodies.is_empty() {
+        return Ok((text.text.clone(), tree));
+    }
+    let read = Edited::new(&text.text, bodies).text().clone();
+    let tree = tree_of(&text.id, &read, is_plain, syntax)?;
+    Ok((read, tree))
+}
+
+/// Parses `text`. If it is not plain, its lines may be longer than those of its module.
+fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
+    let mut engine = engine_for(syntax);
+    if !is_plain {
+        accept_rewritten(&mut engine);
+    }
+    let parsed = engine.add_policy(id.as_str().to_owned(), text.to_owned());
+    parsed.map_err(|error| Fault::of_engine(id, &error))?;
+    Ok(engine.get_modules()[0].clone())
+}
+
+/// The body for an element of a set that has none, such as `exempt["a"]`, where the next rule begins with a keyword. The engine reads it as
+/// the key of an object. A rule ends its line, so that the columns of no other rule change.
+fn body_of_element(rule: &Rule) -> Option<Edit> {
+    let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
+        return None;
+    };
+    let (Expr::RefBrack { refr, .. } | Expr::RefDot { refr, .. }) = refr.as_ref() else { return None };
+    let is_element = bodies.is_empty() && name_of(refr).is_some();
+    is_element.then(|| Edit::insert(span.end, " { true }".to_owned()))
+}
+
+/// Whether `rule` is a lone word, or called `if`: the older syntax reads `p if { … }` as the rules `p` and `if`.
+fn is_none(rule: &Rule) -> bool {
+    let Rule::Spec { head, bodies, .. } = rule else { return false };
+    let is_alone = matches!(head, RuleHead::Compr { assign: None, .. }) && bodies.is_empty();
+    let name = name_of(tree::reference(rule));
+    name == Some("if") || (is_alone && name.is_some())
+}
+
+/// An engine that reads one syntax.
+pub(super) fn engine_for(syntax: Syntax) -> Engine {
+    let mut engine = Engine::new();
+    engine.set_policy_length_config(LENGTH);
+    engine.set_rego_v0(syntax == Syntax::V0);
+    engine
+}
+
+/// Makes `engine` accept rewritten texts.
+pub(super) fn accept_rewritten(engine: &mut Engine) {
+    engine.set_policy_length_config(REWRITTEN_LENGTH);
+}
+
+/// Where `span` begins.
+pub(super) fn place(span: &Span) -> Place {
+    Place { line: span.line, column: span.col }
+}
+
+/// The name that a variable or a constant key has.
+pub(super) fn name_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Var { span, .. } => Some(span.text()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

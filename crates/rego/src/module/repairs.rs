@@ -1,0 +1,137 @@
+//! Syntax that the embedded engine does not parse, found by its faults:
+//!
+//! - Rules of sets with several bodies, `deny[x] { … } { … }`. Each further body becomes a rule with the same head.
+//! - Functions of the newer syntax without a value and a body, `allowed("gold")`. They get the value `true`.
+
+use std::sync::Arc;
+
+use regorus::unstable::{Module as Tree, Ref, Rule, RuleHead};
+
+use super::{NO_VALUE, Syntax, name_of};
+use crate::edit::{Edit, Edited, offset, offset_of};
+use crate::engine_message::ELSE_OF_SET;
+use crate::fault::Fault;
+use crate::parentheses::closing;
+use crate::tree;
+
+/// The maximum number of repairs of a module. The module is parsed again for each.
+const REPAIRS: usize = 64;
+/// The name of the set for a further body, and the value of a function, until their rule is known.
+const PLACEHOLDER: &str = "policysync_repair";
+/// The text between a head and its body in the newer syntax.
+const IF: &str = " if ";
+
+/// A text that was parsed.
+pub(super) struct Parsed {
+    pub(super) syntax: Syntax,
+    /// The text of the tree.
+    pub(super) text: Arc<str>,
+    pub(super) tree: Ref<Tree>,
+}
+
+/// A fault at its place in the original, and the syntax that has it.
+pub(super) type Unparsed = (Fault, Syntax);
+
+/// Parses `read`, with repairs if it needs some. Returns the repaired text, too.
+///
+/// # Errors
+///
+/// The text does not parse, or needs too many repairs.
+pub(super) fn parsed(
+    read: Edited,
+    parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
+) -> Result<(Edited, Parsed), Fault> {
+    let (mut repairs, mut last) = (Vec::<Edit>::new(), None);
+    let placeholders = loop {
+        match parse(&read.and(&repairs)) {
+            Ok(parsed) => break parsed,
+            Err((fault, syntax)) => {
+                let is_new = |repair: &Edit| repairs.iter().all(|other| other.start != repair.start);
+                match repair(&read, &fault, syntax).filter(is_new) {
+                    Some(repair) if repairs.len() < REPAIRS => repairs.push(repair),
+                    _ => {
+                        // A value does not repair a rule that is no function.
+                        let fault = last.filter(|last: &Fault| last.text == NO_VALUE).unwrap_or(fault);
+                        return Err(explained(&read, fault));
+                    }
+                }
+                last = Some(fault);
+            }
+        }
+    };
+    let Some(last) = last else { return Ok((read, placeholders)) };
+    repairs.sort_by_key(|repair| repair.start);
+    if !settle(&placeholders, &mut repairs) {
+        return Err(last);
+    }
+    let repaired = read.and(&repairs);
+    let parsed = parse(&repaired).map_err(|(fault, _)| explained(&read, fault))?;
+    Ok((repaired, parsed))
+}
+
+/// The repair for `fault`, with a placeholder.
+fn repair(read: &Edited, fault: &Fault, syntax: Syntax) -> Option<Edit> {
+    let original = read.source();
+    if original.contains(PLACEHOLDER) {
+        return None;
+    }
+    let at = offset_of(original, fault.place?);
+    if is_body(original, at, fault) {
+        // It is a set as well, so that its next body is found.
+        let head = match syntax {
+            Syntax::V1 => format!("{PLACEHOLDER} contains 1{IF}"),
+            Syntax::V0 => format!("{PLACEHOLDER}[1] "),
+        };
+        return Some(Edit::insert(offset(at), head));
+    }
+    if fault.text != NO_VALUE {
+        return None;
+    }
+    // The fault is at the start of the rule.
+    let rest = &original[at..];
+    let name = rest.find(|next: char| !(next.is_ascii_alphanumeric() || matches!(next, '_' | '.')))?;
+    let end = rest[name..].starts_with('(').then(|| closing(original, at + name))??;
+    Some(Edit::insert(offset(end), format!(" := \"{PLACEHOLDER}\"")))
+}
+
+/// Whether `fault` is about the body of a set at this offset.
+fn is_body(original: &str, at: usize, fault: &Fault) -> bool {
+    fault.text == ELSE_OF_SET && original[at..].starts_with('{')
+}
+
+/// The fault of a further body that was not repaired has its own text.
+fn explained(read: &Edited, fault: Fault) -> Fault {
+    let original = read.source();
+    match fault.place.map(|place| offset_of(original, place)) {
+        Some(at) if is_body(original, at, &fault) => {
+            Fault { text: "a rule of a set has one body: write the rule twice".to_owned(), ..fault }
+        }
+        _ => fault,
+    }
+}
+
+/// Replaces the placeholders in `repairs`: by the head of the rule before a body, and by `true`. Returns whether values belong to functions.
+///
+/// A head with several lines is not repeated, because no line may move: the engine then rejects the body again.
+fn settle(parsed: &Parsed, repairs: &mut [Edit]) -> bool {
+    let (mut repairs, mut head) = (repairs.iter_mut(), "");
+    for rule in &parsed.tree.policy {
+        let Rule::Spec { head: of_rule, .. } = rule.as_ref() else { continue };
+        if name_of(tree::reference(rule)) == Some(PLACEHOLDER) {
+            let Some(repair) = repairs.next() else { return false };
+            let end = if repair.text.ends_with(IF) { IF } else { " " };
+            repair.text = if head.contains('\n') { String::new() } else { format!("{head}{end}") };
+        } else if tree::given(rule).and_then(tree::constant) == Some(PLACEHOLDER) {
+            let Some(repair) = repairs.next() else { return false };
+            if !matches!(of_rule, RuleHead::Func { .. }) {
+                return false;
+            }
+            repair.text = " := true".to_owned();
+        } else if let RuleHead::Set { span, .. } = of_rule {
+            let rest = &parsed.text[span.end as usize..];
+            let end = span.end as usize + usize::from(rest.starts_with(['"', '`']));
+            head = &parsed.text[span.start as usize..end];
+        }
+    }
+    repairs.next().is_none()
+}

@@ -1,0 +1,176 @@
+//! Finds changes that others have made to our modules and data in OPA.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use http::{Method, StatusCode};
+use regorus::Value;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::answers::{decision, lacks_modules};
+use super::contents::{Contents, PREFIX};
+use super::installed::MARKED;
+use super::push::{PATIENCE, part};
+use super::push_error::PushError;
+use super::server::Opa;
+use policy_sync_hub::json_client::{AskError, JsonClient};
+
+/// The maximum size of a response, in bytes. OPA lists modules with their syntax trees, which are far larger than their texts.
+const ANSWER: usize = 64 << 20;
+/// The time limit for one comparison of data. The next comparison continues at its end.
+const DATA: Duration = Duration::from_millis(250);
+/// Data with more objects is compared in parts.
+const LARGE: usize = 1_000;
+
+/// A policy that OPA lists.
+#[derive(Deserialize)]
+pub(super) struct Policy {
+    pub(super) id: String,
+    /// Its text.
+    #[serde(default)]
+    raw: String,
+}
+
+/// All policies in OPA, including those of others.
+pub(super) async fn policies(client: &JsonClient) -> Result<Vec<Policy>, AskError> {
+    #[derive(Deserialize)]
+    struct Policies {
+        #[serde(default)]
+        result: Vec<Policy>,
+    }
+    let answer = client.once_within(Method::GET, "/v1/policies", Bytes::new(), PATIENCE, ANSWER).await?;
+    if answer.status != StatusCode::OK {
+        return Err(client.refused(&answer));
+    }
+    let policies: Policies = serde_json::from_slice(&answer.body).map_err(|error| client.unread(&error))?;
+    Ok(policies.result)
+}
+
+impl Opa {
+    /// Whether it has all modules, and the marker of `contents`.
+    ///
+    /// # Errors
+    ///
+    /// OPA is unreachable.
+    pub async fn is_marked(&self, contents: &Contents) -> Result<bool, PushError> {
+        let client = &self.0.client;
+        let question = json!({"query": format!("decision = []; {MARKED}")}).to_string();
+        let answer = client.once(Method::POST, "/v1/query", question.into(), PATIENCE).await?;
+        if !answer.status.is_success() && !lacks_modules(&answer.body) {
+            return Err(client.refused(&answer).into());
+        }
+        let found = decision(&answer.body).map_err(|error| client.unread(&error))?;
+        Ok(found.is_some_and(|(_, revision)| revision == contents.revision()))
+    }
+
+    /// The first difference between OPA and `contents`, if there is one. Compares all modules, then the data from part number `next`
+    /// on until the time limit.
+    ///
+    /// # Errors
+    ///
+    /// OPA is unreachable, or does not list its policies or data.
+    pub async fn changed(&self, contents: &Contents, next: &mut usize) -> Result<Option<String>, PushError> {
+        let client = &self.0.client;
+        let mut wanted = contents.policies();
+        for Policy { id, raw } in policies(client).await? {
+            match wanted.remove(&id) {
+                Some(text) if *text == *raw => {}
+                Some(_) => return Ok(Some(format!("the text of module {id} is another"))),
+                None if id.starts_with(PREFIX) => return Ok(Some(format!("module {id} was added"))),
+                None => {}
+            }
+        }
+        if let Some((id, _)) = wanted.first_key_value() {
+            return Ok(Some(format!("module {id} is missing")));
+        }
+        let (parts, until) = (parts(contents), Instant::now() + DATA);
+        for _ in 0..parts.len() {
+            let Some((path, value)) = parts.get(*next).or_else(|| parts.first()) else { break };
+            *next = if *next < parts.len() { *next + 1 } else { 1 };
+            let at = path.iter().map(|name| format!("/{}", part(name))).collect::<String>();
+            let at = format!("/v1/data{at}");
+            let answer = client.once_within(Method::GET, &at, Bytes::new(), PATIENCE, ANSWER).await?;
+            if answer.status != StatusCode::OK {
+                return Err(client.refused(&answer).into());
+            }
+            if !is_same(value, &answer.body).map_err(|error| client.unread(&error))? {
+                return Ok(Some(format!("data.{} is other than it should be", path.join("."))));
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The data of `contents` in parts, each with its path below `data`.
+fn parts(contents: &Contents) -> Vec<(Vec<&str>, &Value)> {
+    let mut parts = Vec::new();
+    for (root, value) in contents.roots() {
+        for (name, value) in fields(value) {
+            let objects: usize = fields(value).map(|(_, value)| fields(value).count().max(1)).sum();
+            if objects <= LARGE {
+                parts.push((vec![root, name], value));
+            } else {
+                parts.extend(fields(value).map(|(below, value)| (vec![root, name, below], value)));
+            }
+        }
+    }
+    parts
+}
+
+fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let fields = value.as_object().into_iter().flat_map(|fields| fields.iter());
+    fields.filter_map(|(name, value)| Some((name.as_string().ok()?.as_ref(), value)))
+}
+
+/// Whether the result in `body` equals `value`.
+fn is_same(value: &Value, body: &[u8]) -> Result<bool, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Answer<T> {
+        result: Option<T>,
+    }
+    let answer: Answer<Value> = serde_json::from_slice(body)?;
+    if answer.result.as_ref() == Some(value) {
+        return Ok(true);
+    }
+    // The engine keeps numbers in several forms, and not all equal ones are equal to it.
+    let answer: Answer<Json> = serde_json::from_slice(body)?;
+    Ok(answer.result == Some(serde_json::to_value(value)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(json: Json) -> Value {
+        json.into()
+    }
+
+    #[test]
+    fn data_is_the_same_whatever_the_order_of_keys_and_the_form_of_numbers() {
+        let ours = value(json!({"a": [1, -1, 1.5, 1e21, 18446744073709551615u64, null, true], "b": "<é>"}));
+        let same = r#"{"result":{"b":"\u003cé\u003e","a":[1,-1,1.5,1e21,18446744073709551615,null,true]}}"#;
+        assert!(is_same(&ours, same.as_bytes()).unwrap());
+        for other in [r#"{"result":{"b":"<é>"}}"#, r#"{"result":{}}"#, "{}", r#"{"result":null}"#] {
+            assert!(!is_same(&ours, other.as_bytes()).unwrap(), "{other}");
+        }
+        assert!(is_same(&ours, b"{").is_err());
+    }
+
+    #[test]
+    fn large_data_is_compared_in_parts() {
+        let namespace = |count: usize| {
+            (0..count).map(|n| (format!("p{n}"), json!({}))).collect::<serde_json::Map<_, _>>()
+        };
+        let data = json!({"kubernetes": {
+            "few": {"shop": namespace(2)},
+            "many": {"shop": namespace(LARGE), "other": namespace(1)},
+        }, "policies": {}});
+        let contents = Contents::new(&Default::default(), value(data));
+        let paths: Vec<_> = parts(&contents).into_iter().map(|(path, _)| path.join(".")).collect();
+        assert_eq!(paths, ["kubernetes.few", "kubernetes.many.other", "kubernetes.many.shop"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! What is to be in OPA, and what of it differs from what is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use regorus::Value;
+use serde_json::{Value as Json, json};
+
+use super::installed;
+use crate::bundle::Bundle;
+use crate::module::{ModuleId, Text};
+use policy_sync_api::json::{Hash, pointer_token};
+
+/// What our modules are called in OPA: nobody else's are touched.
+pub(super) const PREFIX: &str = "policysync/";
+/// How deep data is compared: `kubernetes`, a plural, a namespace and a name.
+const DEPTH: usize = 4;
+
+/// Modules, as OPA reads them, and data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    modules: Arc<BTreeMap<ModuleId, Arc<str>>>,
+    /// The calls in the module that proves that these are installed.
+    calls: Arc<BTreeSet<String>>,
+    data: Value,
+    revision: Arc<str>,
+}
+
+/// What differs of modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Differing {
+    pub(super) gone: BTreeSet<ModuleId>,
+    pub(super) put: BTreeMap<ModuleId, Arc<str>>,
+}
+
+impl Contents {
+    /// The modules of `bundle`, each with its function, and `data`.
+    #[must_use]
+    pub(super) fn new(bundle: &Bundle, data: Value) -> Self {
+        let with_function = |text: &Text| installed::with_function(&text.id, &text.text).into();
+        let texts = bundle.for_opa();
+        let modules: BTreeMap<_, _> =
+            texts.iter().map(|text| (text.id.clone(), with_function(text))).collect();
+        let calls = bundle.modules().map(|module| installed::call(module.id(), module.path())).collect();
+        let revision = Hash::of_text(&json!(modules).to_string()).to_string();
+        Self { modules: Arc::new(modules), calls: Arc::new(calls), data, revision: revision.into() }
+    }
+
+    /// The same modules with other data.
+    #[must_use]
+    pub(super) fn with_data(&self, data: Value) -> Self {
+        Self { data, ..self.clone() }
+    }
+
+    /// What stands for its modules.
+    #[must_use]
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// Its modules.
+    #[must_use]
+    pub(super) fn modules(&self) -> &BTreeMap<ModuleId, Arc<str>> {
+        &self.modules
+    }
+
+    /// The calls in the module that proves that its modules are installed.
+    #[must_use]
+    pub(super) fn calls(&self) -> &BTreeSet<String> {
+        &self.calls
+    }
+
+    /// The text of each of our policies, by its id in OPA.
+    #[must_use]
+    pub fn policies(&self) -> BTreeMap<String, Arc<str>> {
+        let of = |(id, text): (&ModuleId, &Arc<str>)| (format!("{PREFIX}{}", id.as_str()), text.clone());
+        let mut policies: BTreeMap<_, _> = self.modules.iter().map(of).collect();
+        policies.insert(format!("{PREFIX}{}", installed::ID), installed::module(self.calls()).into());
+        policies
+    }
+
+    /// Its data, by what it is below `data`.
+    pub(super) fn roots(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let fields = self.data.as_object().into_iter().flat_map(|fields| fields.iter());
+        fields.filter_map(|(name, value)| Some((name.as_string().ok()?.as_ref(), value)))
+    }
+
+    /// The names of what is ours below `data`.
+    #[must_use]
+    pub(super) fn owned(&self) -> BTreeSet<&str> {
+        self.roots().map(|(name, _)| name).collect()
+    }
+
+    /// What of its modules is otherwise than in `before`.
+    #[must_use]
+    pub(super) fn modules_since(&self, before: &Self) -> Differing {
+        if Arc::ptr_eq(&self.modules, &before.modules) {
+            return Differing::default();
+        }
+        let gone = before.modules.keys().filter(|id| !self.modules.contains_key(*id)).cloned().collect();
+        let differs = |(id, text): &(&ModuleId, &Arc<str>)| before.modules.get(*id) != Some(text);
+        let put = self.modules.iter().filter(differs).map(|(id, text)| (id.clone(), text.clone())).collect();
+        Differing { gone, put }
+    }
+
+    /// What of its data is otherwise than in `before`, as a JSON Patch of `data`.
+    #[must_use]
+    pub(super) fn data_since(&self, before: &Self) -> Vec<Json> {
+        let mut patch = Vec::new();
+        differ(&before.data, &self.data, &mut String::new(), DEPTH, &mut patch);
+        patch
+    }
+}
+
+impl Differing {
+    pub(super) fn count(&self) -> usize {
+        self.gone.len() + self.put.len()
+    }
+}
+
+fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch: &mut Vec<Json>) {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        if before != after {
+            patch.push(json!({"op": "add", "path": path, "value": after}));
+        }
+        return;
+    };
+    // What has not changed is in the same memory.
+    if Arc::ptr_eq(old, new) {
+        return;
+    }
+    if depth == 0 {
+        if old != new {
+            patch.push(json!({"op": "add", "path": path, "value": after}));
+        }
+        return;
+    }
+    let length = path.len();
+    let at = |key: &Value, path: &mut String| {
+        path.truncate(length);
+        path.push('/');
+        path.push_str(&pointer_token(key.as_string().map(|key| &**key).unwrap_or_default()));
+    };
+    for (key, _) in old.iter().filter(|(key, _)| !new.contains_key(key)) {
+        at(key, path);
+        patch.push(json!({"op": "remove", "path": path}));
+    }
+    for (key, value) in new.iter() {
+        at(key, path);
+        match old.get(key) {
+            Some(before) => differ(before, value, path, depth - 1, patch),
+            None => patch.push(json!({"op": "add", "path": path, "value": value})),
+        }
+    }
+    path.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(texts: &[(&str, &str)], data: Json) -> Contents {
+        let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
+        let texts = texts.iter().map(text).collect::<Vec<_>>();
+        Contents::new(&Bundle::read(&texts).unwrap(), data.into())
+    }
+
+    #[test]
+    fn a_patch_makes_the_data_before_what_it_is_now() {
+        let pods = |pods: Json| json!({"kubernetes": {"pods": pods}});
+        let steps = [
+            json!({}),
+            pods(json!({})),
+            pods(json!({"shop": {"a": {"spec": {"x": 1}}, "b": {"spec": 2}}})),
+            pods(json!({"shop": {"a": {"spec": {"x": 2}}}, "other/~": {"a": {}}})),
+            json!({"kubernetes": {"pods": {"shop": {"a": {"spec": {"x": 2}}}}, "nodes": {"n": {"status": {"a": [1]}}}},
+                "policies": {"limits": {"a.json": [1, 2]}}}),
+            json!({"kubernetes": {"nodes": {"n": {"status": {"a": [2]}}}}, "policies": {"limits": {"a.json": 1}}}),
+            json!({"kubernetes": {}}),
+        ];
+        for pair in steps.windows(2) {
+            let (before, after) = (contents(&[], pair[0].clone()), contents(&[], pair[1].clone()));
+            let patch = after.data_since(&before);
+            let mut patched = pair[0].clone();
+            let operations: json_patch::Patch = serde_json::from_value(json!(patch)).unwrap();
+            json_patch::patch(&mut patched, &operations).unwrap();
+            assert_eq!(patched, pair[1], "{patch:?}");
+        }
+        let (before, after) = (contents(&[], steps[2].clone()), contents(&[], steps[3].clone()));
+        let paths: Vec<String> =
+            after.data_since(&before).iter().map(|step| format!("{} {}", step["op"], step["path"])).collect();
+        assert_eq!(
+            paths,
+            [
+                r#""add" "/kubernetes/pods/other~1~0""#,
+                r#""remove" "/kubernetes/pods/shop/b""#,
+                r#""add" "/kubernetes/pods/shop/a""#,
+            ],
+        );
+        assert!(after.data_since(&after.clone()).is_empty());
+    }
+
+    #[test]
+    fn a_revision_stands_for_modules_and_not_for_data() {
+        let one = contents(&[("a", "package a")], json!({}));
+        assert_eq!(one.revision(), one.with_data(json!({"a": 1}).into()).revision());
+        for other in [
+            contents(&[("a", "package b")], json!({})),
+            contents(&[("b", "package a")], json!({})),
+            contents(&[], json!({})),
+        ] {
+            assert_ne!(one.revision(), other.revision());
+        }
+        let now = contents(&[("b", "package b"), ("c", "package c2")], json!({}));
+        let before = contents(&[("a", "package a"), ("b", "package b"), ("c", "package c")], json!({}));
+        let differing = now.modules_since(&before);
+        assert_eq!(differing.gone, BTreeSet::from([ModuleId::new("a")]));
+        assert_eq!(differing.put.keys().collect::<Vec<_>>(), [&ModuleId::new("c")]);
+        assert_eq!(now.modules_since(&now.clone()).count(), 0);
+    }
+}

@@ -1,0 +1,54 @@
+//! What metrics say of filling OPA.
+
+use prometheus::{IntCounter, IntCounterVec};
+
+use super::push_error::PushError;
+use policy_sync_hub::telemetry::metrics::Metrics;
+
+/// How filling it went.
+const RESULTS: [&str; 3] = ["filled", "refused", "failed"];
+
+/// What metrics say of filling OPA. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct OpaMetrics {
+    pushes: IntCounterVec,
+    changed: IntCounter,
+}
+
+impl OpaMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let pushes = metrics.registering().counters(
+            "policy_sync_opa_pushes_total",
+            "Times that OPA was to have what is in force, by whether it has it, refuses a module, or cannot be reached.",
+            &["result"],
+        )?;
+        for result in RESULTS {
+            pushes.with_label_values(&[result]);
+        }
+        let changed = metrics.registering().counter(
+            "policy_sync_opa_changed_total",
+            "Times that OPA was found without modules or data that this process had put there, or with others.",
+        )?;
+        Ok(Self { pushes, changed })
+    }
+
+    /// Notes how it went.
+    pub(super) fn pushed(&self, pushed: &Result<(), PushError>) {
+        let result = match pushed {
+            Ok(()) => RESULTS[0],
+            Err(PushError::Refused(_)) => RESULTS[1],
+            Err(PushError::Ask(_)) => RESULTS[2],
+        };
+        self.pushes.with_label_values(&[result]).inc();
+    }
+
+    /// Counts a change by others.
+    pub(super) fn changed(&self) {
+        self.changed.inc();
+    }
+}

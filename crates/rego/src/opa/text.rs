@@ -1,0 +1,69 @@
+//! A module as OPA reads it. With `--v0-compatible`, OPA assumes the older syntax.
+
+use std::sync::Arc;
+
+use crate::edit::{Edit, Edited, offset};
+use crate::module::{Module, Syntax};
+use crate::tree;
+
+/// The import that marks a module as newer syntax.
+const NEWER: [&str; 2] = ["rego", "v1"];
+
+/// The byte offset of the package of `module`, if OPA needs an import to use the newer syntax. The text before that offset is never edited.
+pub(crate) fn untold(module: &Module) -> Option<usize> {
+    let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
+    (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
+}
+
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`. Keywords replace their
+/// placeholders.
+pub(crate) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
+    let keyword = |(at, _): (usize, &str)| Edit {
+        start: offset(at),
+        end: offset(at + tree::WORD.len()),
+        text: String::new(),
+    };
+    let mut edits: Vec<Edit> = text.match_indices(tree::WORD).map(keyword).collect();
+    // OPA requires the import on a separate line.
+    edits.extend(untold.map(|package| match text[package..].find('\n') {
+        Some(newline) => Edit::insert(offset(package + newline + 1), "import rego.v1\n".to_owned()),
+        None => Edit::insert(offset(text.len()), "\nimport rego.v1\n".to_owned()),
+    }));
+    Edited::new(text, edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Place;
+    use crate::module::{ModuleId, Text};
+
+    fn edited(text: &str) -> Edited {
+        let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: text.into() }).unwrap();
+        for_opa(untold(&module), &text.into())
+    }
+
+    #[test]
+    fn the_newer_syntax_is_told_below_the_package_and_places_lead_back() {
+        for (text, expected) in [
+            ("package a\np := 1", "package a\nimport rego.v1\np := 1"),
+            (
+                "# of a\npackage a.b[\"c\"] # and more\n\np := 1\n",
+                "# of a\npackage a.b[\"c\"] # and more\nimport rego.v1\n\np := 1\n",
+            ),
+            ("package a", "package a\nimport rego.v1\n"),
+            ("package a\nimport rego.v1\np := 1", "package a\nimport rego.v1\np := 1"),
+            ("package a\ndeny[x] { x := 1 }", "package a\ndeny[x] { x := 1 }"),
+        ] {
+            assert_eq!(&**edited(text).text(), expected);
+        }
+        let module = "package a\nimport rego.v1\nif.x := 1\np if if.x == 1";
+        let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: module.into() }).unwrap();
+        assert_eq!(
+            for_opa(None, &module.text).text().as_ref(),
+            "package a\nimport rego.v1\nif.x := 1\np if data.a.if.x == 1"
+        );
+        let found = edited("package a\n\np := x").original(Place { line: 4, column: 6 });
+        assert_eq!(found, Place { line: 3, column: 6 });
+    }
+}

@@ -1,0 +1,137 @@
+//! `not xs[k]`, and `xs[k]` in the body of `every k, v in ys`. The embedded engine takes the index for a variable that the statement may
+//! give a value: it may evaluate the statement before the one that binds the variable, and a negation of a missing element does not hold.
+//! The index `[k][0]` is an expression.
+
+use std::collections::{BTreeSet, HashSet};
+
+use regorus::unstable::{Expr, Literal, Query};
+
+use crate::module::{Module, Negation, name_of};
+use crate::tree::{self, Part};
+
+/// What names and negations in a module mean.
+#[derive(Debug)]
+pub(super) struct Meanings {
+    /// What negations negate.
+    pub(super) negation: Negation,
+    /// The indexes that are variables of an `every` around them, or variables in a negation.
+    indexes: HashSet<*const Expr>,
+}
+
+impl Meanings {
+    pub(super) fn of(module: &Module) -> Self {
+        let mut indexes = HashSet::new();
+        for rule in &module.tree.policy {
+            tree::each_statement(rule, &mut |statement| match &statement.literal {
+                Literal::Every { key, value, query, .. } => {
+                    let names = key.iter().chain([value]).map(|name| name.text()).collect();
+                    add(query, &names, &mut indexes);
+                }
+                Literal::NotExpr { expr, .. } => add_negated(expr, &mut indexes),
+                _ => {}
+            });
+        }
+        Self { negation: module.negation, indexes }
+    }
+
+    /// Those of a rule without `every`.
+    pub(super) fn plain() -> Self {
+        Self { negation: Negation::OfExpressions, indexes: HashSet::new() }
+    }
+
+    /// Whether `index` is a variable that certainly has a value.
+    pub(super) fn is_quantified(&self, index: &Expr) -> bool {
+        self.indexes.contains(&std::ptr::from_ref(index))
+    }
+}
+
+/// The indexes of the reference `expr` that are variables with these names.
+fn variables_of(expr: &Expr, is_it: impl Fn(&str) -> bool) -> impl Iterator<Item = *const Expr> {
+    tree::indexes(expr).filter(move |index| name_of(index).is_some_and(&is_it)).map(std::ptr::from_ref)
+}
+
+/// Adds the indexes in `expr`, which is negated, that are variables. A negation gives no variable a value, except in its comprehensions.
+fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
+    indexes.extend(variables_of(expr, |name| name != "_"));
+    for part in tree::parts(expr) {
+        if let Part::Expr(part) = part {
+            add_negated(part, indexes);
+        }
+    }
+}
+
+/// Adds the indexes in `query` that are variables with these `names`. The statements of another `every` in it are visited on their own.
+fn add(query: &Query, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
+    let mut names = names.clone();
+    for name in tree::declared_in(query) {
+        names.remove(name);
+    }
+    for statement in &query.stmts {
+        tree::expressions(statement).into_iter().for_each(|expr| add_of(expr, &names, indexes));
+        if let Literal::Every { key, value, query, .. } = &statement.literal {
+            let mut inner = names.clone();
+            for name in key.iter().chain([value]) {
+                inner.remove(name.text());
+            }
+            add(query, &inner, indexes);
+        }
+    }
+}
+
+fn add_of(expr: &Expr, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
+    indexes.extend(variables_of(expr, |name| names.contains(name)));
+    for part in tree::parts(expr) {
+        match part {
+            Part::Expr(part) => add_of(part, names, indexes),
+            Part::Comprehension(query, terms) => {
+                let declared = tree::declared_in(query);
+                let inner: BTreeSet<&str> = names.difference(&declared).copied().collect();
+                terms.into_iter().for_each(|term| add_of(term, &inner, indexes));
+                add(query, &inner, indexes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assert_bodies;
+
+    #[test]
+    fn variables_in_negations_have_a_value() {
+        assert_bodies(&[
+            ("input.o[k]; c = k; not input.l[c]", "input.o[k]; c = k; not input.l[[c][0]]"),
+            (
+                "k := 1; not input.o[k].a[input.l[k]]",
+                "k := 1; policysync_defined_57 := input.l[[k][0]]; not input.o[[k][0]].a[policysync_defined_57]",
+            ),
+            (
+                "not count([1 | input.o[k]]) == 1",
+                "policysync_defined_36 := count([1 | input.o[k]]); not policysync_defined_36 == 1",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn variables_of_every_are_indexes_with_a_value() {
+        assert_bodies(&[
+            ("every x in [1] { not input.l[x] }", "every x in [1] { not input.l[[x][0]] }"),
+            (
+                "every k, v in {} { input.l[k][v].a == x; y := [z | z := input.m[k]] }",
+                "every k, v in {} { input.l[[k][0]][[v][0]].a == x; y := [z | z := input.m[[k][0]]] }",
+            ),
+            (
+                "every x in [1] { every x in [2] { input.l[x] }; input.l[y] }",
+                "every x in [1] { every x in [2] { input.l[[x][0]] }; input.l[y] }",
+            ),
+            (
+                "every x in [1] { [1 | some x in [2]; input.l[x]] == [] }",
+                "every x in [1] { [1 | some x in [2]; input.l[x]] == [] }",
+            ),
+            (
+                "every x in [1] { not input.l[x] == y; y = 1 }",
+                "every x in [1] { true; y = 1; not input.l[[x][0]] == y }",
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Modules that read the contents of a Secret under review: its `data` and `stringData`. Without `--replicate secrets`, evaluations
+//! get the Secret without these fields, so a rule about them would never deny anything.
+//!
+//! The analysis is static. Starting at the rules named `deny`, it tracks the Secret from `input` through variables, functions and
+//! rules. A rule that can read the fields counts, unless its body excludes Secrets: by `input.request.kind.kind == "Pod"`, by a
+//! constant kind in the head, or by a field that no Secret has.
+
+mod binding;
+mod calls;
+mod flow;
+mod frame;
+mod guard;
+mod part;
+mod truth;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::bundle::Bundle;
+use super::fault::{Fault, Place};
+use super::loaded_module::LoadedModule;
+use super::module::{Module, ModuleId};
+use flow::Flow;
+
+/// The fault of a rule that applies to Secrets alone.
+const CERTAIN: &str = "reads the contents of a Secret: this needs --replicate secrets";
+/// The warning about a rule that applies to other kinds as well.
+const POSSIBLE: &str = "may read the contents of a Secret under review: without --replicate secrets, \
+                        Secrets cannot be written. Restrict the rule to other kinds";
+/// The plural of Secrets.
+const SECRETS: &str = "secrets";
+
+/// Places where modules read the contents of a Secret under review.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretReads {
+    /// In rules that apply to Secrets alone.
+    certain: BTreeSet<(ModuleId, Place)>,
+    /// In rules that apply to several kinds, including Secrets.
+    possible: BTreeSet<(ModuleId, Place)>,
+}
+
+/// Whether policies may read the contents of Secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Secrets are replicated.
+    Readable,
+    /// Secrets are not replicated. The fault is the first place that reads the contents anyway; reviews of Secrets fail with it.
+    Withheld(Option<Fault>),
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self::Withheld(None)
+    }
+}
+
+/// The names of Secrets in policies: their plural, and its aliases (`--data-alias`).
+#[must_use]
+pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let aliases = aliases.iter().filter(|(_, resource)| *resource == SECRETS).map(|(name, _)| name.clone());
+    [SECRETS.to_owned()].into_iter().chain(aliases).collect()
+}
+
+impl SecretReads {
+    /// Analyses `edited`, the modules of `bundle` as engines read them, in which Secrets have these `names`. It needs their syntax trees,
+    /// so the [check](super::confined) does this, within its limits.
+    #[must_use]
+    pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
+        let [certain, possible] = Flow::new(edited, names).reads();
+        let original = |(module, place): (ModuleId, Place)| {
+            let fault = bundle.original_of_edited(Fault::new(&module, place, ""));
+            (module, fault.place.unwrap_or(place))
+        };
+        Self {
+            certain: certain.into_iter().map(original).collect(),
+            possible: possible.into_iter().map(original).collect(),
+        }
+    }
+
+    /// The same for `texts`, with the default packages.
+    ///
+    /// # Errors
+    ///
+    /// The faults of `texts`.
+    pub fn of_texts(texts: &[super::module::Text], names: &BTreeSet<String>) -> Result<Self, Vec<Fault>> {
+        let (modules, faults) = super::bundle::parsed(texts, &Default::default(), drop);
+        let mut edited = Vec::new();
+        let bundle = Bundle::of(modules, faults, |module| edited.extend(module.ok()))?;
+        Ok(Self::of(&bundle, &edited, names))
+    }
+
+    /// Faults of rules that apply to Secrets alone.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        self.certain.iter().map(|(module, place)| Fault::new(module, *place, CERTAIN)).collect()
+    }
+
+    /// Warnings about rules that apply to other kinds as well.
+    #[must_use]
+    pub fn advice(&self) -> Vec<Fault> {
+        let only = self.possible.difference(&self.certain);
+        only.map(|(module, place)| Fault::new(module, *place, POSSIBLE)).collect()
+    }
+
+    /// The value for [`Gates`](super::snapshot::Gates) on a hub that replicates no Secrets.
+    #[must_use]
+    pub fn withheld(&self) -> Contents {
+        Contents::Withheld(self.unreviewed())
+    }
+
+    fn unreviewed(&self) -> Option<Fault> {
+        let (module, place) = self.certain.first().or_else(|| self.possible.first())?;
+        let text = "the policy may read the contents of a Secret: restrict its rule to other kinds, or run the \
+                    controller with --replicate secrets";
+        Some(Fault::new(module, *place, text))
+    }
+}
+
+/// Faults of modules of `bundle` that read Secrets in `data.kubernetes`, where Secrets have these `names`.
+#[must_use]
+pub fn replicated(bundle: &Bundle, names: &BTreeSet<String>) -> Vec<Fault> {
+    let of = |module: &LoadedModule| {
+        let kinds = module.reads().kinds.iter().filter(|(kind, _)| names.contains(*kind));
+        kinds.map(|(kind, place)| Fault::new(module.id(), *place, withheld(kind))).collect::<Vec<_>>()
+    };
+    bundle.modules().flat_map(of).collect()
+}
+
+/// The message about a policy that reads `plural`, a name of Secrets, without `--replicate`.
+#[must_use]
+pub fn withheld(plural: &str) -> String {
+    format!("{plural} are read only where --replicate names them")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! Decides which evaluation runs next, from plain data and a time given by the caller.
+//!
+//! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996). Each evaluation is charged to its tenant, and
+//! the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual time. So it does not accumulate
+//! credit, and it does not pay for time that was unused.
+//!
+//! With fair shares alone, a tenant with short evaluations would wait for the end of a long one. So long evaluations leave some slots free.
+//! One tenant has at most half of the slots for evaluations that are not known to be short.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::costs::{Cost, Costs};
+use policy_sync_api::in_turn::InTurn;
+use policy_sync_api::shrink::give_back;
+use policy_sync_api::tenant::Tenant;
+
+/// The maximum number of waiting evaluations.
+pub(super) const WAITING: usize = 256;
+/// The maximum number of remembered tenants without evaluations whose charge exceeds the virtual time.
+pub(super) const IDLE: usize = 1_024;
+/// The initial charge for an evaluation that is not expected to be long.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// The tenant, the member and the kind of an evaluation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requester {
+    /// The tenant to charge.
+    pub tenant: Tenant,
+    /// The member of the tenant; members take turns.
+    pub member: Arc<str>,
+    /// The evaluated kind, such as `ingresses.networking.k8s.io`. Durations are recorded by tenant and kind.
+    pub kind: Arc<str>,
+}
+
+/// A running evaluation.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    tenant: Tenant,
+    kind: Arc<str>,
+    cost: Cost,
+    charged: Duration,
+    began: Instant,
+}
+
+/// Running and waiting evaluations. The caller notifies `T` when its evaluation may begin.
+#[derive(Debug)]
+pub(super) struct Schedule<T> {
+    /// The maximum number of long evaluations at once. One more slot is for a doubtful evaluation, and another one for evaluations that are
+    /// not expected to be long.
+    slots: usize,
+    running: usize,
+    long: usize,
+    doubtful: usize,
+    waiting: usize,
+    accounts: HashMap<Tenant, Account<T>>,
+    /// The virtual time: the largest charge that a tenant had when one of its evaluations began.
+    time: Duration,
+    /// The number of the next turn of a line.
+    turn: u64,
+    costs: Costs,
+}
+
+/// The charges, running and waiting evaluations of a tenant.
+#[derive(Debug)]
+struct Account<T> {
+    charged: Duration,
+    running: usize,
+    /// Running evaluations that are not known to be short.
+    unproven: usize,
+    waiting: usize,
+    lines: BTreeMap<Arc<str>, Line<T>>,
+}
+
+/// The waiting evaluations of one tenant and one kind, by member.
+#[derive(Debug)]
+struct Line<T> {
+    turn: u64,
+    waiting: InTurn<T>,
+}
+
+impl<T> Default for Account<T> {
+    fn default() -> Self {
+        let (charged, running, unproven, waiting, lines) = Default::default();
+        Self { charged, running, unproven, waiting, lines }
+    }
+}
+
+impl<T> Account<T> {
+    fn is_idle(&self) -> bool {
+        self.running == 0 && self.waiting == 0
+    }
+
+    /// Removes the newest evaluation of the longest line.
+    fn pop_newest(&mut self) -> Option<T> {
+        let size = |line: &Line<T>| line.waiting.largest().map_or(0, |(_, size)| size);
+        let kind = self.lines.iter().max_by_key(|(_, line)| size(line)).map(|(kind, _)| kind.clone())?;
+        let line = self.lines.get_mut(&kind)?;
+        let (member, _) = line.waiting.largest()?;
+        let newest = line.waiting.pop_newest(&member);
+        if line.waiting.largest().is_none() {
+            self.lines.remove(&kind);
+        }
+        self.waiting -= usize::from(newest.is_some());
+        newest
+    }
+}
+
+impl<T> Schedule<T> {
+    /// Creates a schedule with `slots` slots, and two more for evaluations that are not known to be long.
+    pub(super) fn new(slots: usize) -> Self {
+        let (accounts, costs) = (HashMap::new(), Costs::default());
+        let (running, long, doubtful, waiting, time, turn) = Default::default();
+        Self { slots: slots.max(1), running, long, doubtful, waiting, accounts, time, turn, costs }
+    }
+
+    /// The number of waiting evaluations.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds `waiter` to the queue. If the queue is full, drops the newest evaluation of the tenant with the most waiting ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns `waiter` if the queue is full and the tenant of `waiter` cannot displace another waiter.
+    pub(super) fn push(&mut self, requester: Requester, waiter: T) -> Result<(), T> {
+        if self.waiting >= WAITING && !self.makes_room(&requester.tenant) {
+            return Err(waiter);
+        }
+        let (time, turn) = (self.time, self.next_turn());
+        let account = self.accounts.entry(requester.tenant).or_default();
+        if account.waiting == 0 {
+            account.charged = account.charged.max(time);
+        }
+        account.waiting += 1;
+        self.waiting += 1;
+        let line =
+            account.lines.entry(requester.kind).or_insert_with(|| Line { turn, waiting: InTurn::default() });
+        line.waiting.push(requester.member, waiter);
+        Ok(())
+    }
+
+    /// Removes and returns the next evaluation that may begin, if any.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Ticket, T)> {
+        if self.running >= self.slots + 2 {
+            return None;
+        }
+        let candidates = self.accounts.iter().flat_map(|(tenant, account)| {
+            account.lines.iter().map(move |(kind, line)| (tenant, account, kind, line))
+        });
+        let best = candidates.filter_map(|(tenant, account, kind, line)| {
+            let cost = self.costs.of(tenant, kind, now);
+            let rank = (account.charged, matches!(cost, Cost::Long(_)), line.turn);
+            self.may_begin(account, cost).then_some((rank, tenant, kind, cost))
+        });
+        let (_, tenant, kind, cost) = best.min_by_key(|(rank, ..)| *rank)?;
+        let (tenant, kind) = (tenant.clone(), kind.clone());
+        let turn = self.next_turn();
+        let account = self.accounts.get_mut(&tenant)?;
+        let line = account.lines.get_mut(&kind)?;
+        let waiter = line.waiting.pop()?;
+        line.turn = turn;
+        if line.waiting.largest().is_none() {
+            account.lines.remove(&kind);
+        }
+        account.waiting -= 1;
+        account.running += 1;
+        account.unproven += usize::from(cost != Cost::Short);
+        self.time = self.time.max(account.charged);
+        let charged = if let Cost::Long(expected) = cost { expected } else { LEAST };
+        account.charged += charged;
+        self.waiting -= 1;
+        self.running += 1;
+        self.long += usize::from(matches!(cost, Cost::Long(_)));
+        self.doubtful += usize::from(cost == Cost::Doubtful);
+        Some((Ticket { tenant, kind, cost, charged, began: now }, waiter))
+    }
+
+    /// Whether the free slots allow a tenant another evaluation with this `cost`.
+    fn may_begin(&self, account: &Account<T>, cost: Cost) -> bool {
+        let is_left = self.long + self.doubtful <= self.slots;
+        let has_slot = match cost {
+            Cost::Long(_) => self.long < self.slots && is_left,
+            Cost::Doubtful => is_left,
+            Cost::Unknown | Cost::Short => true,
+        };
+        has_slot
+            && account.running < self.slots
+            && (cost == Cost::Short || account.unproven < (self.slots / 2).max(1))
+    }
+
+    /// Ends an evaluation. `ran_out`: whether it ran out of time, or `None` if it was aborted.
+    pub(super) fn end(&mut self, ticket: &Ticket, ran_out: Option<bool>, now: Instant) {
+        let took = now.saturating_duration_since(ticket.began);
+        if let Some(ran_out) = ran_out {
+            self.costs.noted(&ticket.tenant, &ticket.kind, took, ran_out, now);
+        }
+        self.running -= 1;
+        self.long -= usize::from(matches!(ticket.cost, Cost::Long(_)));
+        self.doubtful -= usize::from(ticket.cost == Cost::Doubtful);
+        if let Some(account) = self.accounts.get_mut(&ticket.tenant) {
+            account.running -= 1;
+            account.unproven -= usize::from(ticket.cost != Cost::Short);
+            account.charged = account.charged.saturating_sub(ticket.charged) + took;
+        }
+        self.forget();
+    }
+
+    /// Removes idle tenants whose charge does not exceed the virtual time. Above the limit also removes the idle tenants with smaller
+    /// charges.
+    fn forget(&mut self) {
+        let time = self.time;
+        self.accounts.retain(|_, account| !account.is_idle() || account.charged > time);
+        let mut idle: Vec<Duration> = self
+            .accounts
+            .values()
+            .filter(|account| account.is_idle())
+            .map(|account| account.charged)
+            .collect();
+        if idle.len() > IDLE {
+            let (_, middle, _) = idle.select_nth_unstable(IDLE / 2);
+            let middle = *middle;
+            self.accounts.retain(|_, account| !account.is_idle() || account.charged > middle);
+        }
+        give_back(&mut self.accounts);
+    }
+
+    /// Drops each waiter for which `stays` returns false.
+    pub(super) fn retain(&mut self, stays: impl Fn(&T) -> bool) {
+        for account in self.accounts.values_mut() {
+            let mut gone = 0;
+            account.lines.retain(|_, line| {
+                gone += line.waiting.retain(&stays);
+                line.waiting.largest().is_some()
+            });
+            account.waiting -= gone;
+            self.waiting -= gone;
+        }
+        self.forget();
+    }
+
+    /// Drops the newest waiter of the tenant with the most waiters, if that tenant would keep at least as many as `tenant` then has. If
+    /// `tenant` has no waiters, it also displaces those of a tenant with a higher charge.
+    fn makes_room(&mut self, tenant: &Tenant) -> bool {
+        let own = self.accounts.get(tenant);
+        let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));
+        let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waiting > 0);
+        let Some((_, most)) = waiting.max_by_key(|(_, account)| (account.waiting, account.charged)) else {
+            return false;
+        };
+        let gives_way = most.waiting > own + 1 || (own == 0 && most.charged > own_charged.max(self.time));
+        let dropped = gives_way && most.pop_newest().is_some();
+        self.waiting -= usize::from(dropped);
+        dropped
+    }
+
+    fn next_turn(&mut self) -> u64 {
+        self.turn += 1;
+        self.turn
+    }
+
+    /// The number of remembered tenants.
+    #[cfg(test)]
+    pub(super) fn tenants(&self) -> usize {
+        self.accounts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Rules of routes to Services and their ports, and to backends of other kinds. Of a kind that is not read, nothing is known of the
+//! backend.
+//!
+//! Copies of requests, of `RequestMirror` filters, go to backends that have to resolve as well. The graph has no links to these.
+
+use crate::facts::Grants;
+use crate::graph::{Builder, NodeId, ObjectRow};
+use crate::locator::{KindRef, Locator, is_of_graph};
+use crate::reason::{Reason, Unresolved};
+use crate::rows::{BackendKind, BackendReference};
+
+/// Whether an implementation may support backends of `kind`, which the graph does not read. Core kinds other than Service receive no
+/// requests, and Gateways, ListenerSets and routes are no backends.
+pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
+    !kind.group.is_empty() && is_of_graph(kind).is_none()
+}
+
+/// The purpose of a reference to a backend.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It sends requests there.
+    Backend,
+    /// A `RequestMirror` filter sends copies of requests there.
+    Mirror,
+}
+
+impl<'f> Builder<'f> {
+    pub(crate) fn attach_backends(&mut self) {
+        for node in self.graph.nodes() {
+            let Some(rule) = self.graph.rule(node) else { continue };
+            for backend in rule.backends.iter() {
+                if let Some(found) = self.resolve(node, backend, Purpose::Backend) {
+                    self.link(node, found);
+                }
+            }
+            for mirror in rule.mirrors.iter() {
+                self.resolve(node, mirror, Purpose::Mirror);
+            }
+        }
+    }
+
+    /// The node of `backend`, a reference of `rule`. Adds the problem if the reference does not resolve, or may not.
+    fn resolve(&mut self, rule: NodeId, backend: &'f BackendReference, purpose: Purpose) -> Option<NodeId> {
+        let from = self.graph.locator(rule);
+        let to = backend.locator(from.namespace);
+        let (node, problem) = self.backend(from, to, backend.port, purpose);
+        if let Some((reason, message)) = problem {
+            let field = match purpose {
+                Purpose::Backend => "",
+                Purpose::Mirror => "RequestMirror filter: ",
+            };
+            let message = format!("{field}{message}");
+            if reason.is_fault() {
+                self.turn_away(from, to, reason, message);
+            } else {
+                self.unresolved(Unresolved { from, to: Some(to), reason, message });
+            }
+        }
+        node
+    }
+
+    /// The node of the backend `to` or of its `port`, and why the reference of the rule `from` does not resolve, or may not.
+    fn backend(
+        &self,
+        from: Locator<'f>,
+        to: Locator<'f>,
+        port: Option<u16>,
+        purpose: Purpose,
+    ) -> (Option<NodeId>, Option<(Reason, String)>) {
+        if !self.grants.permit(from, to) {
+            return (None, Some(Grants::refusal(from, to)));
+        }
+        let object = format!("{} {}", to.kind.kind, to.object());
+        let Some(kind) = BackendKind::named(to.kind) else {
+            if to.kind.group.is_empty() {
+                let message = format!("no backend is of the kind {}: refer to a Service", to.kind);
+                return (None, Some((Reason::InvalidKind, message)));
+            }
+            let node = self.find(to).filter(|_| may_be_backend(to.kind));
+            let message = format!("backends of the kind {} are not read", to.kind);
+            return (node, Some((Reason::UnknownKind, message)));
+        };
+        let found = self.find(to);
+        let Some((found, service)) = found.and_then(|node| match self.graph.object(node).row {
+            ObjectRow::Backend(service) => Some((node, service)),
+            _ => None,
+        }) else {
+            if self.facts.backends_of(kind).known {
+                return (None, Some((Reason::BackendNotFound, format!("{object} does not exist"))));
+            }
+            // A leaf, which is shown as not known.
+            let node =
+                found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
+            let message = format!("whether {object} exists is not known");
+            return (node, (purpose == Purpose::Mirror).then_some((Reason::UnknownKind, message)));
+        };
+        let port = port.filter(|_| to.section.is_some());
+        let node = port.map_or(Some(found), |port| self.port(found, port));
+        if service.is_external {
+            let message = format!(
+                "{object} is of the type ExternalName, which Gateway API advises implementations not to support: \
+                 refer to a Service with endpoints, or to a backend of the implementation's own kind"
+            );
+            // Implementations that support it need none of its ports.
+            return (node.or(Some(found)), Some((Reason::ImplementationSpecific, message)));
+        }
+        let missing = port.filter(|_| node.is_none());
+        let missing = missing.map(|port| (Reason::BackendNotFound, format!("{object} has no port {port}")));
+        (node, missing)
+    }
+}

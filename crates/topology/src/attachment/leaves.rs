@@ -1,0 +1,77 @@
+//! What others refer to, and of whose kind nothing is known: it stands in the graph by its name alone.
+
+use std::collections::BTreeMap;
+
+use super::backends::may_be_backend;
+use crate::facts::{Facts, Grants};
+use crate::locator::{Locator, Section};
+use crate::rows::{BackendKind, Parent, ParentReference, RouteKind};
+
+/// The leaves that `facts` refer to, each with the sections of it that are named.
+pub(crate) fn leaves<'f>(
+    facts: &Facts<'f>,
+    grants: &Grants<'f>,
+) -> impl Iterator<Item = (Locator<'f>, Vec<Section<'f>>)> + use<'f> {
+    let mut found = Found::default();
+    if !facts.classes.known {
+        for (_, gateway) in &facts.gateways.objects {
+            found.take(gateway.class_locator());
+        }
+    }
+    for (key, set) in facts.sets.iter().flat_map(|rows| &rows.objects) {
+        found.parent(facts, &set.parent, &key.namespace);
+    }
+    for kind in RouteKind::ALL {
+        for (key, route) in &facts.routes_of(kind).objects {
+            for parent in route.parents.iter() {
+                found.parent(facts, parent, &key.namespace);
+            }
+            let from = Locator::of(kind.kind(), key);
+            for backend in route.rules.iter().flat_map(|rule| rule.backends.iter()) {
+                let to = backend.locator(&key.namespace);
+                let is_read = match BackendKind::named(to.kind) {
+                    Some(kind) => facts.backends_of(kind).known,
+                    None => !may_be_backend(to.kind),
+                };
+                if !is_read && grants.permit(from, to) {
+                    found.take(to);
+                }
+            }
+        }
+    }
+    for (kind, key, policy) in &facts.policies {
+        let from = Locator::of(kind.as_ref(), key);
+        for target in &policy.targets {
+            let to = target.locator(&key.namespace);
+            if facts.knows(to.kind) == Some(false) && grants.permit(from, to) {
+                found.take(to);
+            }
+        }
+    }
+    found.0.into_values()
+}
+
+/// Leaves by their locators.
+#[derive(Default)]
+struct Found<'f>(BTreeMap<String, (Locator<'f>, Vec<Section<'f>>)>);
+
+impl<'f> Found<'f> {
+    fn take(&mut self, to: Locator<'f>) {
+        let object = to.with(None);
+        let (_, sections) = self.0.entry(object.to_string()).or_insert_with(|| (object, Vec::new()));
+        // A number may be a name as well.
+        if let Some(section) = to.section
+            && !sections.iter().any(|known| known.to_string() == section.to_string())
+        {
+            sections.push(section);
+        }
+    }
+
+    /// A parent, where nothing is known of its kind.
+    fn parent(&mut self, facts: &Facts<'f>, parent: &'f ParentReference, namespace: &'f str) {
+        let is_other = matches!(parent.parent, Parent::Other(_));
+        if !is_other && facts.knows(parent.parent.kind()) == Some(false) {
+            self.take(parent.locator(namespace));
+        }
+    }
+}

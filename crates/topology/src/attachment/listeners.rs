@@ -1,0 +1,158 @@
+//! Listeners to their Gateways and ListenerSets: those of an unsupported protocol, and those that share a port and do not go together,
+//! carry nothing.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::graph::{Builder, NodeId, ObjectRow};
+use crate::reason::Reason;
+use crate::rows::{Listener, Protocol};
+
+impl<'f> Builder<'f> {
+    /// Links listeners, and returns those that are in force.
+    pub(crate) fn attach_listeners(&mut self) -> HashSet<NodeId> {
+        let mut in_force = HashSet::new();
+        let mut sets = self.sets_by_gateway();
+        let gateways: Vec<NodeId> = self.graph.object_nodes().collect();
+        for gateway in gateways {
+            if let ObjectRow::Gateway(_) | ObjectRow::Leaf(_) = self.graph.object(gateway).row {
+                let mut ports = self.own_listeners(gateway, &mut in_force);
+                for set in sets.remove(&gateway).unwrap_or_default() {
+                    self.listeners_of_set(set, &mut ports, &mut in_force);
+                }
+            }
+        }
+        in_force
+    }
+
+    /// The ListenerSets that are attached to each Gateway, the older first, then by name.
+    fn sets_by_gateway(&self) -> HashMap<NodeId, Vec<NodeId>> {
+        let mut sets: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for (gateway, set) in self.linked() {
+            if let ObjectRow::Set(_) = self.graph.object(set).row {
+                sets.entry(gateway).or_default().push(set);
+            }
+        }
+        for sets in sets.values_mut() {
+            sets.sort_by_key(|set| match self.graph.object(*set).row {
+                ObjectRow::Set(row) => Some((row.created, self.graph.locator(*set).object())),
+                _ => None,
+            });
+        }
+        sets
+    }
+
+    /// Links the listeners of the Gateway's own that conflict with none of its others.
+    fn own_listeners(&mut self, gateway: NodeId, in_force: &mut HashSet<NodeId>) -> Ports<'f> {
+        let listeners = self.listeners(gateway);
+        let mut ports = Ports::default();
+        for (node, listener) in &listeners {
+            let mut others = Ports::default();
+            let beside = listeners.iter().filter(|(other, row)| other != node && row.port == listener.port);
+            beside.for_each(|(other, row)| others.add(*other, row));
+            if let Some((reason, message)) = self.refusal(&others, listener) {
+                self.turn_away(self.graph.locator(*node), self.graph.locator(gateway), reason, message);
+            } else {
+                self.link(gateway, *node);
+                in_force.insert(*node);
+                ports.add(*node, listener);
+            }
+        }
+        ports
+    }
+
+    /// Links the listeners of a ListenerSet that conflict with none before them.
+    fn listeners_of_set(&mut self, set: NodeId, ports: &mut Ports<'f>, in_force: &mut HashSet<NodeId>) {
+        for (node, listener) in self.listeners(set) {
+            if let Some((reason, message)) = self.refusal(ports, listener) {
+                self.turn_away(self.graph.locator(node), self.graph.locator(set), reason, message);
+            } else {
+                ports.add(node, listener);
+                self.link(set, node);
+                in_force.insert(node);
+            }
+        }
+    }
+
+    /// The listeners of an object, in its own order.
+    fn listeners(&self, node: NodeId) -> Vec<(NodeId, &'f Listener)> {
+        let sections = self.graph.sections(node);
+        let mut listeners: Vec<(NodeId, &Listener)> =
+            sections.filter_map(|section| Some((section, self.graph.listener(section)?))).collect();
+        listeners.sort_by_key(|(section, _)| self.graph.place(*section));
+        listeners
+    }
+
+    /// Why `listener` cannot be in force beside those of `ports`.
+    fn refusal(&self, ports: &Ports<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
+        let Listener { port, protocol, hostname, .. } = listener;
+        if let Protocol::Unsupported(name) = protocol {
+            let hint = if Protocol::from(&*name.to_ascii_uppercase()).is_core() {
+                ", which are case-sensitive"
+            } else {
+                ""
+            };
+            let message = format!("protocol {name:?} is none of HTTP, HTTPS, TLS, TCP and UDP{hint}");
+            return Some((Reason::UnsupportedProtocol, message));
+        }
+        let (reason, (node, other)) = ports.conflict(listener)?;
+        let owner = self.graph.locator(node).with(None);
+        let holder = format!("listener {:?} of {} {}", other.name, owner.kind.kind, owner.object());
+        let message = match reason {
+            Reason::ProtocolConflict => {
+                format!("{holder} has port {port} for {}, which does not go with {protocol}", other.protocol)
+            }
+            _ => {
+                let hosts = hostname.as_deref().unwrap_or("all hosts");
+                format!("{holder} has {hosts} on port {port}, too")
+            }
+        };
+        Some((reason, message))
+    }
+}
+
+/// A listener and its node.
+type Holder<'f> = (NodeId, &'f Listener);
+
+/// Listeners by what they hold of a port.
+#[derive(Default)]
+struct Ports<'f> {
+    /// The first of each protocol and host.
+    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), Holder<'f>>,
+    /// The first of TCP.
+    tcp: HashMap<u16, Holder<'f>>,
+    /// The first of HTTP, HTTPS or TLS.
+    http: HashMap<u16, Holder<'f>>,
+}
+
+impl<'f> Ports<'f> {
+    fn add(&mut self, node: NodeId, listener: &'f Listener) {
+        let Listener { port, protocol, hostname, .. } = listener;
+        // The implementation assigns each of these a different port.
+        if *port == 0 {
+            return;
+        }
+        let of_protocol = match protocol {
+            Protocol::Tcp => Some(&mut self.tcp),
+            Protocol::Http | Protocol::Https | Protocol::Tls => Some(&mut self.http),
+            Protocol::Udp | Protocol::Other(_) | Protocol::Unsupported(_) => None,
+        };
+        if let Some(holders) = of_protocol {
+            holders.entry(*port).or_insert((node, listener));
+        }
+        self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert((node, listener));
+    }
+
+    /// Why `listener` cannot be beside one of these, and which.
+    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, Holder<'f>)> {
+        let Listener { port, protocol, hostname, .. } = listener;
+        let by_protocol = match protocol {
+            Protocol::Tcp => self.http.get(port),
+            Protocol::Http | Protocol::Https | Protocol::Tls => self.tcp.get(port),
+            Protocol::Udp | Protocol::Other(_) | Protocol::Unsupported(_) => None,
+        };
+        let by_host = || self.hosts.get(&(*port, protocol, hostname.as_deref()));
+        by_protocol
+            .map(|other| (Reason::ProtocolConflict, *other))
+            .or_else(|| by_host().map(|other| (Reason::HostnameConflict, *other)))
+    }
+}

@@ -1,0 +1,303 @@
+//! Routes to listeners, in the order in which Gateway API says why one does not attach.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::gateways::unknown_labels;
+use super::same_hosts::Hosts;
+use crate::graph::{Builder, NodeId, ObjectRow};
+use crate::hostname;
+use crate::locator::{KindRef, Locator};
+use crate::reason::Reason;
+use crate::rows::{Listener, Parent, ParentReference, Protocol, Route, RouteKind};
+use policy_sync_api::text::named;
+
+/// How far a route got at a listener, in the order of Gateway API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// The listener is none of those that the reference means.
+    Meant,
+    /// The listener does not let it attach.
+    Allowed,
+    /// They have no host in common.
+    Hosts,
+    /// It attaches if labels of its namespace that are not known match, unless another route is there first.
+    Labels,
+    /// It attaches, unless another route is there first.
+    Attached,
+}
+
+impl<'f> Builder<'f> {
+    /// Links routes to the listeners that are `in_force`, and their rules to them.
+    pub(crate) fn attach_routes(&mut self, in_force: &HashSet<NodeId>) {
+        let routes: Vec<(NodeId, RouteKind, &'f Route)> =
+            self.graph.object_nodes().filter_map(|node| self.route(node)).collect();
+        let mut taken: Vec<Taken<'f>> = Vec::new();
+        for (node, kind, route) in routes {
+            self.link_sections(node);
+            for parent in route.parents.iter() {
+                let words = Words::new(self.graph.locator(node), kind, route, parent);
+                let listeners = self.try_parent(in_force, node, &words);
+                taken.push(Taken { route: node, words, listeners });
+            }
+        }
+        let mut by_listener: BTreeMap<NodeId, BTreeMap<NodeId, bool>> = BTreeMap::new();
+        for Taken { route, listeners, .. } in &taken {
+            for (listener, is_certain) in listeners {
+                *by_listener.entry(*listener).or_default().entry(*route).or_default() |= is_certain;
+            }
+        }
+        let turned_away: HashSet<(NodeId, NodeId)> =
+            by_listener.iter().flat_map(|(listener, routes)| self.in_the_way(*listener, routes)).collect();
+        for Taken { route, words, mut listeners } in taken {
+            let accepted_by = self.accepted_by(words.route, words.from.namespace, words.parent);
+            let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
+            if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
+                self.refuse(&words, Reason::Conflicted, words.conflicted());
+                // An implementation that accepts it serves both routes.
+                listeners.retain(|_| accepted_by.is_some());
+            } else {
+                listeners.retain(is_there_first);
+                if let ([(_, is_certain)], Some(_)) = (&mut *listeners, accepted_by) {
+                    *is_certain = true;
+                }
+                if !listeners.is_empty() {
+                    self.report_rejection(words.route, words.from, words.parent);
+                }
+            }
+            self.report_unknown(&words, &listeners);
+            for (listener, is_certain) in listeners {
+                if !is_certain {
+                    self.graph.uncertain.insert((listener, route));
+                }
+                self.link(listener, route);
+            }
+        }
+    }
+
+    /// Adds that it is not known whether some of these `listeners` allow a route.
+    fn report_unknown(&mut self, words: &Words<'f>, listeners: &[(NodeId, bool)]) {
+        let unknown = listeners.iter().filter(|(_, is_certain)| !is_certain);
+        let names: Vec<&str> =
+            unknown.filter_map(|(node, _)| Some(&*self.graph.listener(*node)?.name)).collect();
+        if !names.is_empty() {
+            let listeners = if names.len() == 1 { "listener" } else { "listeners" };
+            let what = format!("allowedRoutes of {listeners} {} of {}", named(&names), words.parent());
+            self.unresolved(unknown_labels(words.from, words.to, &what));
+        }
+    }
+
+    fn route(&self, node: NodeId) -> Option<(NodeId, RouteKind, &'f Route)> {
+        match self.graph.object(node).row {
+            ObjectRow::Route(kind, route) => Some((node, kind, route)),
+            _ => None,
+        }
+    }
+
+    /// The listeners that take a route by one reference, unless another route is there first, each with whether that is certain. Without
+    /// one, reports the reason, or links the route to its unknown parent.
+    fn try_parent(
+        &mut self,
+        in_force: &HashSet<NodeId>,
+        node: NodeId,
+        words: &Words<'f>,
+    ) -> Vec<(NodeId, bool)> {
+        let Words { to, parent, .. } = *words;
+        if let Parent::Other(_) = parent.parent {
+            self.refuse(words, Reason::OtherParent, words.other_parent());
+            return Vec::new();
+        }
+        let Some(found) = self.find(to) else {
+            self.refuse(words, Reason::ParentNotFound, words.not_found());
+            return Vec::new();
+        };
+        if let ObjectRow::Leaf(_) = self.graph.object(found).row {
+            let section = parent.section.as_ref().and_then(|name| self.section(found, name));
+            if let Some(section) = section {
+                self.link(found, section);
+            }
+            self.link(section.unwrap_or(found), node);
+            return Vec::new();
+        }
+        let mut furthest = Step::Meant;
+        let mut attached = Vec::new();
+        for section in self.graph.sections(found) {
+            let step = self.step(in_force, section, words);
+            furthest = furthest.max(step);
+            if step >= Step::Labels {
+                attached.push((section, step == Step::Attached));
+            }
+        }
+        match furthest {
+            Step::Attached | Step::Labels => {}
+            Step::Hosts => self.refuse(words, Reason::NoMatchingListenerHostname, words.no_host()),
+            Step::Allowed => self.refuse(words, Reason::NotAllowedByListeners, words.not_allowed()),
+            Step::Meant => {
+                let any = self.graph.sections(found).next().is_some();
+                self.refuse(words, Reason::NoMatchingParent, words.no_listener(any));
+            }
+        }
+        attached
+    }
+
+    fn refuse(&mut self, words: &Words<'f>, reason: Reason, message: String) {
+        let Words { from, to, parent, route, .. } = *words;
+        // A status can be older than the deletion of the parent.
+        let may_differ = !matches!(reason, Reason::OtherParent | Reason::ParentNotFound);
+        match self.accepted_by(route, from.namespace, parent).filter(|_| may_differ) {
+            Some(controller) => self.report_acceptance(controller, (from, to), reason, &message),
+            None => self.turn_away_from((to, parent.port), from, reason, message),
+        }
+    }
+
+    /// How far a route gets at the listener `section`.
+    fn step(&self, in_force: &HashSet<NodeId>, section: NodeId, words: &Words<'_>) -> Step {
+        let Words { from, to, route, kind, parent } = words;
+        let Some(listener) = self.graph.listener(section).filter(|_| in_force.contains(&section)) else {
+            return Step::Meant;
+        };
+        let labels = || self.labels.of(from.namespace);
+        let is_allowed = || listener.namespaces.allows(to.namespace, from.namespace, labels);
+        if !parent.means(listener) {
+            Step::Meant
+        } else if !carries(listener, *kind) {
+            Step::Allowed
+        } else {
+            match is_allowed() {
+                Some(false) => Step::Allowed,
+                _ if !meet(listener, route) => Step::Hosts,
+                None => Step::Labels,
+                Some(true) => Step::Attached,
+            }
+        }
+    }
+
+    /// The routes of a listener that others keep from it: of an HTTPRoute and a GRPCRoute with hosts in common the younger one,
+    /// then the later by name. A route that is turned away, or may not be attached, turns no other away.
+    fn in_the_way(&self, listener: NodeId, certain: &BTreeMap<NodeId, bool>) -> Vec<(NodeId, NodeId)> {
+        let Some(row) = self.graph.listener(listener) else { return Vec::new() };
+        let mut routes: Vec<(NodeId, RouteKind, &Route)> = certain
+            .keys()
+            .filter_map(|node| self.route(*node))
+            .filter(|(_, kind, _)| matches!(kind, RouteKind::Grpc | RouteKind::Http))
+            .collect();
+        if routes.iter().all(|(_, kind, _)| *kind == routes[0].1) {
+            return Vec::new();
+        }
+        routes.sort_by_cached_key(|(node, kind, route)| {
+            (route.created, self.graph.locator(*node).object(), *kind)
+        });
+        let mut turned_away = Vec::new();
+        let (mut grpc, mut http) = (Hosts::default(), Hosts::default());
+        for (node, kind, route) in routes {
+            let hosts = hosts(row, route);
+            let (own, others) = if kind == RouteKind::Grpc { (&mut grpc, &http) } else { (&mut http, &grpc) };
+            if others.meet(&hosts) {
+                turned_away.push((listener, node));
+            } else if certain.get(&node) == Some(&true) {
+                own.add(&hosts);
+            }
+        }
+        turned_away
+    }
+}
+
+/// The hosts that `listener` and `route` both let through.
+pub(crate) fn hosts<'h>(listener: &'h Listener, route: &'h Route) -> Vec<&'h str> {
+    hostname::between(listener.hostname.as_deref(), route.hostnames.iter().map(|name| &**name))
+}
+
+/// Whether there are any.
+fn meet(listener: &Listener, route: &Route) -> bool {
+    let Some(hostname) = listener.hostname.as_deref() else { return true };
+    let mut names = route.hostnames.iter();
+    route.hostnames.is_empty() || names.any(|name| hostname::meet(hostname, name).is_some())
+}
+
+/// Whether the protocol of `listener` carries routes of `kind`; `None` where only an implementation knows the protocol.
+pub(super) fn protocol_carries(listener: &Listener, kind: RouteKind) -> Option<bool> {
+    Some(match &listener.protocol {
+        Protocol::Http | Protocol::Https => matches!(kind, RouteKind::Http | RouteKind::Grpc),
+        Protocol::Tls => kind == RouteKind::Tls || (kind == RouteKind::Tcp && listener.terminates),
+        Protocol::Tcp => kind == RouteKind::Tcp,
+        Protocol::Udp => kind == RouteKind::Udp,
+        Protocol::Other(_) | Protocol::Unsupported(_) => return None,
+    })
+}
+
+/// Whether `listener` takes routes of `kind`: those of its protocol, and of these the kinds that it names.
+fn carries(listener: &Listener, kind: RouteKind) -> bool {
+    let by_protocol = protocol_carries(listener, kind) != Some(false);
+    let is_named = |kinds: &[crate::locator::Kind]| kinds.iter().any(|named| named.as_ref() == kind.kind());
+    by_protocol && listener.kinds.as_deref().is_none_or(is_named)
+}
+
+/// The listeners that take a route by one reference, unless another route is there first.
+struct Taken<'w> {
+    route: NodeId,
+    words: Words<'w>,
+    /// Each with whether it is known to allow the route.
+    listeners: Vec<(NodeId, bool)>,
+}
+
+/// A reference of a route, and what is said where it does not attach.
+struct Words<'w> {
+    from: Locator<'w>,
+    to: Locator<'w>,
+    route: &'w Route,
+    kind: RouteKind,
+    parent: &'w ParentReference,
+}
+
+impl<'w> Words<'w> {
+    fn new(from: Locator<'w>, kind: RouteKind, route: &'w Route, parent: &'w ParentReference) -> Self {
+        Self { from, to: parent.locator(from.namespace), route, kind, parent }
+    }
+
+    fn parent(&self) -> String {
+        format!("{} {}", self.to.kind.kind, self.to.object())
+    }
+
+    fn other_parent(&self) -> String {
+        let KindRef { kind, .. } = self.to.kind;
+        format!("a parent of the kind {kind} is a matter of other controllers")
+    }
+
+    fn not_found(&self) -> String {
+        format!("{} does not exist", self.parent())
+    }
+
+    fn no_listener(&self, any: bool) -> String {
+        let named = self.parent.section.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+        let in_force = if any { " that is in force" } else { "" };
+        format!("{} has no listener{named}{}{in_force}", self.parent(), self.port())
+    }
+
+    fn port(&self) -> String {
+        self.parent.port.map(|port| format!(" on port {port}")).unwrap_or_default()
+    }
+
+    /// Of the listeners that are meant: that the one does not, or that none of them does.
+    fn none(&self, does_not: &str, does: &str) -> String {
+        match &self.parent.section {
+            Some(name) => format!("listener {name:?} of {} {does_not}", self.parent()),
+            None => format!("no listener of {}{} {does}", self.parent(), self.port()),
+        }
+    }
+
+    fn not_allowed(&self) -> String {
+        let what = format!("{}s of namespace {}", self.kind.kind().kind, self.from.namespace);
+        self.none(&format!("does not allow {what}"), &format!("allows {what}"))
+    }
+
+    fn no_host(&self) -> String {
+        let hosts: Vec<&str> = self.route.hostnames.iter().map(|name| &**name).collect();
+        let hosts = format!("host of {}", hosts.join(", "));
+        self.none(&format!("has no {hosts}"), &format!("has a {hosts}"))
+    }
+
+    fn conflicted(&self) -> String {
+        let other = if self.kind == RouteKind::Http { RouteKind::Grpc } else { RouteKind::Http };
+        let other = other.kind().kind;
+        format!("a {other} on the same listener has a host in common, and is older, or first by name")
+    }
+}

@@ -1,0 +1,317 @@
+//! Of routes: for each reference to a parent whether it attaches there, whether its backends are found, and which policies are in
+//! force on the way.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{AFFECTED_LIMIT, Affecting, ConditionText, Conditions, MESSAGE_LIMIT};
+use crate::effective::Folds;
+use crate::graph::{Graph, NodeId, ObjectRow};
+use crate::locator::Locator;
+use crate::reason::{Reason, Unattached, Unresolved};
+use crate::rows::{Parent, ParentReference, Route, RouteKind};
+use policy_sync_api::json::Hash;
+use policy_sync_api::text::{capped, named};
+
+/// What a route says of one of its references to parents.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ParentConditions {
+    /// The place of the reference in the route.
+    pub reference: usize,
+    /// What it says, which other routes may say as well.
+    pub conditions: Arc<Conditions>,
+}
+
+/// What routes say of the parents that are ours.
+#[derive(Debug)]
+pub struct RouteConditions<'g, 'f> {
+    graph: &'g Graph<'f>,
+    /// The parents that are ours: Gateways, and ListenerSets of these.
+    parents: HashMap<Locator<'f>, NodeId>,
+    /// Each route with a listener that carries it, in order.
+    carriers: Vec<(NodeId, NodeId)>,
+    /// The policies above each listener that carries routes, the least specific first: the place of it among those that there are.
+    above: HashMap<NodeId, usize>,
+    stacks: Vec<Vec<u32>>,
+    refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
+    /// The references of each route that may not resolve.
+    unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
+    /// What routes without policies of their own say, by what there is above them.
+    known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
+    shared: HashMap<Hash, Arc<Conditions>>,
+}
+
+impl<'g, 'f> RouteConditions<'g, 'f> {
+    /// What routes of `graph` say of the Gateways that `is_ours`.
+    #[must_use]
+    pub fn new(graph: &'g Graph<'f>, is_ours: impl Fn(Locator<'f>) -> bool) -> Self {
+        let mut all = Self {
+            graph,
+            parents: HashMap::new(),
+            carriers: Vec::new(),
+            above: HashMap::new(),
+            stacks: Vec::new(),
+            refused: HashMap::new(),
+            unresolved: HashMap::new(),
+            known: HashMap::new(),
+            shared: HashMap::new(),
+        };
+        for item in graph.unattached() {
+            all.refused.entry(item.from.with(None)).or_default().push(item);
+        }
+        for item in graph.unresolved() {
+            all.unresolved.entry(item.from.with(None)).or_default().push(item);
+        }
+        all.find_parents(is_ours);
+        all.find_carriers();
+        all
+    }
+
+    fn find_parents(&mut self, is_ours: impl Fn(Locator<'f>) -> bool) {
+        for node in self.graph.object_nodes() {
+            let locator = self.graph.locator(node);
+            let gateway = match self.graph.object(node).row {
+                ObjectRow::Gateway(_) => locator,
+                ObjectRow::Set(set) if set.parent.parent == Parent::Gateway => {
+                    set.parent.locator(locator.namespace).with(None)
+                }
+                _ => continue,
+            };
+            if is_ours(gateway) {
+                self.parents.insert(locator, node);
+            }
+        }
+    }
+
+    fn find_carriers(&mut self) {
+        let graph = self.graph;
+        let is_class = |node: &NodeId| matches!(graph.object(*node).row, ObjectRow::Class(_));
+        let is_route = |node: &NodeId| matches!(graph.object(*node).row, ObjectRow::Route(..));
+        let classes: HashMap<Locator<'f>, NodeId> =
+            graph.object_nodes().filter(is_class).map(|node| (graph.locator(node), node)).collect();
+        let mut places: HashMap<Vec<u32>, usize> = HashMap::new();
+        for (gateway, listener) in graph.listeners() {
+            let routes: Vec<NodeId> = graph.links(listener).filter(is_route).collect();
+            if routes.is_empty() {
+                continue;
+            }
+            let mut stack = Vec::new();
+            if let ObjectRow::Gateway(row) = graph.object(gateway).row
+                && let Some(class) = classes.get(&row.class_locator())
+            {
+                graph.push_policies(*class, &mut stack);
+            }
+            graph.push_policies(gateway, &mut stack);
+            let holder = graph.holder(listener);
+            if holder != gateway {
+                graph.push_policies(holder, &mut stack);
+            }
+            graph.push_policies(listener, &mut stack);
+            let place = *places.entry(stack.clone()).or_insert_with(|| {
+                self.stacks.push(stack);
+                self.stacks.len() - 1
+            });
+            self.above.insert(listener, place);
+            self.carriers.extend(routes.into_iter().map(|route| (route, listener)));
+        }
+        self.carriers.sort_unstable();
+    }
+
+    /// Each route with what it says: nothing where no parent of it is ours.
+    pub fn each(mut self, mut visit: impl FnMut(RouteKind, Locator<'f>, &'f Route, Vec<ParentConditions>)) {
+        for node in self.graph.object_nodes() {
+            if let ObjectRow::Route(kind, route) = self.graph.object(node).row {
+                let entries = self.route(node, kind, route);
+                visit(kind, self.graph.locator(node), route, entries);
+            }
+        }
+    }
+
+    fn route(&mut self, node: NodeId, kind: RouteKind, route: &'f Route) -> Vec<ParentConditions> {
+        let locator = self.graph.locator(node);
+        let mut entries: Vec<ParentConditions> = Vec::new();
+        let first = self.carriers.partition_point(|(route, _)| *route < node);
+        for (place, parent) in route.parents.iter().enumerate() {
+            let to = parent.locator(locator.namespace);
+            let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
+            // The API lets no two be the same.
+            if route.parents[..place].contains(parent) {
+                continue;
+            }
+            let listeners = self.carriers[first..].iter().take_while(|(route, _)| *route == node);
+            let carriers: Vec<NodeId> = listeners
+                .map(|(_, listener)| *listener)
+                .filter(|listener| {
+                    let row = self.graph.listener(*listener);
+                    self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))
+                })
+                .collect();
+            let mut texts =
+                vec![self.accepted((node, locator), to, parent, &carriers), self.resolved(node, locator)];
+            texts.extend(self.affected(node, kind, &carriers).iter().cloned());
+            let conditions = self.share(texts);
+            entries.push(ParentConditions { reference: place, conditions });
+        }
+        entries
+    }
+
+    /// What another route has as well is kept once.
+    fn share(&mut self, texts: Vec<ConditionText>) -> Arc<Conditions> {
+        let conditions = Conditions::from(texts);
+        self.shared.entry(conditions.hash).or_insert_with(|| Arc::new(conditions)).clone()
+    }
+
+    fn accepted(
+        &self,
+        (node, from): (NodeId, Locator<'f>),
+        to: Locator<'f>,
+        parent: &ParentReference,
+        carriers: &[NodeId],
+    ) -> ConditionText {
+        let name = "Accepted".to_owned();
+        let what = format!("{} {}", to.kind.kind, to.object());
+        let listeners = carriers.iter().filter(|listener| self.graph.is_certain(**listener, node)).count();
+        if listeners > 0 {
+            let on = if listeners == 1 { "1 listener".to_owned() } else { format!("{listeners} listeners") };
+            let message = format!(
+                "attached to {on} of {what}; routes are not delivered to clusters: apply them there as well"
+            );
+            return ConditionText { name, status: "True", reason: "Accepted", message };
+        }
+        if !carriers.is_empty() {
+            let all = self.unresolved.get(&from).into_iter().flatten();
+            let item = all.into_iter().find(|item| item.from == from && item.to == Some(to));
+            let message =
+                item.map_or_else(String::new, |item| capped(&item.message, MESSAGE_LIMIT).into_owned());
+            return ConditionText { name, status: "Unknown", reason: Reason::UnknownLabels.word(), message };
+        }
+        let refused = || {
+            let all = self.refused.get(&from).into_iter().flatten();
+            all.filter(|item| item.from == from && item.to == to)
+        };
+        let same_port = refused().find(|item| item.port == parent.port);
+        let (reason, message) = match same_port.or_else(|| refused().next()) {
+            Some(item) => (item.reason.word(), capped(&item.message, MESSAGE_LIMIT).into_owned()),
+            None => ("NoMatchingParent", format!("{what} has no listener in force")),
+        };
+        ConditionText { name, status: "False", reason, message }
+    }
+
+    /// Whether all backends of a route are there, and may be referred to. Of a kind that is not read, that is not known.
+    fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
+        let name = "ResolvedRefs".to_owned();
+        let all = self.refused.get(&route).into_iter().flatten();
+        // Whoever may not be granted it is not to learn what there is in another namespace.
+        let may_know =
+            |item: &&&Unattached<'f>| self.graph.knows_grants() || item.to.namespace == route.namespace;
+        let of_rules: Vec<&&Unattached<'f>> =
+            all.filter(|item| item.from != route).filter(may_know).collect();
+        let Some(first) = of_rules.first() else {
+            if let Some((reason, message)) = self.not_known(node, route) {
+                let message = capped(&message, MESSAGE_LIMIT).into_owned();
+                return ConditionText { name, status: "Unknown", reason: reason.word(), message };
+            }
+            let message = "all backends that are known of are there".to_owned();
+            return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
+        };
+        let messages: BTreeSet<&str> = of_rules.iter().map(|item| &*item.message).collect();
+        let message = named(&messages.into_iter().collect::<Vec<_>>());
+        ConditionText {
+            name,
+            status: "False",
+            reason: first.reason.word(),
+            message: capped(&message, MESSAGE_LIMIT).into_owned(),
+        }
+    }
+
+    /// Why it is not known whether all backends of a route resolve.
+    fn not_known(&self, node: NodeId, route: Locator<'f>) -> Option<(Reason, String)> {
+        let graph = self.graph;
+        let backends = graph.sections(node).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
+        let leaves = backends.filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
+        let mut kinds: BTreeSet<String> = leaves.map(|object| object.locator.kind.to_string()).collect();
+        let mut others: BTreeSet<(Reason, &str)> = BTreeSet::new();
+        for item in self.unresolved.get(&route).into_iter().flatten().filter(|item| item.from != route) {
+            match (item.reason, item.to) {
+                (Reason::UnknownKind, Some(to)) => drop(kinds.insert(to.kind.to_string())),
+                (reason, _) => drop(others.insert((reason, &item.message))),
+            }
+        }
+        let of_kinds = (!kinds.is_empty()).then(|| {
+            let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+            (Reason::UnknownKind, format!("backends of these kinds are not read: {}", named(&kinds)))
+        });
+        let others = others.into_iter().map(|(reason, message)| (reason, message.to_owned()));
+        let all: Vec<(Reason, String)> = of_kinds.into_iter().chain(others).collect();
+        let messages: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
+        Some((all.first()?.0, messages.join("; ")))
+    }
+
+    /// The policies along the ways from these listeners to the route.
+    fn affected(&mut self, route: NodeId, kind: RouteKind, listeners: &[NodeId]) -> Arc<[ConditionText]> {
+        let mut above: Vec<usize> =
+            listeners.iter().filter_map(|listener| self.above.get(listener)).copied().collect();
+        above.sort_unstable();
+        above.dedup();
+        let graph = self.graph;
+        let has_own = [route]
+            .into_iter()
+            .chain(graph.sections(route))
+            .any(|node| graph.policy_numbers(node).next().is_some());
+        if has_own {
+            return self.fold(route, kind, &above);
+        }
+        if let Some(known) = self.known.get(&(kind, above.clone())) {
+            return known.clone();
+        }
+        let texts = self.fold(route, kind, &above);
+        self.known.insert((kind, above), texts.clone());
+        texts
+    }
+
+    fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
+        let graph = self.graph;
+        // They are not kept: no other route has these stacks.
+        let mut folds = Folds::new(graph);
+        let mut affecting = Affecting::default();
+        let mut below: BTreeSet<Vec<u32>> = BTreeSet::new();
+        let mut of_route = Vec::new();
+        graph.push_policies(route, &mut of_route);
+        for rule in graph.sections(route) {
+            let mut stack = of_route.clone();
+            graph.push_policies(rule, &mut stack);
+            below.insert(stack);
+        }
+        if below.is_empty() {
+            below.insert(of_route);
+        }
+        for place in above {
+            for below in &below {
+                let stack = [self.stacks[*place].as_slice(), below].concat();
+                for id in folds.along(&stack, Some(kind)) {
+                    let effective = folds.get(id);
+                    let of = affecting.of_kind(effective.kind.kind);
+                    of.in_force.extend(&effective.sources);
+                    of.stacked.extend(folds.stack(id));
+                }
+            }
+        }
+        // What is in force at its target alone.
+        for node in [route].into_iter().chain(graph.sections(route)).filter(|_| !above.is_empty()) {
+            for number in graph.policy_numbers(node).filter(|number| graph.policy(*number).manner.is_direct())
+            {
+                affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
+            }
+        }
+        let texts = affecting.conditions(AFFECTED_LIMIT, |of| {
+            let lost: BTreeSet<u32> = of.stacked.difference(&of.in_force).copied().collect();
+            let parts = [("in force", &of.in_force), ("not in force", &lost)];
+            let parts = parts.into_iter().filter(|(_, policies)| !policies.is_empty());
+            let parts: Vec<String> = parts
+                .map(|(what, policies)| format!("{what}: {}", named(&graph.names_of(policies))))
+                .collect();
+            parts.join("; ")
+        });
+        texts.into()
+    }
+}

@@ -1,0 +1,158 @@
+//! Effective policies: what a stack of policies comes to.
+//!
+//! A stack is folded from the most specific policy to the least: `acc = last; for p of the others, backwards:
+//! acc = merge(strategy of p, source p, target acc)`. So on one target the newest default wins, and the oldest override, and an
+//! override is never lost to anything below it.
+
+mod fold;
+mod hierarchy;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::graph::Graph;
+use super::locator::KindRef;
+use super::policies::PolicyNode;
+use super::rows::RouteKind;
+use super::rules::PolicyRule;
+use fold::{fold, is_assumed};
+pub(super) use hierarchy::{NotHonored, not_honored};
+use policy_sync_api::json::Hash;
+
+/// A stack that was folded, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EffectiveId(u32);
+
+/// What a stack comes to, without its rules: these are [folded again](Folds::rules) where they are asked for, because stacks of
+/// many rules have them in common.
+#[derive(Debug)]
+pub struct Effective<'f> {
+    /// The kind of its policies.
+    pub kind: KindRef<'f>,
+    /// Equal where equal rules come from the same policies.
+    pub id: Hash,
+    /// The policies of the stack that no rule in force is of, in the order of their locators.
+    pub lost: Box<[u32]>,
+    /// The policies that rules in force are of, in the same order.
+    pub sources: Box<[u32]>,
+    stack: Box<[u32]>,
+    /// Whether the merge is assumed.
+    pub assumed: bool,
+    /// On how many paths it is in force.
+    pub paths: u64,
+}
+
+/// A rule in force.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'g> {
+    /// The policy that it is of.
+    pub policy: u32,
+    /// The rule.
+    pub rule: &'g PolicyRule,
+}
+
+/// All stacks of a graph that were folded, each once.
+#[derive(Debug)]
+pub struct Folds<'g, 'f> {
+    graph: &'g Graph<'f>,
+    known: HashMap<Box<[u32]>, EffectiveId>,
+    effective: Vec<Effective<'f>>,
+}
+
+impl<'g, 'f> Folds<'g, 'f> {
+    /// None so far.
+    #[must_use]
+    pub fn new(graph: &'g Graph<'f>) -> Self {
+        Self { graph, known: HashMap::new(), effective: Vec::new() }
+    }
+
+    /// What a stack came to.
+    #[must_use]
+    pub fn get(&self, id: EffectiveId) -> &Effective<'f> {
+        &self.effective[id.0 as usize]
+    }
+
+    /// All that were folded.
+    pub fn all(&self) -> impl Iterator<Item = (EffectiveId, &Effective<'f>)> {
+        let ids = (0..).map(EffectiveId);
+        ids.zip(&self.effective)
+    }
+
+    /// The rules in force, in the order of their keys.
+    #[must_use]
+    pub fn rules(&self, id: EffectiveId) -> Vec<Entry<'g>> {
+        fold(self.graph, &self.get(id).stack)
+    }
+
+    /// The policies of its stack, the least specific first.
+    #[must_use]
+    pub fn stack(&self, id: EffectiveId) -> &[u32] {
+        &self.get(id).stack
+    }
+
+    /// The policy of this number.
+    #[must_use]
+    pub fn policy(&self, number: u32) -> &'g PolicyNode<'f> {
+        self.graph.policy(number)
+    }
+
+    pub(super) fn count(&mut self, id: EffectiveId, paths: u64) {
+        self.effective[id.0 as usize].paths += paths;
+    }
+
+    /// On how many paths each rule of each policy is in force, by the policy's number and the rule's key.
+    #[must_use]
+    pub fn shared(&self) -> HashMap<(u32, &'g str), u64> {
+        let mut shared = HashMap::new();
+        for (id, effective) in self.all() {
+            for Entry { policy, rule } in self.rules(id) {
+                *shared.entry((policy, rule.key.as_str())).or_default() += effective.paths;
+            }
+        }
+        shared
+    }
+
+    /// What the policies `stack` come to, which lie along a path to a route of the kind `route`, in the order of their kinds.
+    pub(super) fn along(&mut self, stack: &[u32], route: Option<RouteKind>) -> Vec<EffectiveId> {
+        let mut kinds: BTreeMap<KindRef<'f>, Vec<u32>> = BTreeMap::new();
+        for number in stack {
+            let policy = self.graph.policy(*number);
+            if route.is_none_or(|route| policy.manner.is_for(route)) {
+                kinds.entry(policy.locator.kind).or_default().push(*number);
+            }
+        }
+        kinds.into_values().map(|stack| self.fold(stack)).collect()
+    }
+
+    fn fold(&mut self, stack: Vec<u32>) -> EffectiveId {
+        let stack: Box<[u32]> = stack.into();
+        if let Some(known) = self.known.get(&stack) {
+            return *known;
+        }
+        let id = EffectiveId(u32::try_from(self.effective.len()).unwrap_or(u32::MAX));
+        let kind = self.graph.policy(stack[0]).locator.kind;
+        let rules = fold(self.graph, &stack);
+        let sources: BTreeSet<u32> = rules.iter().map(|entry| entry.policy).collect();
+        let lost: BTreeSet<u32> = stack.iter().copied().filter(|policy| !sources.contains(policy)).collect();
+        self.effective.push(Effective {
+            kind,
+            id: self.hash(kind, &rules),
+            lost: lost.into_iter().collect(),
+            sources: sources.into_iter().collect(),
+            stack: stack.clone(),
+            assumed: is_assumed(self.graph, &stack),
+            paths: 0,
+        });
+        self.known.insert(stack, id);
+        id
+    }
+
+    fn hash(&self, kind: KindRef<'_>, rules: &[Entry<'_>]) -> Hash {
+        let mut parts = vec![kind.to_string()];
+        for Entry { policy, rule } in rules {
+            let source = self.graph.policy(*policy).locator;
+            parts.extend([rule.key.clone(), source.to_string(), rule.hash.to_string()]);
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        Hash::of_parts(&parts)
+    }
+}

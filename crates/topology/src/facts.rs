@@ -1,0 +1,228 @@
+//! What is known of a cluster, as plain rows: of a hub's mirror, of lists, or of files.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, Locator};
+use super::reason::Reason;
+use super::rows::namespace::{NAME_LABEL, name_label};
+use super::rows::{
+    BackendKind, Class, Gateway, Grant, Listener, ListenerSet, Namespace, Policy, Route, RouteKind, Secret,
+    Service, SetKind,
+};
+use super::rules::Manner;
+use policy_sync_api::names::ObjectKey;
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub struct Rows<'f, R> {
+    /// Whether these are all that there are. Where they are not, what is missing is nobody's fault.
+    pub known: bool,
+    /// The objects.
+    pub objects: Vec<(&'f ObjectKey, &'f R)>,
+}
+
+impl<R> Default for Rows<'_, R> {
+    fn default() -> Self {
+        Self { known: false, objects: Vec::new() }
+    }
+}
+
+/// What is known of a cluster.
+#[derive(Debug, Default)]
+pub struct Facts<'f> {
+    /// GatewayClasses.
+    pub classes: Rows<'f, Class>,
+    /// Gateways.
+    pub gateways: Rows<'f, Gateway>,
+    /// ListenerSets, in the order of [`SetKind::ALL`].
+    pub sets: [Rows<'f, ListenerSet>; 2],
+    /// Routes, in the order of [`RouteKind::ALL`].
+    pub routes: [Rows<'f, Route>; 5],
+    /// Services and other backends, in the order of [`BackendKind::ALL`].
+    pub backends: [Rows<'f, Service>; 3],
+    /// Secrets with certificates.
+    pub secrets: Rows<'f, Secret>,
+    /// Namespaces.
+    pub namespaces: Rows<'f, Namespace>,
+    /// ReferenceGrants. Where they are not known, everything is taken to be granted.
+    pub grants: Rows<'f, Grant>,
+    /// Policies, with their kinds.
+    pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
+    /// How policies of a kind are merged, where that was said for it.
+    pub manners: BTreeMap<&'f Kind, Manner<'f>>,
+    /// What names of namespaces with copies begin with; nothing is taken for a copy where it is empty.
+    pub downstream_prefix: &'f str,
+    /// The controller that is no implementation of Gateways: its entries in the status of routes are not read.
+    pub controller: &'f str,
+}
+
+/// What else has to be known of a cluster, as objects refer to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Services and other backends, in the order of [`BackendKind::ALL`].
+    pub backends: [bool; 3],
+    /// Namespaces, which are chosen by their labels.
+    pub namespaces: bool,
+    /// ReferenceGrants, because something refers to another namespace.
+    pub grants: bool,
+}
+
+impl<'f> Facts<'f> {
+    /// How many objects there are that are nodes by themselves.
+    pub(super) fn count(&self) -> usize {
+        let routes: usize = self.routes.iter().map(|rows| rows.objects.len()).sum();
+        let sets: usize = self.sets.iter().map(|rows| rows.objects.len()).sum();
+        let backends: usize = self.backends.iter().map(|rows| rows.objects.len()).sum();
+        self.classes.objects.len() + self.gateways.objects.len() + sets + backends + routes
+    }
+
+    /// What else has to be known, as what is known refers to it.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let backends = self.routes.iter().flat_map(|rows| &rows.objects).flat_map(|(key, route)| {
+            let backends =
+                route.rules.iter().flat_map(|rule| rule.backends.iter().chain(rule.mirrors.iter()));
+            backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
+        });
+        let targets = self.policies.iter().flat_map(|(_, key, policy)| {
+            let targets = policy.targets.iter();
+            targets.map(move |target| (&key.namespace, target.locator(&key.namespace)))
+        });
+        let mut needs = Needs::default();
+        let certificates = self.listeners().flat_map(|(key, listener)| {
+            let certificates = listener.certificates.iter();
+            certificates.map(move |certificate| (&key.namespace, certificate.locator(&key.namespace)))
+        });
+        for (own, to) in backends.chain(targets).chain(certificates) {
+            if let Some(kind) = BackendKind::named(to.kind) {
+                needs.backends[kind as usize] = true;
+            }
+            needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
+        }
+        needs.namespaces = self.listeners().any(|(_, listener)| listener.namespaces.selects())
+            || self.gateways.objects.iter().any(|(_, gateway)| gateway.sets.selects());
+        needs
+    }
+
+    /// All listeners, each with the Gateway or the ListenerSet that has it.
+    fn listeners(&self) -> impl Iterator<Item = (&'f ObjectKey, &'f Listener)> {
+        let of_gateways = self.gateways.objects.iter().map(|(key, gateway)| (*key, &gateway.listeners));
+        let of_sets = self.sets.iter().flat_map(|rows| &rows.objects);
+        let of_sets = of_sets.map(|(key, set)| (*key, &set.listeners));
+        of_gateways
+            .chain(of_sets)
+            .flat_map(|(key, listeners)| listeners.iter().map(move |listener| (key, listener)))
+    }
+
+    /// The routes of a kind.
+    #[must_use]
+    pub fn routes_of(&self, kind: RouteKind) -> &Rows<'f, Route> {
+        &self.routes[kind as usize]
+    }
+
+    /// The ListenerSets of a kind.
+    #[must_use]
+    pub fn sets_of(&self, kind: SetKind) -> &Rows<'f, ListenerSet> {
+        &self.sets[kind as usize]
+    }
+
+    /// The backends of a kind.
+    #[must_use]
+    pub fn backends_of(&self, kind: BackendKind) -> &Rows<'f, Service> {
+        &self.backends[kind as usize]
+    }
+
+    /// Whether all objects of `kind` are known; `None` where the graph has no objects of that kind.
+    #[must_use]
+    pub fn knows(&self, kind: KindRef<'_>) -> Option<bool> {
+        match kind {
+            GATEWAY_CLASS => Some(self.classes.known),
+            GATEWAY => Some(self.gateways.known),
+            _ => RouteKind::named(kind)
+                .map(|route| self.routes_of(route).known)
+                .or_else(|| SetKind::named(kind).map(|set| self.sets_of(set).known))
+                .or_else(|| BackendKind::named(kind).map(|backend| self.backends_of(backend).known)),
+        }
+    }
+
+    /// Whether objects of some kind are known, and not all of them.
+    pub(super) fn is_partial(&self) -> bool {
+        fn partial<R>(rows: &Rows<'_, R>) -> bool {
+            !rows.known && !rows.objects.is_empty()
+        }
+        partial(&self.classes)
+            || partial(&self.gateways)
+            || self.sets.iter().any(partial)
+            || self.backends.iter().any(partial)
+            || self.routes.iter().any(partial)
+    }
+
+    /// How policies of `kind` are merged.
+    #[must_use]
+    pub fn manner(&self, kind: &Kind) -> Manner<'f> {
+        self.manners.get(kind).copied().unwrap_or_else(|| Manner::of(kind.as_ref()))
+    }
+}
+
+/// The grants of each namespace.
+#[derive(Debug)]
+pub(super) struct Grants<'f> {
+    known: bool,
+    by_namespace: HashMap<&'f str, Vec<&'f Grant>>,
+}
+
+impl<'f> Grants<'f> {
+    pub(super) fn new(facts: &Facts<'f>) -> Self {
+        let mut by_namespace: HashMap<&str, Vec<&Grant>> = HashMap::new();
+        for (key, grant) in &facts.grants.objects {
+            by_namespace.entry(&key.namespace).or_default().push(grant);
+        }
+        Self { known: facts.grants.known, by_namespace }
+    }
+
+    /// Whether the object `from` may refer to `to`: what is cluster-scoped belongs to nobody.
+    pub(super) fn permit(&self, from: Locator<'_>, to: Locator<'_>) -> bool {
+        let allows = |grant: &&Grant| grant.allows(from.kind, from.namespace, to.kind, to.name);
+        !self.known
+            || to.namespace.is_empty()
+            || from.namespace == to.namespace
+            || self.by_namespace.get(to.namespace).into_iter().flatten().any(allows)
+    }
+
+    /// What is said where it may not.
+    pub(super) fn refusal(from: Locator<'_>, to: Locator<'_>) -> (Reason, String) {
+        let message = format!(
+            "no ReferenceGrant of namespace {} lets {}s of namespace {} refer to {} {}",
+            to.namespace, from.kind.kind, from.namespace, to.kind.kind, to.name
+        );
+        (Reason::RefNotPermitted, message)
+    }
+}
+
+/// The labels of Namespaces.
+#[derive(Debug)]
+pub(super) struct Labels<'f> {
+    known: bool,
+    by_name: HashMap<&'f str, &'f BTreeMap<String, String>>,
+}
+
+impl<'f> Labels<'f> {
+    pub(super) fn new(facts: &Facts<'f>) -> Self {
+        let by_name = facts.namespaces.objects.iter().map(|(key, row)| (&*key.name, &row.labels)).collect();
+        Self { known: facts.namespaces.known, by_name }
+    }
+
+    /// The labels of `namespace`, of one that is not there those of its name; `None` where that is not known.
+    pub(super) fn of(&self, namespace: &str) -> Option<Cow<'f, BTreeMap<String, String>>> {
+        match self.by_name.get(namespace) {
+            Some(labels) if labels.contains_key(NAME_LABEL) => Some(Cow::Borrowed(labels)),
+            None if !self.known => None,
+            labels => {
+                let mut own = name_label(namespace);
+                own.extend(labels.into_iter().flat_map(|labels| (*labels).clone()));
+                Some(Cow::Owned(own))
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What is wrong with an object.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use policy_sync_api::json::step::Step;
+use policy_sync_api::json::type_of;
+
+/// What is wrong with a field of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// `spec.limits.a`.
+    pub place: String,
+    /// What is wrong there.
+    pub text: String,
+}
+
+impl Fault {
+    pub(super) fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { place: place.into(), text: text.into() }
+    }
+
+    pub(super) fn expected(place: impl Into<String>, expected: &str, found: &Value) -> Self {
+        Self::new(place, format!("expected {expected}, found {}", type_of(found)))
+    }
+
+    /// The same, where the place is inside `outer`.
+    pub(super) fn under(self, outer: &Step) -> Self {
+        Self { place: format!("{outer}{}", self.place), ..self }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.place.is_empty() {
+            f.write_str(&self.text)
+        } else {
+            write!(f, "{}: {}", self.place, self.text)
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The graph: what is attached to what, why not, and which policies lie on what.
+//!
+//! ```text
+//! GatewayClass ─▶ Gateway ─▶ (ListenerSet ─▶) listener ─▶ route ─▶ rule ─▶ Service or a port of it
+//! ```
+//!
+//! Every link leads to a later layer, so there is no loop to look for. The graph is built anew from rows and dropped after use.
+//! A node is a number: nodes are in the order of their locators, the sections of an object follow it.
+
+mod build;
+mod object;
+
+pub(super) use build::Builder;
+pub use object::{Object, ObjectRow};
+
+use std::collections::HashSet;
+
+use super::locator::{KindRef, Locator, Section, is_of_graph};
+pub use super::node_id::NodeId;
+use super::policies::PolicyNode;
+use super::reason::{Reason, Unattached, Unresolved};
+use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
+
+/// An object, or a section of it by its place in the object.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    object: u32,
+    section: Option<u16>,
+}
+
+/// For each node some numbers, in order.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// Where the numbers of each node end.
+    ends: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl Lists {
+    /// Those of `pairs` of a node and a number, for so many nodes.
+    pub(super) fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut ends = vec![0; nodes];
+        for (index, (node, _)) in (1..).zip(&pairs) {
+            ends[*node as usize] = index;
+        }
+        let mut last = 0;
+        for end in &mut ends {
+            last = last.max(*end);
+            *end = last;
+        }
+        Self { ends, numbers: pairs.into_iter().map(|(_, number)| number).collect() }
+    }
+
+    fn of(&self, node: NodeId) -> &[u32] {
+        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default() as usize;
+        let begin = node.index().checked_sub(1).map_or(0, end);
+        &self.numbers[begin..end(node.index())]
+    }
+}
+
+/// What is attached to what.
+#[derive(Debug)]
+pub struct Graph<'f> {
+    objects: Vec<Object<'f>>,
+    downstream_prefix: &'f str,
+    /// Whether all ReferenceGrants are known.
+    knows_grants: bool,
+    /// Whether all Gateways are known.
+    knows_gateways: bool,
+    nodes: Vec<Node>,
+    /// From each node to those that it leads to.
+    links: Lists,
+    /// Links from a listener to a route that it may not allow: the labels that decide are not known.
+    pub(super) uncertain: HashSet<(NodeId, NodeId)>,
+    /// From each node to the policies on it.
+    on: Lists,
+    /// Policies, in the order of their locators.
+    policies: Vec<PolicyNode<'f>>,
+    /// What attaches nowhere, in the order of its locators.
+    pub(super) unattached: Vec<Unattached<'f>>,
+    /// References that do not resolve, or may not, in the order of their locators.
+    pub(super) unresolved: Vec<Unresolved<'f>>,
+}
+
+impl<'f> Graph<'f> {
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::new)
+    }
+
+    /// Whether all ReferenceGrants are known. Where they are not, everything is taken to be granted.
+    pub(super) fn knows_grants(&self) -> bool {
+        self.knows_grants
+    }
+
+    /// Whether all Gateways are known. If not, Gateways may be missing from the graph.
+    #[must_use]
+    pub fn knows_gateways(&self) -> bool {
+        self.knows_gateways
+    }
+
+    /// The nodes of objects.
+    pub fn object_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes().filter(|node| !self.is_section(*node))
+    }
+
+    /// The object that `node` is, or is a section of.
+    #[must_use]
+    pub fn object(&self, node: NodeId) -> &Object<'f> {
+        &self.objects[self.nodes[node.index()].object as usize]
+    }
+
+    /// The node's name.
+    #[must_use]
+    pub fn locator(&self, node: NodeId) -> Locator<'f> {
+        let (object, section) = (self.object(node), self.nodes[node.index()].section);
+        object.locator.with(section.and_then(|place| object.row.section(place.into())))
+    }
+
+    /// Of a copy that a hub has sent: the hub's own, `<namespace>/<name>`.
+    #[must_use]
+    pub fn origin(&self, node: NodeId) -> Option<String> {
+        let Object { locator, row } = self.object(node);
+        let ObjectRow::Gateway(Gateway { copy: true, .. }) = row else { return None };
+        let namespace =
+            locator.namespace.strip_prefix(self.downstream_prefix).filter(|_| !self.is_section(node))?;
+        (!self.downstream_prefix.is_empty()).then(|| format!("{namespace}/{}", locator.name))
+    }
+
+    /// The listener that `node` is.
+    #[must_use]
+    pub fn listener(&self, node: NodeId) -> Option<&'f Listener> {
+        self.object(node).row.listeners().get(usize::from(self.nodes[node.index()].section?))
+    }
+
+    /// The rule of a route that `node` is.
+    #[must_use]
+    pub fn rule(&self, node: NodeId) -> Option<&'f Rule> {
+        match self.object(node).row {
+            ObjectRow::Route(_, route) => route.rules.get(usize::from(self.nodes[node.index()].section?)),
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is a section.
+    #[must_use]
+    pub fn is_section(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].section.is_some()
+    }
+
+    /// The nodes that `node` leads to.
+    pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.links.of(node).iter().map(|number| NodeId(*number))
+    }
+
+    /// Whether `listener` is known to allow `route`, which it leads to.
+    #[must_use]
+    pub fn is_certain(&self, listener: NodeId, route: NodeId) -> bool {
+        !self.uncertain.contains(&(listener, route))
+    }
+
+    /// All links.
+    pub fn all_links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.nodes().flat_map(|from| self.links(from).map(move |to| (from, to)))
+    }
+
+    /// Whether anything leads to `node`.
+    fn is_led_to(&self) -> Vec<bool> {
+        let mut led = vec![false; self.nodes.len()];
+        for to in &self.links.numbers {
+            led[*to as usize] = true;
+        }
+        led
+    }
+
+    /// The nodes where paths begin.
+    #[must_use]
+    pub fn roots(&self) -> Vec<NodeId> {
+        let led = self.is_led_to();
+        let begins = |node: &NodeId| {
+            !led[node.index()] && self.object(*node).row.begins() && self.links(*node).next().is_some()
+        };
+        self.nodes().filter(begins).collect()
+    }
+
+    /// The kinds of which nothing is known, though something refers to them.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<KindRef<'f>> {
+        let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
+        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind).is_some());
+        // The graph has no leaves for mirrors.
+        let is_unknown = |item: &&Unresolved<'f>| item.reason == Reason::UnknownKind;
+        let mirrors = self.unresolved.iter().filter(is_unknown).filter_map(|item| Some(item.to?.kind));
+        let mirrors = mirrors.filter(|kind| BackendKind::named(*kind).is_some());
+        let mut kinds: Vec<KindRef<'f>> = kinds.chain(mirrors).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    /// What `node` is, in a word: `HTTPRoute`, of sections `Listener`, `HTTPRouteRule` or `ServicePort`; `Other` where it is of a kind
+    /// that the graph has only where something refers to it.
+    #[must_use]
+    pub fn nature(&self, node: NodeId) -> &'static str {
+        let Object { locator, row } = self.object(node);
+        let is_section = self.is_section(node);
+        match row {
+            ObjectRow::Class(_) => "GatewayClass",
+            ObjectRow::Gateway(_) | ObjectRow::Set(_) if is_section => "Listener",
+            ObjectRow::Gateway(_) => "Gateway",
+            ObjectRow::Route(kind, _) if is_section => kind.rule(),
+            ObjectRow::Route(kind, _) => kind.kind().kind,
+            ObjectRow::Backend(_) if is_section => {
+                BackendKind::named(locator.kind).map_or("OtherSection", BackendKind::port)
+            }
+            ObjectRow::Leaf(_) if is_section => "OtherSection",
+            ObjectRow::Set(_) | ObjectRow::Backend(_) | ObjectRow::Leaf(_) => {
+                is_of_graph(locator.kind).map_or("Other", |kind| kind.kind)
+            }
+        }
+    }
+
+    /// All routes.
+    pub fn routes(&self) -> impl Iterator<Item = (Locator<'f>, &'f Route)> {
+        self.objects.iter().filter_map(|object| match object.row {
+            ObjectRow::Route(_, route) => Some((object.locator, route)),
+            _ => None,
+        })
+    }
+
+    /// The listeners in force, each with its Gateway: of each Gateway its own, then those of its sets.
+    pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let is_gateway = |node: &NodeId| matches!(self.object(*node).row, ObjectRow::Gateway(_));
+        self.object_nodes().filter(is_gateway).flat_map(move |gateway| {
+            let sets = self.links(gateway).filter(|set| !self.is_section(*set));
+            let listeners = [gateway].into_iter().chain(sets).flat_map(|parent| self.links(parent));
+            listeners.filter(|node| self.listener(*node).is_some()).map(move |node| (gateway, node))
+        })
+    }
+
+    /// The object that `node` is, or is a section of.
+    pub(super) fn holder(&self, node: NodeId) -> NodeId {
+        let before = (0..=node.index()).rev().map(NodeId::new);
+        before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
+    }
+
+    /// Whether `node` is a section of the object `holder`.
+    pub(super) fn is_of(&self, node: NodeId, holder: NodeId) -> bool {
+        let first = holder.index() + 1;
+        (first..first + self.object(holder).row.sections()).contains(&node.index())
+    }
+
+    /// The place in its object of the section `node`.
+    pub(super) fn place(&self, node: NodeId) -> usize {
+        self.nodes[node.index()].section.unwrap_or_default().into()
+    }
+
+    /// The policies on `node`, in the order of their locators.
+    pub fn policies_on(&self, node: NodeId) -> impl Iterator<Item = &PolicyNode<'f>> {
+        self.policy_numbers(node).map(|number| self.policy(number))
+    }
+
+    pub(super) fn policy_numbers(&self, node: NodeId) -> impl Iterator<Item = u32> {
+        self.on.of(node).iter().copied()
+    }
+
+    pub(super) fn policy(&self, number: u32) -> &PolicyNode<'f> {
+        &self.policies[number as usize]
+    }
+
+    /// All policies, those that do not count included.
+    #[must_use]
+    pub fn policies(&self) -> &[PolicyNode<'f>] {
+        &self.policies
+    }
+
+    /// What attaches nowhere, and why.
+    #[must_use]
+    pub fn unattached(&self) -> &[Unattached<'f>] {
+        &self.unattached
+    }
+
+    /// References of attached objects that do not resolve, or may not.
+    #[must_use]
+    pub fn unresolved(&self) -> &[Unresolved<'f>] {
+        &self.unresolved
+    }
+
+    /// The node of a section of the object `node`.
+    fn section_node(&self, node: NodeId, is: impl Fn(Section<'f>) -> bool) -> Option<NodeId> {
+        self.sections(node).find(|section| self.locator(*section).section.is_some_and(&is))
+    }
+
+    /// The sections of the object `node`.
+    pub fn sections(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<> {
+        let count = if self.is_section(node) { 0 } else { self.object(node).row.sections() };
+        (node.index() + 1..=node.index() + count).map(NodeId::new)
+    }
+}

@@ -1,0 +1,203 @@
+//! Facts to a graph: objects first, in the order of their locators, then what attaches to what.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Graph, Lists, Node, NodeId, Object, ObjectRow};
+use crate::attachment::leaves;
+use crate::facts::{Facts, Grants, Labels, Rows};
+use crate::locator::{GATEWAY, GATEWAY_CLASS, KindRef, Locator, Section};
+use crate::policies::{self, PolicyNode};
+use crate::reason::{Reason, Unattached, Unresolved};
+use crate::rows::{BackendKind, RouteKind, SetKind};
+
+/// What is put together.
+pub(crate) struct Builder<'f> {
+    pub facts: &'f Facts<'f>,
+    pub grants: Grants<'f>,
+    pub labels: Labels<'f>,
+    pub graph: Graph<'f>,
+    /// The objects of each kind, by namespace and name.
+    by_name: HashMap<KindRef<'f>, HashMap<(&'f str, &'f str), NodeId>>,
+    links: Vec<(u32, u32)>,
+}
+
+impl<'f> Graph<'f> {
+    /// What is attached to what, by `facts`.
+    #[must_use]
+    pub fn build(facts: &'f Facts<'f>) -> Self {
+        let mut builder = Builder::new(facts);
+        builder.attach_gateways();
+        let in_force = builder.attach_listeners();
+        builder.resolve_listeners();
+        builder.attach_routes(&in_force);
+        builder.attach_backends();
+        builder.compare_backends();
+        let policies = policies::read(facts);
+        builder.attach_policies(policies)
+    }
+}
+
+impl<'f> Builder<'f> {
+    fn new(facts: &'f Facts<'f>) -> Self {
+        let grants = Grants::new(facts);
+        let mut objects: Vec<Object<'f>> = Vec::with_capacity(facts.count());
+        take(&mut objects, GATEWAY, &facts.gateways, ObjectRow::Gateway);
+        take(&mut objects, GATEWAY_CLASS, &facts.classes, ObjectRow::Class);
+        for kind in SetKind::ALL {
+            take(&mut objects, kind.kind(), facts.sets_of(kind), ObjectRow::Set);
+        }
+        for kind in RouteKind::ALL {
+            take(&mut objects, kind.kind(), facts.routes_of(kind), |route| ObjectRow::Route(kind, route));
+        }
+        for kind in BackendKind::ALL {
+            take(&mut objects, kind.kind(), facts.backends_of(kind), ObjectRow::Backend);
+        }
+        // Of a kind of which only some objects are known.
+        let known: HashSet<Locator<'f>> = if facts.is_partial() {
+            objects.iter().map(|object| object.locator).collect()
+        } else {
+            HashSet::new()
+        };
+        for (object, sections) in leaves(facts, &grants).filter(|(object, _)| !known.contains(object)) {
+            objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
+        }
+        // Almost sorted, as the rows of each kind are.
+        objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
+        let mut graph = Graph {
+            nodes: nodes(&objects),
+            objects,
+            downstream_prefix: facts.downstream_prefix,
+            knows_grants: facts.grants.known,
+            knows_gateways: facts.gateways.known,
+            links: Lists::default(),
+            uncertain: HashSet::new(),
+            on: Lists::default(),
+            policies: Vec::new(),
+            unattached: Vec::new(),
+            unresolved: Vec::new(),
+        };
+        graph.nodes.shrink_to_fit();
+        let mut by_name: HashMap<KindRef<'f>, HashMap<(&str, &str), NodeId>> = HashMap::new();
+        for node in graph.object_nodes() {
+            let Locator { kind, namespace, name, .. } = graph.locator(node);
+            by_name.entry(kind).or_default().insert((namespace, name), node);
+        }
+        Self { facts, grants, labels: Labels::new(facts), graph, by_name, links: Vec::new() }
+    }
+
+    /// The node of the object that `to` is, or is a section of.
+    pub(crate) fn find(&self, to: Locator<'_>) -> Option<NodeId> {
+        self.by_name.get(&to.kind)?.get(&(to.namespace, to.name)).copied()
+    }
+
+    /// The node of a section of the object `node`.
+    pub(crate) fn section(&self, node: NodeId, name: &str) -> Option<NodeId> {
+        self.graph.section_node(node, |section| section.is(name))
+    }
+
+    /// The node of a port of the backend `node`.
+    pub(crate) fn port(&self, node: NodeId, port: u16) -> Option<NodeId> {
+        match &self.graph.object(node).row {
+            ObjectRow::Backend(backend) => {
+                let place = backend.ports.iter().position(|written| written.port == port)?;
+                self.at(node, place)
+            }
+            _ => self.graph.section_node(node, |section| section == Section::Port(port)),
+        }
+    }
+
+    /// The node of the section at `place` of the object `node`.
+    pub(crate) fn at(&self, node: NodeId, place: usize) -> Option<NodeId> {
+        self.graph.sections(node).find(|section| {
+            self.graph.nodes[section.index()].section.is_some_and(|found| usize::from(found) == place)
+        })
+    }
+
+    /// What is linked so far.
+    pub(crate) fn linked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.links.iter().map(|(from, to)| (NodeId(*from), NodeId(*to)))
+    }
+
+    pub(crate) fn link(&mut self, from: NodeId, to: NodeId) {
+        self.links.push((from.0, to.0));
+    }
+
+    /// Links the sections of the object `node` to it.
+    pub(crate) fn link_sections(&mut self, node: NodeId) {
+        for section in self.graph.sections(node) {
+            self.link(node, section);
+        }
+    }
+
+    pub(crate) fn turn_away(&mut self, from: Locator<'f>, to: Locator<'f>, reason: Reason, message: String) {
+        self.turn_away_from((to, None), from, reason, message);
+    }
+
+    /// The same from listeners of one port.
+    pub(crate) fn turn_away_from(
+        &mut self,
+        (to, port): (Locator<'f>, Option<u16>),
+        from: Locator<'f>,
+        reason: Reason,
+        message: String,
+    ) {
+        self.graph.unattached.push(Unattached { from, to, port, reason, message });
+    }
+
+    /// Adds an unresolved reference.
+    pub(crate) fn unresolved(&mut self, item: Unresolved<'f>) {
+        self.graph.unresolved.push(item);
+    }
+
+    pub(crate) fn finish(
+        mut self,
+        policies: Vec<PolicyNode<'f>>,
+        on: impl IntoIterator<Item = (NodeId, u32)>,
+    ) -> Graph<'f> {
+        let nodes = self.graph.nodes.len();
+        self.graph.links = Lists::new(nodes, self.links);
+        self.graph.on = Lists::new(nodes, on.into_iter().map(|(node, policy)| (node.0, policy)).collect());
+        self.graph.policies = policies;
+        let unattached = &mut self.graph.unattached;
+        unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
+        // Of two references that differ in nothing that is told of them, one is told.
+        unattached.dedup_by(|later, kept| *later == Unattached { port: later.port, ..kept.clone() });
+        let to = |item: &Unresolved<'_>| item.to.map(|to| to.to_string());
+        self.graph
+            .unresolved
+            .sort_by_cached_key(|item| (item.from.to_string(), to(item), item.message.clone()));
+        self.graph.unresolved.dedup();
+        self.graph
+    }
+}
+
+fn take<'f, R>(
+    objects: &mut Vec<Object<'f>>,
+    kind: KindRef<'static>,
+    rows: &Rows<'f, R>,
+    row: impl Fn(&'f R) -> ObjectRow<'f>,
+) {
+    objects.extend(
+        rows.objects.iter().map(|(key, found)| Object { locator: Locator::of(kind, key), row: row(found) }),
+    );
+}
+
+/// Each object, and its sections in the order of their names.
+fn nodes(objects: &[Object<'_>]) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let mut sorted: Vec<u16> = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        nodes.push(Node { object: index, section: None });
+        let count = u16::try_from(object.row.sections()).unwrap_or(u16::MAX);
+        sorted.clear();
+        sorted.extend(0..count);
+        let section = |place: &u16| object.row.section((*place).into());
+        sorted.sort_by(|left, right| match (section(left), section(right)) {
+            (Some(left), Some(right)) => left.cmp_text(&right),
+            (left, right) => left.is_some().cmp(&right.is_some()),
+        });
+        nodes.extend(sorted.iter().map(|place| Node { object: index, section: Some(*place) }));
+    }
+    nodes
+}

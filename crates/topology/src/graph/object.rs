@@ -1,0 +1,94 @@
+//! Objects of the graph, with what is read of each.
+
+use std::collections::BTreeMap;
+
+use crate::locator::{Locator, Section};
+use crate::rows::{Class, Gateway, Listener, ListenerSet, Route, RouteKind, Service};
+
+/// An object.
+#[derive(Debug)]
+pub struct Object<'f> {
+    /// Its name.
+    pub locator: Locator<'f>,
+    /// What is read of it.
+    pub row: ObjectRow<'f>,
+}
+
+/// What is read of an object.
+#[derive(Debug)]
+pub enum ObjectRow<'f> {
+    /// A GatewayClass.
+    Class(&'f Class),
+    /// A Gateway.
+    Gateway(&'f Gateway),
+    /// A ListenerSet.
+    Set(&'f ListenerSet),
+    /// A route.
+    Route(RouteKind, &'f Route),
+    /// A Service or another backend.
+    Backend(&'f Service),
+    /// What others refer to and nothing else is known of, with the sections that they name.
+    Leaf(Vec<Section<'f>>),
+}
+
+impl<'f> ObjectRow<'f> {
+    /// Its listeners.
+    #[must_use]
+    pub fn listeners(&self) -> &'f [Listener] {
+        match self {
+            Self::Gateway(gateway) => &gateway.listeners,
+            Self::Set(set) => &set.listeners,
+            _ => &[],
+        }
+    }
+
+    /// Its labels; `None` if they are not read.
+    pub fn labels(&self) -> Option<&'f BTreeMap<String, String>> {
+        match self {
+            Self::Gateway(gateway) => gateway.labels.as_deref(),
+            Self::Set(set) => set.labels.as_deref(),
+            Self::Route(_, route) => route.labels.as_deref(),
+            Self::Class(_) | Self::Backend(_) | Self::Leaf(_) => None,
+        }
+    }
+
+    /// Whether a path may begin at it, where nothing leads to it.
+    pub(super) fn begins(&self) -> bool {
+        matches!(self, Self::Class(_) | Self::Gateway(_) | Self::Leaf(_))
+    }
+
+    /// How many sections it has. Nothing refers to one past the greatest place, which no object of the API has.
+    pub(super) fn sections(&self) -> usize {
+        let count = match self {
+            Self::Class(_) => 0,
+            Self::Gateway(_) | Self::Set(_) => self.listeners().len(),
+            Self::Route(_, route) => route.rules.len(),
+            Self::Backend(backend) => backend.ports.len(),
+            Self::Leaf(sections) => sections.len(),
+        };
+        count.min(u16::MAX.into())
+    }
+
+    /// The section at `place`.
+    pub(super) fn section(&self, place: usize) -> Option<Section<'f>> {
+        match self {
+            Self::Class(_) => None,
+            Self::Gateway(_) | Self::Set(_) => {
+                self.listeners().get(place).map(|listener| Section::Named(&listener.name))
+            }
+            Self::Route(_, route) => route.rules.get(place).map(|rule| match &rule.name {
+                Some(name) => Section::Named(name),
+                None => {
+                    let section = Section::Rule(place + 1);
+                    let mut names = route.rules.iter().filter_map(|rule| rule.name.as_deref());
+                    if names.any(|name| section.is(name)) { Section::Shadowed(place + 1) } else { section }
+                }
+            }),
+            Self::Backend(backend) => backend.ports.get(place).map(|port| match &port.name {
+                Some(name) => Section::Named(name),
+                None => Section::Port(port.port),
+            }),
+            Self::Leaf(sections) => sections.get(place).copied(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Matches a request against regular expressions at a bounded cost.
+
+use std::collections::{BTreeMap, HashMap};
+
+use regex::{Error, Regex, RegexBuilder};
+
+use crate::rows::expressions::is_readable;
+
+/// The maximum size of a compiled expression in bytes.
+const SIZE_LIMIT: usize = 1 << 20;
+/// The maximum size of the lazy DFA's cache for one expression in bytes.
+const STATES_LIMIT: usize = 1 << 18;
+/// The maximum number of distinct expressions of one route that are compiled for one request.
+const ROUTE_LIMIT: usize = 64;
+/// The maximum number for all routes of one namespace.
+const NAMESPACE_LIMIT: usize = 512;
+
+/// Whether a match applies to the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Yes,
+    No,
+    Unknown(NotEvaluated),
+}
+
+/// The reason why a regular expression was not evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotEvaluated {
+    /// Its compiled form takes more than 1 MiB.
+    TooLarge,
+    /// It uses a feature that the engine lacks.
+    Unsupported,
+    /// 64 others of its route, or 512 of its namespace, were evaluated for the request.
+    TooMany,
+}
+
+impl NotEvaluated {
+    /// The reason as text.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::TooLarge => "a regular expression takes more than 1 MiB once it is compiled",
+            Self::Unsupported => "a regular expression uses what policy-sync cannot evaluate",
+            Self::TooMany => {
+                "at most 64 regular expressions of a route, and 512 of a namespace, are evaluated for a request"
+            }
+        }
+    }
+}
+
+/// The number of expressions compiled for each namespace.
+#[derive(Debug, Default)]
+pub(super) struct Budget<'r>(BTreeMap<&'r str, usize>);
+
+/// The expressions of one route.
+#[derive(Debug)]
+pub(super) struct Expressions<'b> {
+    compiled: HashMap<String, Result<Regex, Failed>>,
+    /// The number of expressions compiled for the namespace.
+    used: &'b mut usize,
+}
+
+/// The reason why an expression has no compiled form.
+#[derive(Clone, Copy, Debug)]
+enum Failed {
+    /// It is invalid: it matches nothing, and the route reports a fault.
+    Wrong,
+    NotEvaluated(NotEvaluated),
+}
+
+/// An expression with its values. At least one value must match.
+pub(super) type Comparison<'c> = (&'c str, Vec<&'c str>);
+
+impl<'r> Budget<'r> {
+    /// The expressions of one route of `namespace`.
+    pub(super) fn of_route(&mut self, namespace: &'r str) -> Expressions<'_> {
+        Expressions { compiled: HashMap::new(), used: self.0.entry(namespace).or_default() }
+    }
+}
+
+impl Expressions<'_> {
+    /// Whether each expression matches one of its values. A mismatch decides, even if other expressions were not evaluated.
+    pub(super) fn match_all(&mut self, comparisons: &[Comparison<'_>]) -> Verdict {
+        let mut verdict = Verdict::Yes;
+        for (expression, values) in comparisons {
+            match self.compiled(expression) {
+                Ok(regex) if values.iter().any(|value| regex.is_match(value)) => {}
+                Ok(_) | Err(Failed::Wrong) => return Verdict::No,
+                Err(Failed::NotEvaluated(why)) => verdict = Verdict::Unknown(why),
+            }
+        }
+        verdict
+    }
+
+    fn compiled(&mut self, expression: &str) -> Result<&Regex, Failed> {
+        if !self.compiled.contains_key(expression) {
+            if self.compiled.len() >= ROUTE_LIMIT || *self.used >= NAMESPACE_LIMIT {
+                return Err(Failed::NotEvaluated(NotEvaluated::TooMany));
+            }
+            *self.used += 1;
+            self.compiled.insert(expression.to_owned(), compile(expression));
+        }
+        match self.compiled.get(expression) {
+            Some(Ok(regex)) => Ok(regex),
+            Some(Err(failed)) => Err(*failed),
+            None => Err(Failed::Wrong),
+        }
+    }
+}
+
+/// Compiles `expression` to match an entire text.
+fn compile(expression: &str) -> Result<Regex, Failed> {
+    // Parse the expression alone first: `a)|(b` is invalid, but becomes valid between the anchors.
+    if !is_readable(expression) {
+        return Err(Failed::Wrong);
+    }
+    let whole = format!(r"\A(?:{expression})\z");
+    let built = RegexBuilder::new(&whole).size_limit(SIZE_LIMIT).dfa_size_limit(STATES_LIMIT).build();
+    built.map_err(|error| {
+        Failed::NotEvaluated(match error {
+            Error::CompiledTooBig(_) => NotEvaluated::TooLarge,
+            _ => NotEvaluated::Unsupported,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(expressions: &mut Expressions<'_>, expression: &str) -> Verdict {
+        expressions.match_all(&[(expression, vec!["/a"])])
+    }
+
+    #[test]
+    fn expressions_match_all_of_a_value() {
+        let mut budget = Budget::default();
+        let mut expressions = budget.of_route("shop");
+        assert_eq!(verdict(&mut expressions, "/."), Verdict::Yes);
+        assert_eq!(verdict(&mut expressions, "/"), Verdict::No, "of a part");
+        assert_eq!(verdict(&mut expressions, "a)|(/a"), Verdict::No, "is none by itself");
+        assert_eq!(verdict(&mut expressions, "(?!x)"), Verdict::No, "is reported as a fault");
+    }
+
+    #[test]
+    fn expression_that_is_too_large_is_not_evaluated() {
+        let mut budget = Budget::default();
+        let mut expressions = budget.of_route("shop");
+        let too_large = Verdict::Unknown(NotEvaluated::TooLarge);
+        assert_eq!(verdict(&mut expressions, r"(\w{10}){20}"), too_large);
+        let unsupported = Verdict::Unknown(NotEvaluated::Unsupported);
+        assert_eq!(verdict(&mut expressions, r"\p{NoSuchClass}"), unsupported);
+        let comparisons = [(r"(\w{10}){20}", vec!["/a"]), ("/b", vec!["/a"])];
+        assert_eq!(expressions.match_all(&comparisons), Verdict::No, "the other decides");
+    }
+
+    #[test]
+    fn route_has_64_distinct_expressions_and_a_namespace_512() {
+        let mut budget = Budget::default();
+        let too_many = Verdict::Unknown(NotEvaluated::TooMany);
+        for route in 0..8 {
+            let mut expressions = budget.of_route("shop");
+            for number in 0..64 {
+                let expression = format!("/[a]{{1,{}}}", number + 1);
+                assert_eq!(verdict(&mut expressions, &expression), Verdict::Yes, "{route}, {number}");
+            }
+            assert_eq!(verdict(&mut expressions, "/a?"), too_many, "{route}");
+            assert_eq!(verdict(&mut expressions, "/[a]{1,1}"), Verdict::Yes, "one of the 64");
+        }
+        assert_eq!(verdict(&mut budget.of_route("shop"), "/a"), too_many);
+        assert_eq!(verdict(&mut budget.of_route("other"), "/a"), Verdict::Yes);
+    }
+}

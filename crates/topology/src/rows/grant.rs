@@ -1,0 +1,69 @@
+//! ReferenceGrants: <https://gateway-api.sigs.k8s.io/api-types/referencegrant/>.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wire::{self, Group, KindName, Limited, Name, or_default};
+use crate::fault::Fault;
+use crate::locator::{Kind, KindRef};
+use policy_sync_api::object::HubObject;
+
+/// The most items of each list of a ReferenceGrant.
+const LIMIT: usize = 16;
+
+/// A ReferenceGrant: who of another namespace may refer to what in its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Kinds and their namespaces.
+    from: Box<[(Kind, Arc<str>)]>,
+    /// Kinds, and one object of them or all.
+    to: Box<[(Kind, Option<Arc<str>>)]>,
+}
+
+impl Grant {
+    /// The row of `object`.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(object: &HubObject) -> Result<Self, Fault> {
+        let spec: Spec = wire::spec(wire::text(object))?;
+        let kind = |group: Group, kind: KindName| Kind { group: group.0, kind: kind.0 };
+        let from = spec.from.0.into_iter().map(|from| (kind(from.group, from.kind), from.namespace.0));
+        let to = spec.to.0.into_iter().map(|to| (kind(to.group, to.kind), to.name.map(|name| name.0)));
+        Ok(Self { from: from.collect(), to: to.collect() })
+    }
+
+    /// Whether it lets objects of the kind `from` in `namespace` refer to the object `name` of the kind `to`.
+    #[must_use]
+    pub fn allows(&self, from: KindRef<'_>, namespace: &str, to: KindRef<'_>, name: &str) -> bool {
+        self.from.iter().any(|(kind, in_namespace)| kind.as_ref() == from && **in_namespace == *namespace)
+            && self
+                .to
+                .iter()
+                .any(|(kind, only)| kind.as_ref() == to && only.as_ref().is_none_or(|only| **only == *name))
+    }
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default, deserialize_with = "or_default")]
+    from: Limited<From, LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    to: Limited<To, LIMIT>,
+}
+
+#[derive(Deserialize)]
+struct From {
+    group: Group,
+    kind: KindName,
+    namespace: wire::Namespace,
+}
+
+#[derive(Deserialize)]
+struct To {
+    group: Group,
+    kind: KindName,
+    name: Option<Name>,
+}

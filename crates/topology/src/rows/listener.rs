@@ -1,0 +1,408 @@
+//! Listeners of Gateways and of ListenerSets.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::core::{Expression, Selector, SelectorExt};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::namespace::{NAME_LABEL, name_label};
+use super::wire::{self, Group, Hostname, KindName, Limited, Name, or_default};
+use crate::fault::Fault;
+use crate::locator::{Kind, Locator, SECRET};
+use policy_sync_api::gateway::{CERTIFICATES_LIMIT, GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
+use policy_sync_api::json::step::Step;
+use policy_sync_api::syntax::{is_label_key, is_label_value};
+use policy_sync_api::text::excerpt;
+
+/// The most bytes of the name of a protocol.
+const PROTOCOL_LIMIT: usize = 255;
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its name, of which no other listener beside it is.
+    pub name: Arc<str>,
+    /// The host that it is for, all where there is none.
+    pub hostname: Option<Arc<str>>,
+    /// Its port; 0 if the implementation assigns one.
+    pub port: u16,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Whether TLS ends at it.
+    pub terminates: bool,
+    /// The namespaces whose routes may attach.
+    pub namespaces: Allowed,
+    /// The kinds of routes that may attach, where they are named.
+    pub kinds: Option<Box<[Kind]>>,
+    /// The certificates of a listener that terminates TLS.
+    pub certificates: Box<[CertificateReference]>,
+}
+
+/// A reference to the object that holds a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateReference {
+    /// The object's kind, by default Secret.
+    pub kind: Kind,
+    /// The object's namespace, by default the listener's own.
+    pub namespace: Option<Arc<str>>,
+    /// The object's name.
+    pub name: Arc<str>,
+}
+
+impl CertificateReference {
+    /// The object, for a listener in the namespace `own`.
+    #[must_use]
+    pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
+        let namespace = self.namespace.as_deref().unwrap_or(own);
+        Locator { kind: self.kind.as_ref(), namespace, name: &self.name, section: None }
+    }
+}
+
+/// What a listener speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP without TLS.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// TLS, with whatever is inside.
+    Tls,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// Defined by an implementation. Such names have a domain as their prefix: `example.com/quic`.
+    Other(Arc<str>),
+    /// Neither a core protocol nor one of an implementation. The names of core protocols are case-sensitive.
+    Unsupported(Arc<str>),
+}
+
+impl Protocol {
+    /// Whether a host name says anything of it.
+    #[must_use]
+    pub fn has_hostnames(&self) -> bool {
+        !matches!(self, Self::Tcp | Self::Udp)
+    }
+
+    /// The port of URLs that name none; `None` where the protocol has no scheme.
+    #[must_use]
+    pub fn own_port(&self) -> Option<u16> {
+        match self {
+            Self::Http => Some(80),
+            Self::Https | Self::Tls => Some(443),
+            Self::Tcp | Self::Udp | Self::Other(_) | Self::Unsupported(_) => None,
+        }
+    }
+
+    /// Whether Gateway API defines it.
+    #[must_use]
+    pub fn is_core(&self) -> bool {
+        !matches!(self, Self::Other(_) | Self::Unsupported(_))
+    }
+
+    /// Whether a listener may need certificates.
+    fn has_certificates(&self) -> bool {
+        matches!(self, Self::Https | Self::Tls | Self::Other(_))
+    }
+}
+
+impl From<&str> for Protocol {
+    fn from(name: &str) -> Self {
+        match name {
+            "HTTP" => Self::Http,
+            "HTTPS" => Self::Https,
+            "TLS" => Self::Tls,
+            "TCP" => Self::Tcp,
+            "UDP" => Self::Udp,
+            other if other.contains('/') => Self::Other(other.into()),
+            other => Self::Unsupported(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Tls => "TLS",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Other(name) | Self::Unsupported(name) => name,
+        })
+    }
+}
+
+/// Which namespaces may attach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Allowed {
+    /// All.
+    All,
+    /// That of the object itself.
+    #[default]
+    Same,
+    /// Those whose labels this selects.
+    Selected(Selector),
+    /// None.
+    None,
+}
+
+impl Allowed {
+    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`. `None` if that depends on labels
+    /// that are not known.
+    #[must_use]
+    pub fn allows<'l>(
+        &self,
+        own: &str,
+        namespace: &str,
+        labels: impl FnOnce() -> Option<Cow<'l, BTreeMap<String, String>>>,
+    ) -> Option<bool> {
+        match self {
+            Self::All => Some(true),
+            Self::Same => Some(own == namespace),
+            Self::Selected(selector) => match labels() {
+                Some(labels) => Some(selector.matches(&labels)),
+                None => by_name(selector, namespace),
+            },
+            Self::None => Some(false),
+        }
+    }
+
+    /// Whether it takes labels of Namespaces to know, beside their names.
+    #[must_use]
+    pub fn selects(&self) -> bool {
+        let Self::Selected(selector) = self else { return false };
+        selector.clone().into_iter().any(|expression| !is_of_name(&expression))
+    }
+}
+
+/// Whether `selector` matches a Namespace by its name alone. `None` if the result depends on other labels.
+fn by_name(selector: &Selector, namespace: &str) -> Option<bool> {
+    let (of_name, others): (Vec<Expression>, Vec<Expression>) =
+        selector.clone().into_iter().partition(is_of_name);
+    let labels = name_label(namespace);
+    if !of_name.iter().all(|expression| expression.matches(&labels)) {
+        return Some(false);
+    }
+    others.is_empty().then_some(true)
+}
+
+/// Whether `expression` is of the label that has the name of the Namespace.
+fn is_of_name(expression: &Expression) -> bool {
+    let (Expression::In(key, _)
+    | Expression::NotIn(key, _)
+    | Expression::Equal(key, _)
+    | Expression::NotEqual(key, _)
+    | Expression::Exists(key)
+    | Expression::DoesNotExist(key)) = expression;
+    key == NAME_LABEL
+}
+
+/// What is written of namespaces: those of the object's own where it says nothing.
+impl<'de> Deserialize<'de> for Allowed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Namespaces::deserialize(deserializer)?.or(Self::Same).map_err(D::Error::custom)
+    }
+}
+
+/// The same of namespaces whose ListenerSets may attach: none where it says nothing.
+#[derive(Debug)]
+pub(super) struct AllowedSets(pub(super) Allowed);
+
+impl<'de> Deserialize<'de> for AllowedSets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Namespaces::deserialize(deserializer)?.or(Allowed::None).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl Namespaces {
+    fn or(self, default: Allowed) -> Result<Allowed, String> {
+        Ok(match (self.from, self.selector) {
+            (None, _) => default,
+            (Some(Source::All), _) => Allowed::All,
+            (Some(Source::Same), _) => Allowed::Same,
+            (Some(Source::Selector), Some(selector)) => Allowed::Selected(self::selector(selector)?),
+            // Without a selector nothing is selected.
+            (Some(Source::None | Source::Selector), _) => Allowed::None,
+        })
+    }
+}
+
+/// Checks `selector` as the API server does.
+///
+/// # Errors
+///
+/// The first key, operator or value that is invalid.
+pub(super) fn selector(selector: LabelSelector) -> Result<Selector, String> {
+    let keys = selector.match_labels.iter().flatten().map(|(key, _)| key);
+    let expressions = selector.match_expressions.iter().flatten();
+    let values = selector.match_labels.iter().flatten().map(|(_, value)| value);
+    let mut keys = keys.chain(expressions.clone().map(|expression| &expression.key));
+    if let Some(key) = keys.find(|key| !is_label_key(key)) {
+        return Err(format!("selector: {:?} is no label key", excerpt(key)));
+    }
+    let mut values = values.chain(expressions.flat_map(|expression| expression.values.iter().flatten()));
+    if let Some(value) = values.find(|value| !is_label_value(value)) {
+        return Err(format!("selector: {:?} is no label value", excerpt(value)));
+    }
+    let operators = ["In", "NotIn", "Exists", "DoesNotExist"];
+    let mut named = selector.match_expressions.iter().flatten().map(|expression| &expression.operator);
+    if let Some(operator) = named.find(|operator| !operators.contains(&operator.as_str())) {
+        return Err(format!("selector: {:?} is none of {}", excerpt(operator), operators.join(", ")));
+    }
+    let needs_values = |expression: &LabelSelectorRequirement| {
+        matches!(expression.operator.as_str(), "In" | "NotIn")
+            && expression.values.as_ref().is_none_or(Vec::is_empty)
+    };
+    if selector.match_expressions.iter().flatten().any(needs_values) {
+        return Err("selector: In and NotIn need values".to_owned());
+    }
+    Selector::try_from(selector).map_err(|error| format!("selector: {error}"))
+}
+
+#[derive(Deserialize)]
+struct Namespaces {
+    from: Option<Source>,
+    selector: Option<LabelSelector>,
+}
+
+#[derive(Deserialize)]
+enum Source {
+    All,
+    Same,
+    Selector,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Written<P> {
+    name: Name,
+    hostname: Option<Hostname>,
+    port: P,
+    protocol: ProtocolName,
+    tls: Option<Tls>,
+    #[serde(default, deserialize_with = "or_default")]
+    allowed_routes: AllowedRoutes,
+}
+
+/// The name of a protocol. The API server accepts any word, and words after a domain: `example.com/quic`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct ProtocolName(Protocol);
+
+impl TryFrom<String> for ProtocolName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_dashed = |text: &str| {
+            let ends = [text.bytes().next(), text.bytes().last()];
+            ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let ends_domain = |text: &str| {
+            text.bytes().last().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let is_name = match text.rsplit_once('/') {
+            Some((domain, word)) => ends_domain(domain) && is_word(word),
+            None => is_dashed(&text),
+        };
+        if is_name && text.len() <= PROTOCOL_LIMIT {
+            Ok(Self(Protocol::from(text.as_str())))
+        } else {
+            Err(format!("{:?} is no name of a protocol: expected HTTP or example.com/name", excerpt(&text)))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tls {
+    mode: Option<Mode>,
+    #[serde(default, deserialize_with = "or_default")]
+    certificate_refs: Limited<Certificate, CERTIFICATES_LIMIT>,
+}
+
+#[derive(Deserialize)]
+struct Certificate {
+    group: Option<Group>,
+    kind: Option<KindName>,
+    namespace: Option<wire::Namespace>,
+    name: Name,
+}
+
+impl From<Certificate> for CertificateReference {
+    fn from(written: Certificate) -> Self {
+        Self {
+            kind: wire::kind(written.group, written.kind, SECRET),
+            namespace: written.namespace.map(|namespace| namespace.0),
+            name: written.name.0,
+        }
+    }
+}
+
+#[derive(Deserialize, PartialEq)]
+enum Mode {
+    Terminate,
+    Passthrough,
+}
+
+#[derive(Default, Deserialize)]
+struct AllowedRoutes {
+    #[serde(default, deserialize_with = "or_default")]
+    namespaces: Allowed,
+    #[serde(default, deserialize_with = "or_default")]
+    kinds: Limited<RouteGroupKind, KINDS_LIMIT>,
+}
+
+#[derive(Deserialize)]
+struct RouteGroupKind {
+    group: Option<Group>,
+    kind: KindName,
+}
+
+impl<P: Into<u16>> From<Written<P>> for Listener {
+    fn from(written: Written<P>) -> Self {
+        let kinds = written.allowed_routes.kinds.0;
+        let group = |group: Option<Group>| group.map_or_else(|| GROUP.into(), |group| group.0);
+        let protocol = written.protocol.0;
+        let (mode, certificates) = match written.tls {
+            Some(tls) => (tls.mode, tls.certificate_refs.0),
+            None => (None, Vec::new()),
+        };
+        let terminates = mode.is_none_or(|mode| mode == Mode::Terminate);
+        let has_certificates = terminates && protocol.has_certificates();
+        Self {
+            name: written.name.0,
+            hostname: written.hostname.map(|hostname| hostname.0).filter(|_| protocol.has_hostnames()),
+            port: written.port.into(),
+            protocol,
+            terminates,
+            namespaces: written.allowed_routes.namespaces,
+            kinds: (!kinds.is_empty()).then(|| {
+                kinds.into_iter().map(|kind| Kind { group: group(kind.group), kind: kind.kind.0 }).collect()
+            }),
+            certificates: certificates.into_iter().filter(|_| has_certificates).map(Into::into).collect(),
+        }
+    }
+}
+
+/// The listeners of an object, whose names are all different.
+pub(super) fn listeners<P: Into<u16>>(
+    written: Limited<Written<P>, LISTENERS_LIMIT>,
+) -> Result<Box<[Listener]>, Fault> {
+    let listeners: Box<[Listener]> = written.0.into_iter().map(Listener::from).collect();
+    for (index, listener) in listeners.iter().enumerate() {
+        if listeners[..index].iter().any(|other| other.name == listener.name) {
+            let place = format!("spec.listeners{}.name", Step::Item(index));
+            return Err(Fault { place, text: format!("{:?} is the name of two listeners", listener.name) });
+        }
+    }
+    Ok(listeners)
+}

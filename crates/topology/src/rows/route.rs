@@ -1,0 +1,163 @@
+//! Routes of every kind.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::backend::{self, BackendReference};
+use super::matches;
+use super::parent::{self, ParentReference};
+use super::route_kind::RouteKind;
+use super::wire::{self, Hostname, Limited, Name, or_default};
+use super::{Created, Labels, ParentStatus};
+use crate::fault::Fault;
+use policy_sync_api::interned::Interned;
+use policy_sync_api::json::step::Step;
+use policy_sync_api::object::HubObject;
+
+/// The most references of a route to its parents.
+const PARENTS_LIMIT: usize = 32;
+/// The most host names of a route, rules of it, and backends of a rule.
+const LIMIT: usize = 16;
+
+/// A route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Route {
+    /// When it was made.
+    pub created: Created,
+    /// Its labels.
+    pub labels: Labels,
+    /// What it attaches to.
+    pub parents: Arc<[ParentReference]>,
+    /// The hosts that it is for, all where there are none.
+    pub hostnames: Box<[Arc<str>]>,
+    /// Its rules.
+    pub rules: Box<[Rule]>,
+    /// The entries of implementations in its status. Empty for the controller and the web page, which do not read them.
+    pub statuses: Box<[ParentStatus]>,
+}
+
+/// What routes have in common, once.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    /// Names and expressions.
+    pub texts: Interned<str>,
+    parents: Interned<[ParentReference]>,
+    backends: Interned<[BackendReference]>,
+}
+
+/// A rule of a route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Its name, which no other rule of the route has.
+    pub name: Option<Arc<str>>,
+    /// Which requests it is for, as JSON; none where it says nothing.
+    pub matches: Option<Arc<str>>,
+    /// Where requests go.
+    pub backends: Arc<[BackendReference]>,
+    /// Where copies of requests go: the backends of its `RequestMirror` filters, and of those of its backends.
+    pub mirrors: Arc<[BackendReference]>,
+}
+
+impl Route {
+    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches.
+    pub fn share(&mut self, shared: &mut Shared) {
+        self.parents = shared.parents.intern(self.parents.clone());
+        for rule in &mut self.rules {
+            rule.backends = shared.backends.intern(rule.backends.clone());
+            rule.mirrors = shared.backends.intern(rule.mirrors.clone());
+            rule.matches = rule.matches.take().map(|matches| shared.texts.intern(matches));
+        }
+    }
+
+    /// The row of `object`, without its status.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(kind: RouteKind, object: &HubObject) -> Result<Self, Fault> {
+        let spec: Spec = wire::spec(wire::text(object))?;
+        let mut rules: Vec<Rule> = spec.rules.0.into_iter().map(Rule::from).collect();
+        if rules.is_empty() && kind == RouteKind::Http {
+            // The default of its definition.
+            rules.push(Rule::default());
+        }
+        for (index, rule) in rules.iter().enumerate() {
+            let place = || format!("spec.rules{}", Step::Item(index));
+            let in_matches =
+                |fault: Fault| Fault { place: format!("{}.matches{}", place(), fault.place), ..fault };
+            if let Some(name) = &rule.name
+                && rules[..index].iter().any(|other| other.name.as_ref() == Some(name))
+            {
+                let text = format!("{name:?} is the name of two rules");
+                return Err(Fault { place: format!("{}.name", place()), text });
+            }
+            if let Some(text) = &rule.matches {
+                matches::check(kind, text).map_err(in_matches)?;
+            }
+        }
+        Ok(Self {
+            created: Created::of(&object.metadata),
+            labels: super::labels(&object.metadata),
+            parents: spec.parent_refs.0.into_iter().map(ParentReference::from).collect(),
+            hostnames: spec.hostnames.0.into_iter().map(|hostname| hostname.0).collect(),
+            rules: rules.into(),
+            statuses: Box::default(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default, deserialize_with = "or_default")]
+    parent_refs: Limited<parent::Written, PARENTS_LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    hostnames: Limited<Hostname, LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    rules: Limited<Written, LIMIT>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    name: Option<Name>,
+    matches: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "or_default")]
+    filters: Limited<Filter, LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    backend_refs: Limited<backend::Written<Limited<Filter, LIMIT>>, LIMIT>,
+}
+
+/// A filter. Only `RequestMirror` refers to a backend.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    request_mirror: Option<Mirror>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mirror {
+    backend_ref: backend::Written<IgnoredAny>,
+}
+
+impl From<Written> for Rule {
+    fn from(written: Written) -> Self {
+        let mut filters = written.filters.0;
+        let mut backends: Vec<BackendReference> = Vec::with_capacity(written.backend_refs.0.len());
+        for mut backend in written.backend_refs.0 {
+            filters.extend(backend.filters.take().into_iter().flat_map(|filters| filters.0));
+            backends.push(backend.into());
+        }
+        let mirrors = filters.into_iter().filter_map(|filter| filter.request_mirror);
+        Self {
+            name: written.name.map(|name| name.0),
+            matches: written.matches.map(|matches| matches.get().into()),
+            backends: backends.into(),
+            mirrors: mirrors.map(|mirror| mirror.backend_ref.into()).collect(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The kinds of routes.
+
+use crate::locator::{GRPC_ROUTE, HTTP_ROUTE, KindRef, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE};
+
+/// The kinds of routes, in the order of their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RouteKind {
+    /// GRPCRoute.
+    Grpc,
+    /// HTTPRoute.
+    Http,
+    /// TCPRoute.
+    Tcp,
+    /// TLSRoute.
+    Tls,
+    /// UDPRoute.
+    Udp,
+}
+
+impl RouteKind {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Grpc, Self::Http, Self::Tcp, Self::Tls, Self::Udp];
+
+    /// The kind as objects name it.
+    #[must_use]
+    pub const fn kind(self) -> KindRef<'static> {
+        match self {
+            Self::Grpc => GRPC_ROUTE,
+            Self::Http => HTTP_ROUTE,
+            Self::Tcp => TCP_ROUTE,
+            Self::Tls => TLS_ROUTE,
+            Self::Udp => UDP_ROUTE,
+        }
+    }
+
+    /// What a rule of such a route is called.
+    #[must_use]
+    pub const fn rule(self) -> &'static str {
+        match self {
+            Self::Grpc => "GRPCRouteRule",
+            Self::Http => "HTTPRouteRule",
+            Self::Tcp => "TCPRouteRule",
+            Self::Tls => "TLSRouteRule",
+            Self::Udp => "UDPRouteRule",
+        }
+    }
+
+    /// The kind of routes that objects name so.
+    #[must_use]
+    pub fn named(kind: KindRef<'_>) -> Option<Self> {
+        Self::ALL.into_iter().find(|route| route.kind() == kind)
+    }
+}

@@ -1,0 +1,38 @@
+//! Secrets that hold certificates. They are read from files alone: on a cluster no Secret is listed for a topology.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use policy_sync_api::object::HubObject;
+use policy_sync_api::secret::{CERTIFICATE, KEY, TLS};
+
+/// How PEM begins.
+const PEM: &[u8] = b"-----BEGIN ";
+
+/// What the graph reads of a Secret. It keeps nothing of the content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Secret {
+    /// Whether it is of the type `kubernetes.io/tls`.
+    pub is_tls: bool,
+    /// The first of `tls.crt` and `tls.key` whose value is not PEM.
+    pub malformed: Option<&'static str>,
+}
+
+impl Secret {
+    /// The row of `object`.
+    #[must_use]
+    pub fn read(object: &HubObject) -> Self {
+        let data: BTreeMap<String, Value> = object.data_as();
+        let is_pem = |value: &Value| {
+            // Lines of base64 may be broken.
+            let text: String =
+                value.as_str().unwrap_or_default().chars().filter(|c| !c.is_ascii_whitespace()).collect();
+            STANDARD.decode(text).is_ok_and(|content| content.trim_ascii_start().starts_with(PEM))
+        };
+        let is_malformed = |key: &&str| data.get(*key).is_some_and(|value| !is_pem(value));
+        Self { is_tls: object.is_of_type(TLS), malformed: [CERTIFICATE, KEY].into_iter().find(is_malformed) }
+    }
+}

@@ -1,0 +1,82 @@
+//! Services, and other backends that are read as these.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wire::{self, Port, or_default};
+use crate::fault::Fault;
+use policy_sync_api::json::step::Step;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::syntax::is_dns_label;
+use policy_sync_api::text::excerpt;
+
+/// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as one without ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Its ports, in their order.
+    pub ports: Box<[ServicePort]>,
+    /// Whether it is of the type `ExternalName`, a name in DNS without endpoints.
+    pub is_external: bool,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name, which a single port may lack.
+    pub name: Option<Arc<str>>,
+    /// Its number.
+    pub port: u16,
+}
+
+impl Service {
+    /// The row of `object`.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(object: &HubObject) -> Result<Self, Fault> {
+        let spec: Spec = wire::spec(wire::text(object))?;
+        let mut names = HashSet::new();
+        for (index, port) in spec.ports.iter().enumerate() {
+            let fault =
+                |text: String| Err(Fault { place: format!("spec.ports{}.name", Step::Item(index)), text });
+            match port.name.as_deref().unwrap_or_default() {
+                "" if spec.ports.len() > 1 => {
+                    return fault("is required where there are several ports".into());
+                }
+                "" => {}
+                name if !is_dns_label(name) => {
+                    return fault(format!("{:?} is no name of a port", excerpt(name)));
+                }
+                name if !names.insert(name) => {
+                    return fault(format!("{name:?} is the name of two ports"));
+                }
+                _ => {}
+            }
+        }
+        let ports = spec.ports.into_iter().map(|port| ServicePort {
+            name: port.name.filter(|name| !name.is_empty()).map(Into::into),
+            port: port.port.0,
+        });
+        Ok(Self { ports: ports.collect(), is_external: spec.service_type.as_deref() == Some(EXTERNAL_NAME) })
+    }
+}
+
+/// The type of Services that are names in DNS.
+const EXTERNAL_NAME: &str = "ExternalName";
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default, rename = "type")]
+    service_type: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    ports: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    name: Option<String>,
+    port: Port,
+}

@@ -1,0 +1,241 @@
+//! The values that objects of Gateway API are made of, each read as the API server would take it: what it refuses is a fault
+//! at the value's own place.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, Error, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::locator::{Kind, KindRef};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::syntax::{SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain, is_kind};
+use policy_sync_api::text::excerpt;
+
+/// The spec of `object`.
+pub(super) fn text(object: &HubObject) -> &str {
+    object.spec.as_deref().map_or("{}", |spec| spec.get())
+}
+
+/// Longer texts are not parsed again to find the path of an error: the second parser is several times slower.
+const PLACED_LIMIT: usize = 64 * 1024;
+
+/// Reads the spec `text` of an object.
+///
+/// # Errors
+///
+/// The first fault, with its place in the object.
+pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    read(text).map_err(|Fault { place, text }| {
+        let place = if place.is_empty() { "spec".to_owned() } else { format!("spec.{place}") };
+        Fault { place, text }
+    })
+}
+
+/// Reads `text`.
+///
+/// # Errors
+///
+/// The first fault, with its place in the text, which is empty for all of it.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).or_else(|error: serde_json::Error| {
+        if text.len() > PLACED_LIMIT {
+            let words = error.to_string();
+            // All of it is one long line.
+            let end = words.rfind(" at line ").unwrap_or(words.len());
+            return Err(Fault::new("", &words[..end]));
+        }
+        // The same again, slower, for words that name the place.
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string();
+            let place = if path == "." { String::new() } else { path };
+            Fault { place, text: error.inner().to_string() }
+        })
+    })
+}
+
+/// A value whose null is what is not there.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list of at most `N`.
+#[derive(Debug)]
+pub(super) struct Limited<T, const N: usize>(pub(super) Vec<T>);
+
+impl<T, const N: usize> Default for Limited<T, N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Limited<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Items(PhantomData))
+    }
+}
+
+/// Reads a list. Items that are too many are counted, and not read.
+struct Items<T, const N: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
+    type Value = Limited<T, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < N {
+            match list.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Limited(items)),
+            }
+        }
+        let mut count = N;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        if count > N {
+            return Err(A::Error::custom(format_args!("has {count} items, at most {N} are allowed")));
+        }
+        Ok(Limited(items))
+    }
+}
+
+/// Text that has to be `what`, as `is` tells.
+fn checked(text: String, is: impl Fn(&str) -> bool, what: &str) -> Result<Arc<str>, String> {
+    if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is no {what}", excerpt(&text))) }
+}
+
+/// The name of an object, or of a section of one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Name(pub(super) Arc<str>);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_dns_subdomain, "name of Kubernetes").map(Self)
+    }
+}
+
+/// The name of a namespace.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Namespace(pub(super) Arc<str>);
+
+impl TryFrom<String> for Namespace {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_dns_label, "name of a namespace").map(Self)
+    }
+}
+
+/// An API group, empty for core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Group(pub(super) Arc<str>);
+
+impl TryFrom<String> for Group {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, |text| text.is_empty() || is_dns_subdomain(text), "API group").map(Self)
+    }
+}
+
+/// The name of a kind in objects.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct KindName(pub(super) Arc<str>);
+
+impl TryFrom<String> for KindName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_kind, "kind").map(Self)
+    }
+}
+
+/// A host name, or one whose first label stands for one label or more: `*.example.com`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Hostname(pub(super) Arc<str>);
+
+impl TryFrom<String> for Hostname {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is = |text: &str| {
+            let rest = text.strip_prefix("*.").unwrap_or(text);
+            let is_address = rest.split('.').all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+            text.len() <= SUBDOMAIN_LIMIT && is_dns_subdomain(rest) && !is_address
+        };
+        checked(text, is, "host name in lower case").map(Self)
+    }
+}
+
+/// The kind that a reference names, whose parts are those of `default` where it says nothing.
+pub(super) fn kind(group: Option<Group>, kind: Option<KindName>, default: KindRef<'_>) -> Kind {
+    Kind {
+        group: group.map_or_else(|| default.group.into(), |group| group.0),
+        kind: kind.map_or_else(|| default.kind.into(), |kind| kind.0),
+    }
+}
+
+/// The number of a port.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "i64")]
+pub(super) struct Port(pub(super) u16);
+
+impl From<Port> for u16 {
+    fn from(Port(port): Port) -> Self {
+        port
+    }
+}
+
+/// The number of a port. If it is 0 or missing, the implementation assigns one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AssignedPort(u16);
+
+impl<'de> Deserialize<'de> for AssignedPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::<i64>::deserialize(deserializer)? {
+            None | Some(0) => Ok(Self(0)),
+            Some(number) => Port::try_from(number).map(|Port(port)| Self(port)).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl From<AssignedPort> for u16 {
+    fn from(AssignedPort(port): AssignedPort) -> Self {
+        port
+    }
+}
+
+/// That a number is no port.
+pub(super) struct NoPort(i64);
+
+impl fmt::Display for NoPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected a port from 1 to 65535, found {}", self.0)
+    }
+}
+
+impl TryFrom<i64> for Port {
+    type Error = NoPort;
+
+    fn try_from(number: i64) -> Result<Self, NoPort> {
+        u16::try_from(number).ok().filter(|port| *port != 0).map(Self).ok_or(NoPort(number))
+    }
+}

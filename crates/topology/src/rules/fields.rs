@@ -1,0 +1,41 @@
+//! Policies of kinds of which nothing more is known: a rule for each field that is no object, by its
+//! [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901). A list is one field.
+
+use serde_json::Value;
+
+use super::PolicyRule;
+use super::block::Block;
+use policy_sync_api::json::pointer;
+
+pub(super) fn rules(block: &Block<'_>) -> Vec<PolicyRule> {
+    let mut rules = Vec::new();
+    for (key, value) in block.fields() {
+        collect(&pointer("", key), value, &mut rules);
+    }
+    rules
+}
+
+fn collect(place: &str, value: &Value, to: &mut Vec<PolicyRule>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (key, value) in fields {
+                collect(&pointer(place, key), value, to);
+            }
+        }
+        // What is not there.
+        Value::Null => {}
+        _ => to.push(PolicyRule::new(place.to_owned(), value)),
+    }
+}
+
+/// Whether one of `places`, which are sorted, is in the field at `place`, or has it in it: an object there and a value that is
+/// none exclude each other, as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396).
+pub(crate) fn has_place_of(places: &[&str], place: &str) -> bool {
+    let mut outer = place.match_indices('/').skip(1).map(|(at, _)| &place[..at]);
+    if outer.any(|outer| places.binary_search(&outer).is_ok()) {
+        return true;
+    }
+    let inside = format!("{place}/");
+    let begin = places.partition_point(|known| *known < inside.as_str());
+    places.get(begin).is_some_and(|known| known.starts_with(&inside))
+}

@@ -1,0 +1,208 @@
+//! A graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its locator, its
+//! label `Kind\nnamespace/name`, and a dashed edge leads from a policy to what it targets.
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+use super::TopologyReport;
+use crate::graph::{Graph, NodeId, ObjectRow};
+use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
+use crate::policies::PolicyNode;
+use crate::rows::{RouteKind, SetKind};
+
+/// How much of a graph a text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All.
+    Full,
+    /// No rules of routes, and nothing that these lead to.
+    Routes,
+    /// No routes; each listener says how many it has.
+    Listeners,
+    /// Classes and Gateways.
+    Gateways,
+    /// Of so many Gateways so many, by name.
+    First(usize, usize),
+}
+
+/// As annotations say it.
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("full"),
+            Self::Routes => f.write_str("routes"),
+            Self::Listeners => f.write_str("listeners"),
+            Self::Gateways => f.write_str("gateways"),
+            Self::First(shown, all) => write!(f, "first {shown} of {all}"),
+        }
+    }
+}
+
+const BEGIN: &str = "strict digraph {\n  graph [rankdir=LR];\n";
+const END: &str = "}\n";
+
+/// The graph as DOT.
+#[must_use]
+pub fn dot(report: &TopologyReport<'_, '_>) -> String {
+    within(report, Detail::Full, usize::MAX).unwrap_or_default()
+}
+
+/// Nothing as DOT.
+#[must_use]
+pub fn empty() -> String {
+    format!("{BEGIN}{END}")
+}
+
+/// How many Gateways there are.
+#[must_use]
+pub fn gateways(report: &TopologyReport<'_, '_>) -> usize {
+    report.nodes().filter(|node| is_gateway(report.graph(), *node)).count()
+}
+
+fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
+    graph.object(node).locator.kind == GATEWAY && !graph.is_section(node)
+}
+
+/// The graph as DOT in so much `detail`, where it has at most `limit` bytes.
+#[must_use]
+pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
+    let graph = report.graph();
+    let kept = kept(report, detail);
+    let room = limit.checked_sub(BEGIN.len() + END.len())?;
+    // Growing it would take half as much again.
+    let reserved = if limit == usize::MAX { 0 } else { room };
+    let mut lines = Lines { text: String::with_capacity(reserved), places: Vec::new(), room };
+    for node in report.nodes().filter(|node| kept[node.index()]) {
+        let locator = graph.locator(node);
+        let label = label(graph, node, detail);
+        lines.push(format_args!("  {} [label={label} shape=box];", quoted(&locator.to_string())))?;
+    }
+    let targets = |policy: &PolicyNode<'_>| -> Vec<NodeId> {
+        let on = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
+        on.filter(|target| report.shows(**target) && kept[target.index()]).copied().collect()
+    };
+    for policy in report.policies() {
+        let locator = policy.locator;
+        let targets = targets(policy);
+        if detail != Detail::Full && targets.is_empty() {
+            continue;
+        }
+        let label = text(&[locator.kind.kind, &locator.object()]);
+        lines.push(format_args!("  {} [label={label} shape=note];", quoted(&locator.to_string())))?;
+        for target in targets {
+            let to = graph.locator(target).to_string();
+            lines.push(format_args!(
+                "  {} -> {} [style=dashed];",
+                quoted(&locator.to_string()),
+                quoted(&to)
+            ))?;
+        }
+    }
+    for (from, to) in report.links().filter(|(from, to)| kept[from.index()] && kept[to.index()]) {
+        let [from, to] = [from, to].map(|node| quoted(&graph.locator(node).to_string()));
+        lines.push(format_args!("  {from} -> {to};"))?;
+    }
+    Some(lines.sorted())
+}
+
+/// Lines, as long as there is room for them.
+struct Lines {
+    text: String,
+    /// Where each begins and ends.
+    places: Vec<Range<usize>>,
+    room: usize,
+}
+
+impl Lines {
+    fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
+        let begin = self.text.len();
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(line);
+        self.room = self.room.checked_sub(self.text.len() - begin + 1)?;
+        self.places.push(begin..self.text.len());
+        Some(())
+    }
+
+    /// The document.
+    fn sorted(self) -> String {
+        let Self { text, mut places, .. } = self;
+        places.sort_by_key(|place| &text[place.clone()]);
+        let mut dot = String::with_capacity(BEGIN.len() + text.len() + places.len() + END.len());
+        dot.push_str(BEGIN);
+        for place in places {
+            dot.push_str(&text[place]);
+            dot.push('\n');
+        }
+        dot.push_str(END);
+        dot
+    }
+}
+
+/// Which nodes are in so much `detail`.
+fn kept(report: &TopologyReport<'_, '_>, detail: Detail) -> Vec<bool> {
+    let graph = report.graph();
+    let mut gateways = 0;
+    let mut is_kept = |node: NodeId| {
+        let (kind, is_section) = (graph.object(node).locator.kind, graph.is_section(node));
+        let is_route = RouteKind::named(kind).is_some();
+        match detail {
+            Detail::Full => true,
+            Detail::Routes if is_route => !is_section,
+            Detail::Routes | Detail::Listeners => {
+                matches!(kind, GATEWAY_CLASS | GATEWAY) || SetKind::named(kind).is_some()
+            }
+            Detail::Gateways => kind == GATEWAY_CLASS || is_gateway(graph, node),
+            Detail::First(shown, _) => {
+                let is_gateway = is_gateway(graph, node) && report.shows(node);
+                gateways += usize::from(is_gateway);
+                kind == GATEWAY_CLASS || is_gateway && gateways <= shown
+            }
+        }
+    };
+    graph.nodes().map(&mut is_kept).collect()
+}
+
+fn label(graph: &Graph<'_>, node: NodeId, detail: Detail) -> String {
+    let locator: Locator<'_> = graph.locator(node);
+    let kind = locator.kind.kind;
+    let Some(section) = locator.section else { return text(&[kind, &locator.object()]) };
+    let name = format!("{}#{section}", locator.object());
+    match graph.object(node).row {
+        ObjectRow::Gateway(_) | ObjectRow::Set(_) => match detail {
+            Detail::Listeners => {
+                let routes = graph.links(node).count();
+                text(&["Listener", &name, &format!("routes: {routes}")])
+            }
+            _ => text(&["Listener", &name]),
+        },
+        ObjectRow::Route(..) => text(&[&format!("{kind}Rule"), &name]),
+        _ => text(&[&format!("{kind}Port"), &name]),
+    }
+}
+
+/// A label of lines, whose breaks are DOT's.
+fn text(lines: &[&str]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
+    format!("\"{}\"", lines.join("\\n"))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// `text` inside of DOT's quotes. A backslash begins an escape in a label, and a line break would end a line of this text.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => escaped.push_str("\\\""),
+            '\\' => escaped.push_str("\\\\"),
+            control if control.is_control() => escaped.extend(control.escape_unicode().flat_map(|c| {
+                let backslash = (c == '\\').then_some('\\');
+                backslash.into_iter().chain([c])
+            })),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,311 @@
+//! What is in force along paths.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use serde::ser::Serializer;
+use serde_json::{Map, Value, json};
+
+use super::{Named, Scope};
+use crate::effective::{EffectiveId, Folds};
+use crate::graph::{Graph, NodeId};
+use crate::reason::Reason;
+use crate::request::{Choice, Criterion, Request, UnknownChoice};
+
+/// Limit of `unknownMatches`.
+const UNKNOWN_LIMIT: usize = 16;
+
+/// What is in force along the paths that are asked for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EffectiveReport {
+    /// One for each path.
+    pub answers: Vec<Answer>,
+    /// The request that was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// What is not known.
+    pub unknown: Vec<String>,
+    /// Whether objects may not be read, so that there may be more paths.
+    #[serde(skip)]
+    pub is_partial: bool,
+    /// Whether it is not known of an object whether it is attached.
+    #[serde(skip)]
+    pub has_unknown_attachments: bool,
+    /// Rules that take precedence if a regular expression matches that was not evaluated; at most 16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_matches: Vec<UnknownMatch>,
+}
+
+/// A rule with a regular expression that was not evaluated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnknownMatch {
+    /// The locator of the listener.
+    pub listener: String,
+    /// The locator of the rule.
+    pub rule: String,
+    /// `Unknown`.
+    #[serde(rename = "match")]
+    pub outcome: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// What is in force along a path.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its nodes.
+    pub path: Vec<Named>,
+    /// The hosts that it lets through.
+    pub hostnames: Vec<String>,
+    /// What is in force, in the order of kinds.
+    pub effective: Vec<InForce>,
+    /// Of a request: why this path answers it.
+    pub chosen: Option<Chosen>,
+}
+
+/// Why a path answers a request.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Whether a regular expression took part, which implementations read each in their own way.
+    pub implementation_specific: bool,
+    /// What decided, and the rule that it decided against. None where no other matches.
+    pub decided: Option<(Criterion, Named)>,
+}
+
+/// What is in force of one kind.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// The kind: `AuthPolicy.kuadrant.io`.
+    pub kind: String,
+    /// Equal where equal rules come from the same policies.
+    pub id: String,
+    /// Whether the merge is assumed.
+    pub assumed: bool,
+    /// The rules, in the order of their keys.
+    pub rules: Vec<RuleInForce>,
+    /// The policies that they are of.
+    pub sources: Vec<Named>,
+    /// Those that none of them is of.
+    pub lost: Vec<Named>,
+}
+
+/// A rule in force.
+#[derive(Clone, Debug)]
+pub struct RuleInForce {
+    /// Two rules of one key exclude each other.
+    pub key: String,
+    /// The policy that it is of.
+    pub source: Named,
+    /// What it says.
+    pub value: Value,
+    /// On how many paths it is in force, where that is known.
+    pub shared_by: Option<u64>,
+}
+
+impl EffectiveReport {
+    /// What is in force along the paths of `graph` that `scope` asks for, or those of them that answer `request`.
+    #[must_use]
+    pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, mut unknown: Vec<String>) -> Self {
+        let mut folds = Folds::new(graph);
+        let found = request.as_ref().map(|request| request.choices(graph));
+        let unknown_choices = found.as_ref().map(|found| found.unknown.clone()).unwrap_or_default();
+        unknown.extend(not_evaluated(graph, &unknown_choices));
+        unknown.extend(unknown_targets(graph));
+        unknown.extend(unknown_attachments(graph));
+        let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = found.map(|found| {
+            let chosen = found.chosen.into_iter();
+            chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
+        });
+        // The listener is before the route and its rule.
+        let choice = |nodes: &[NodeId]| {
+            let choices = choices.as_ref()?;
+            nodes.iter().find_map(|listener| choices.get(&(*listener, *nodes.last()?)).cloned())
+        };
+        let mut found: Vec<(Vec<NodeId>, Vec<String>, Vec<EffectiveId>)> = Vec::new();
+        let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
+            path.effective.iter().for_each(|id| folds.count(*id, 1));
+            let along = || path.effective.iter().flat_map(|id| folds.stack(*id).to_vec()).collect();
+            let is_chosen = choices.is_none() || choice(path.nodes).is_some();
+            if is_chosen && scope.has_path(graph, path, along) {
+                let hostnames = path.hostnames().into_iter().map(str::to_owned).collect();
+                found.push((path.nodes.to_vec(), hostnames, path.effective.to_vec()));
+            }
+            ControlFlow::Continue(())
+        });
+        let shared = folds.shared();
+        let answers = found.into_iter().map(|(nodes, hostnames, effective)| Answer {
+            chosen: choice(&nodes),
+            path: nodes.into_iter().map(|node| Named::on_path(graph, node)).collect(),
+            hostnames,
+            effective: effective.into_iter().map(|id| InForce::new(&folds, id, Some(&shared))).collect(),
+        });
+        let unknown_matches = unknown_choices.iter().take(UNKNOWN_LIMIT).map(|choice| UnknownMatch {
+            listener: graph.locator(choice.listener).to_string(),
+            rule: graph.locator(choice.rule).to_string(),
+            outcome: "Unknown",
+            reason: choice.why.words(),
+        });
+        let (answers, unknown_matches) = (answers.collect(), unknown_matches.collect());
+        let has_unknown_attachments =
+            graph.unresolved().iter().any(|item| item.reason == Reason::UnknownLabels);
+        Self { answers, unknown_matches, request, unknown, is_partial: false, has_unknown_attachments }
+    }
+
+    /// Sets whether rights were missing.
+    #[must_use]
+    pub fn with_partial(self, is_partial: bool) -> Self {
+        Self { is_partial, ..self }
+    }
+
+    /// Whether the report has no paths, and it is not known whether there are any.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        let is_partial = self.is_partial || self.has_unknown_attachments || !self.unknown_matches.is_empty();
+        self.answers.is_empty() && is_partial
+    }
+
+    /// The message for a report without paths.
+    #[must_use]
+    pub fn no_answer(&self) -> &'static str {
+        match &self.request {
+            None if self.is_partial => "It is not known whether there is such a path: not all can be read.",
+            None if self.is_unknown() => "It is not known whether there is such a path.",
+            None => "There is no such path.",
+            Some(_) if self.is_partial => {
+                "It is not known whether anything answers this request: not all can be read."
+            }
+            Some(_) if self.is_unknown() => "It is not known whether anything answers this request.",
+            Some(_) => "Nothing answers this request.",
+        }
+    }
+}
+
+/// Describes each rule with a regular expression that was not evaluated.
+fn not_evaluated(graph: &Graph<'_>, choices: &[UnknownChoice]) -> Vec<String> {
+    let line = |choice: &UnknownChoice| {
+        let [rule, listener] =
+            [choice.rule, choice.listener].map(|node| Named::object(graph.locator(node)).words);
+        format!("{rule} at {listener} was not evaluated, and may answer this request: {}", choice.why.words())
+    };
+    let mut lines: Vec<String> = choices.iter().take(UNKNOWN_LIMIT).map(line).collect();
+    if let Some(more) = choices.len().checked_sub(UNKNOWN_LIMIT).filter(|more| *more > 0) {
+        lines.push(format!("{more} more rules were not evaluated, and may answer this request"));
+    }
+    lines
+}
+
+/// Describes each policy whose selectors may select more targets.
+fn unknown_targets(graph: &Graph<'_>) -> Vec<String> {
+    let policies = graph.policies().iter();
+    let mut all = policies.flat_map(|policy| {
+        let named = Named::object(policy.locator).words;
+        policy.unknown.iter().map(move |message| format!("{named} may be in force: {message}"))
+    });
+    let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
+    let more = all.count();
+    if more > 0 {
+        lines.push(format!("{more} more policies may be in force: it is not known what they select"));
+    }
+    lines
+}
+
+/// Describes routes and ListenerSets whose attachment is unknown, or differs from the status that an implementation reports.
+fn unknown_attachments(graph: &Graph<'_>) -> Vec<String> {
+    let of_objects = graph.unresolved().iter().filter(|item| item.from.section.is_none());
+    let mut all = of_objects.filter_map(|item| {
+        let words = match item.reason {
+            Reason::UnknownLabels => " may not be attached",
+            reason if reason.differs() => "",
+            _ => return None,
+        };
+        Some(format!("{}{words}: {}", Named::object(item.from).words, item.message))
+    });
+    let mut lines: Vec<String> = all.by_ref().take(UNKNOWN_LIMIT).collect();
+    let more = all.count();
+    if more > 0 {
+        lines.push(format!("{more} more routes may not be attached, or implementations differ"));
+    }
+    lines
+}
+
+impl Chosen {
+    fn new(graph: &Graph<'_>, choice: Choice) -> Self {
+        let against = |(criterion, rule)| (criterion, Named::object(graph.locator(rule)));
+        Self { implementation_specific: choice.implementation_specific, decided: choice.decided.map(against) }
+    }
+}
+
+impl InForce {
+    pub(super) fn new(
+        folds: &Folds<'_, '_>,
+        id: EffectiveId,
+        shared: Option<&HashMap<(u32, &str), u64>>,
+    ) -> Self {
+        let effective = folds.get(id);
+        let policy = |number: u32| Named::object(folds.policy(number).locator);
+        let policies = |numbers: &[u32]| numbers.iter().map(|number| policy(*number)).collect();
+        let rules = folds.rules(id).into_iter().map(|entry| RuleInForce {
+            key: entry.rule.key.clone(),
+            source: policy(entry.policy),
+            value: entry.rule.value.clone(),
+            shared_by: shared.map(|shared| {
+                shared.get(&(entry.policy, entry.rule.key.as_str())).copied().unwrap_or_default()
+            }),
+        });
+        Self {
+            kind: effective.kind.to_string(),
+            id: effective.id.to_string(),
+            assumed: effective.assumed,
+            rules: rules.collect(),
+            sources: policies(&effective.sources),
+            lost: policies(&effective.lost),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let rule = |rule: &RuleInForce| {
+            let RuleInForce { key, source, value, shared_by } = rule;
+            let mut json = json!({"source": source.id, "value": value});
+            if let Some(shared_by) = shared_by {
+                json["sharedBy"] = (*shared_by).into();
+            }
+            (key.clone(), json)
+        };
+        let rules: Map<String, Value> = self.rules.iter().map(rule).collect();
+        let mut json = json!({"id": self.id, "rules": rules, "sources": ids(&self.sources)});
+        if self.assumed {
+            json["assumed"] = true.into();
+        }
+        json
+    }
+}
+
+/// What is in force, as JSON, with what lost where anything did.
+pub(super) fn json_of(path: &[Named], hostnames: &[String], effective: &[InForce]) -> Value {
+    let in_force: Map<String, Value> = effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
+    let mut json = json!({"path": ids(path), "hostnames": hostnames, "effective": in_force});
+    let lost = effective.iter().filter(|of| !of.lost.is_empty());
+    let lost: Map<String, Value> = lost.map(|of| (of.kind.clone(), json!(ids(&of.lost)))).collect();
+    if !lost.is_empty() {
+        json["lost"] = lost.into();
+    }
+    json
+}
+
+fn ids(named: &[Named]) -> Vec<&str> {
+    named.iter().map(|named| named.id.as_str()).collect()
+}
+
+/// With its keys in order.
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut json = json_of(&self.path, &self.hostnames, &self.effective);
+        if self.chosen.as_ref().is_some_and(|chosen| chosen.implementation_specific) {
+            json["implementationSpecific"] = true.into();
+        }
+        json.serialize(serializer)
+    }
+}

@@ -1,0 +1,229 @@
+//! Where a policy is in force, where it is not, and what takes its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use serde::ser::Serializer;
+use serde_json::{Value, json};
+
+use super::Named;
+use crate::effective::{EffectiveId, Folds};
+use crate::graph::{Graph, NodeId};
+use crate::locator::{KindRef, Locator};
+use crate::policies::PolicyNode;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::text::named;
+
+/// Where a policy is in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyReport {
+    /// Whether it counts; `None` if its targets are not known.
+    pub counts: Option<bool>,
+    /// Whether the merge of its kind is assumed.
+    pub assumed: bool,
+    /// Why it does not count, where it does not: a word and a sentence.
+    pub void: Option<(&'static str, String)>,
+    /// What comes of it along paths, paths of one fate together.
+    pub fates: Vec<OnPaths>,
+    /// What is not known.
+    pub unknown: Vec<String>,
+}
+
+/// What comes of a policy along some paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnPaths {
+    /// What comes of it.
+    pub fate: Fate,
+    /// How many paths there are.
+    pub paths: u64,
+    /// Where they end: at rules of routes, or at listeners without routes.
+    pub at: BTreeSet<Named>,
+}
+
+/// What comes of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// All of its rules are in force.
+    InForce,
+    /// Some of them are.
+    InPart(Instead),
+    /// None of them is.
+    Lost(Instead),
+    /// It has no rules.
+    NoRules,
+}
+
+/// What is in force in place of rules of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instead {
+    /// The keys of the rules that are not.
+    pub keys: BTreeSet<String>,
+    /// The policies that are.
+    pub policies: BTreeSet<Named>,
+}
+
+impl Fate {
+    /// The word for it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::InForce => "InForce",
+            Self::InPart(_) => "InPart",
+            Self::Lost(_) => "Lost",
+            Self::NoRules => "NoRules",
+        }
+    }
+
+    /// What is in force instead.
+    #[must_use]
+    pub fn instead(&self) -> Option<&Instead> {
+        match self {
+            Self::InPart(instead) | Self::Lost(instead) => Some(instead),
+            Self::InForce | Self::NoRules => None,
+        }
+    }
+
+    /// What comes of the policy `number` where `id` is in force.
+    fn of(folds: &Folds<'_, '_>, id: EffectiveId, number: u32) -> Self {
+        let in_force = folds.rules(id);
+        let rules = &folds.policy(number).rules.rules;
+        if rules.is_empty() {
+            return Self::NoRules;
+        }
+        let mut instead = Instead::default();
+        let named = |number: u32| Named::object(folds.policy(number).locator);
+        for rule in rules {
+            match in_force.iter().find(|entry| entry.rule.key == rule.key) {
+                Some(entry) if entry.policy == number => {}
+                Some(entry) => {
+                    instead.keys.insert(rule.key.clone());
+                    instead.policies.insert(named(entry.policy));
+                }
+                // What takes the place of all of it, or holds a place that has it in it.
+                None => {
+                    instead.keys.insert(rule.key.clone());
+                    let others = folds.get(id).sources.iter().filter(|source| **source != number);
+                    instead.policies.extend(others.map(|source| named(*source)));
+                }
+            }
+        }
+        match instead.keys.len() {
+            0 => Self::InForce,
+            lost if lost < rules.len() => Self::InPart(instead),
+            _ => Self::Lost(instead),
+        }
+    }
+}
+
+impl PolicyReport {
+    /// Where the policy `key` of `kind` is in force in `graph`; `None` where that has no such policy.
+    #[must_use]
+    pub fn new(graph: &Graph<'_>, kind: KindRef<'_>, key: &ObjectKey, unknown: Vec<String>) -> Option<Self> {
+        let locator = Locator::of(kind, key);
+        let place = graph.policies().iter().position(|policy| policy.locator == locator)?;
+        let policy = &graph.policies()[place];
+        let mut report = Self {
+            counts: policy.counts(),
+            assumed: policy.manner.is_assumed(),
+            unknown: unknown.into_iter().chain(policy.unknown.iter().cloned()).collect(),
+            void: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
+            ..Self::default()
+        };
+        if policy.manner.is_direct() {
+            report.fates.extend(at_targets(graph, policy));
+            return Some(report);
+        }
+        let number = u32::try_from(place).unwrap_or(u32::MAX);
+        let mut folds = Folds::new(graph);
+        let mut ends: BTreeMap<EffectiveId, (u64, BTreeSet<NodeId>)> = BTreeMap::new();
+        let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
+            for id in path.effective.iter().filter(|id| folds.stack(**id).contains(&number)) {
+                let (paths, at) = ends.entry(*id).or_default();
+                *paths += 1;
+                at.extend(path.nodes.last());
+            }
+            ControlFlow::Continue(())
+        });
+        let mut on: BTreeMap<Fate, (u64, BTreeSet<Named>)> = BTreeMap::new();
+        for (id, (more, nodes)) in ends {
+            let (paths, at) = on.entry(Fate::of(&folds, id, number)).or_default();
+            *paths += more;
+            at.extend(nodes.into_iter().map(|node| Named::object(graph.locator(node))));
+        }
+        report.fates.extend(on.into_iter().map(|(fate, (paths, at))| OnPaths { fate, paths, at }));
+        Some(report)
+    }
+}
+
+impl PolicyReport {
+    /// What it says, for people, without a full stop.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.fates.iter().map(OnPaths::sentence).collect();
+        lines
+            .extend(self.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
+        if lines.is_empty() && self.unknown.is_empty() {
+            lines.push("No listener and no route is on a path through what it targets".to_owned());
+        }
+        if self.assumed && !self.fates.is_empty() {
+            lines.push("The merge of its kind is assumed".to_owned());
+        }
+        lines.extend(self.unknown.iter().map(|unknown| format!("Not known: {unknown}")));
+        lines
+    }
+}
+
+impl OnPaths {
+    fn sentence(&self) -> String {
+        let words =
+            |named: &BTreeSet<Named>| named.iter().map(|named| named.words.clone()).collect::<Vec<_>>();
+        let at = named(&words(&self.at));
+        let on = match self.paths {
+            0 => format!("at {at}"),
+            1 => format!("on 1 path: {at}"),
+            paths => format!("on {paths} paths: {at}"),
+        };
+        let instead = |instead: &Instead| named(&words(&instead.policies));
+        let keys = |instead: &Instead| named(&instead.keys.iter().collect::<Vec<_>>());
+        match &self.fate {
+            Fate::InForce => format!("In force {on}"),
+            Fate::InPart(of) => {
+                format!("In force in part {on}; instead of its {}: {}", keys(of), instead(of))
+            }
+            Fate::Lost(of) => format!("Not in force {on}; instead of it: {}", instead(of)),
+            Fate::NoRules => format!("It has no rules {on}"),
+        }
+    }
+}
+
+/// What comes of a policy that is in force at its targets alone.
+fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<OnPaths> {
+    let at = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
+    let at: BTreeSet<Named> = at.map(|node| Named::object(graph.locator(*node))).collect();
+    if at.is_empty() { None } else { Some(OnPaths { fate: Fate::InForce, paths: 0, at }) }
+}
+
+/// With its keys in order.
+impl Serialize for PolicyReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ids = |named: &BTreeSet<Named>| named.iter().map(|named| named.id.clone()).collect::<Vec<_>>();
+        let on_paths = |on: &OnPaths| {
+            let mut json = json!({"at": ids(&on.at), "fate": on.fate.word(), "paths": on.paths});
+            if let Some(Instead { keys, policies }) = on.fate.instead() {
+                json["instead"] = json!({"policies": ids(policies), "keys": keys});
+            }
+            json
+        };
+        let fates: Vec<Value> = self.fates.iter().map(on_paths).collect();
+        let mut json = json!({"counts": self.counts, "fates": fates, "unknown": self.unknown});
+        if self.assumed {
+            json["assumed"] = true.into();
+        }
+        if let Some((reason, message)) = &self.void {
+            json["reason"] = (*reason).into();
+            json["message"] = message.as_str().into();
+        }
+        json.serialize(serializer)
+    }
+}

@@ -1,0 +1,300 @@
+//! What is loaded, for whoever asks: what is in force, and how that fares.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use regorus::Value;
+use tokio::sync::{mpsc, watch};
+
+use super::following::{Basis, Moved, MovedBy};
+use super::in_use::InUse;
+use super::index::Index;
+use super::key::CarrierKey;
+use super::kinds::documents;
+use super::metrics::RegoMetrics;
+use super::plan;
+use super::plan::reading;
+use super::settings::Settings;
+use super::shared::{Found, Kept, Shared, Unfit, Unregistered};
+use super::slow;
+use super::verdict::{Verdict, Verdicts};
+use super::view::KindState;
+use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync_hub::clock::Clock;
+use policy_sync_mirror::Mirror;
+use policy_sync_rego::confined::Check;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::external::External;
+use policy_sync_rego::fault::Fault;
+use policy_sync_rego::module::ModuleId;
+use policy_sync_rego::opa::Opa;
+use policy_sync_rego::secrets::withheld;
+use policy_sync_rego::settle::Outcome;
+use policy_sync_rego::snapshot::Snapshot;
+
+/// How many questions may wait for an engine elsewhere at once.
+const AT_ONCE: usize = 64;
+
+/// What is loaded. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Loaded(pub(super) Arc<Shared>);
+
+impl Loaded {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// Where no engine can be made.
+    pub(super) fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        check: Check,
+    ) -> Result<Self, Fault> {
+        let engine = settings.evaluator.engine(&Default::default())?;
+        let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
+        let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
+        let found = Found {
+            verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
+            engine,
+            read: Default::default(),
+            too_large: BTreeMap::new(),
+            retried: clock.now(),
+            left_out: BTreeMap::new(),
+            newly_left_out: BTreeSet::new(),
+            relisted: BTreeMap::new(),
+            known: BTreeMap::new(),
+            is_near: false,
+            changed: BTreeSet::new(),
+            basis: Basis::default(),
+            documents: MovedBy::default(),
+            owed: None,
+            unfit: Unfit::default(),
+        };
+        let mirror = Arc::new(Mirror::with_index(Index::new(controller, settings.bytes, settings.limit)));
+        let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
+        let (exceeded, receiver) = mpsc::channel(1);
+        let exceeded = (exceeded, Mutex::new(Some(receiver)));
+        let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
+        Ok(Self(Arc::new(Shared {
+            mirror,
+            settings,
+            clock,
+            found,
+            check,
+            exceeded,
+            snapshot,
+            in_use,
+            registered,
+            kept,
+            followers: RwLock::default(),
+        })))
+    }
+
+    /// Has `follower` told what changes, from now on, of the kinds that the room `by` keeps. It must not wait.
+    pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(Moved) + Send + Sync + 'static) {
+        self.0.followers.write().push((by, Arc::new(follower)));
+    }
+
+    /// Keeps the objects of these kinds, and of no others, for the room `by`, beside those that modules read, and finds out how those
+    /// that are `named` are read.
+    pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
+        let keeps = Kept { kinds, named };
+        self.0.kept.send_if_modified(|kept| {
+            let differs = kept.get(by) != Some(&keeps);
+            kept.insert(by, keeps);
+            differs
+        });
+    }
+
+    /// Each object of `kind`.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    pub fn objects(&self, kind: &GroupResource) -> Result<Vec<(ObjectKey, Value)>, String> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        if let Some((count, _)) = self.0.found.lock().too_large.get(kind) {
+            return Err(reading::too_many(&kind.to_string(), *count, self.0.settings.limit));
+        }
+        if plan::is_withheld(view, &self.0.settings, &kind.to_string()) {
+            return Err(withheld(&kind.to_string()));
+        }
+        let unlisted = || format!("{kind} are not listed");
+        match view.kind(&kind.to_string()) {
+            KindState::Listed(_) => {
+                Ok(view.documents_of(kind).map(|(key, object)| (key.clone(), object.clone())).collect())
+            }
+            KindState::Nowhere => Ok(Vec::new()),
+            KindState::Awaited(None) => Err(unlisted()),
+            KindState::Awaited(Some(why)) | KindState::Forbidden(why) => {
+                Err(format!("{}: {why}", unlisted()))
+            }
+        }
+    }
+
+    /// The kind, the namespace and a message for each group of objects that is left out.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<(GroupResource, Arc<str>, String)> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        let parts = view.left_out();
+        let told = parts.filter_map(|(part, _)| {
+            Some((part.kind.clone(), part.namespace.clone(), plan::left_out::note(part, view)?))
+        });
+        told.collect()
+    }
+
+    /// Whether it is not known yet which objects of `kind` there are, and will be.
+    #[must_use]
+    pub fn is_awaited(&self, kind: &GroupResource) -> bool {
+        let (guard, plural) = (self.0.mirror.read(), kind.to_string());
+        let view = guard.view(self.0.clock.now());
+        matches!(view.kind(&plural), KindState::Awaited(None))
+            && !plan::is_withheld(view, &self.0.settings, &plural)
+            && !self.0.found.lock().too_large.contains_key(kind)
+    }
+
+    /// An object of `kind`, where it is known.
+    #[must_use]
+    pub fn object(&self, kind: &GroupResource, key: &ObjectKey) -> Option<Value> {
+        let guard = self.0.mirror.read();
+        guard.view(self.0.clock.now()).document(kind, key)?.object().cloned()
+    }
+
+    /// How `kind` is read, and the highest version that was seen of its objects.
+    #[must_use]
+    pub fn read_as(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        Some((view.gvr(&kind.to_string())?.clone(), view.version(&documents(kind))))
+    }
+
+    /// Which policies there are, as that changes; `None` before it is known.
+    #[must_use]
+    pub fn in_use(&self) -> watch::Receiver<Option<InUse>> {
+        self.0.in_use.subscribe()
+    }
+
+    /// Tells what is wrong with how `package` is registered, if anything: carriers say so.
+    pub fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
+        self.0.registered(package, fault);
+    }
+
+    /// Tells which policies, in pairs, want to mend an object otherwise, and how: of each pair the newer carrier says so.
+    pub fn conflicting(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
+        let mut conflicts = BTreeMap::new();
+        {
+            let guard = self.0.mirror.read();
+            let view = guard.view(self.0.clock.now());
+            let age = |id: &ModuleId| {
+                let carrier = CarrierKey::of(id).and_then(|key| view.carrier(&key));
+                (carrier.map(|carrier| carrier.created), id.clone())
+            };
+            for ([one, other], text) in pairs {
+                let newer = if age(&one) < age(&other) { other } else { one };
+                conflicts.entry(newer).or_insert(text);
+            }
+        }
+        self.0.registered.send_if_modified(|known| {
+            let differs = known.conflicts != conflicts;
+            known.conflicts = conflicts;
+            differs
+        });
+    }
+
+    /// How many may be asked at once.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        match self.0.settings.evaluator {
+            Evaluator::Embedded => std::thread::available_parallelism().map_or(1, usize::from),
+            Evaluator::Opa(_) | Evaluator::External(_) => AT_ONCE,
+        }
+    }
+
+    /// What is asked now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot.borrow().clone()
+    }
+
+    /// What is asked, as that changes.
+    #[must_use]
+    pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.0.snapshots()
+    }
+
+    /// Why the hub refuses to list policies, a line for each source.
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        let guard = self.0.mirror.read();
+        guard.view(self.0.clock.now()).refused(&self.0.settings)
+    }
+
+    /// Whether everything that was there at the start was loaded, and in any case what is missing.
+    #[must_use]
+    pub fn health(&self) -> (bool, String) {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        let mut text = String::new();
+        for (source, fault) in view.failing() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "[!]rego: {source} failing: {fault}");
+        }
+        for (kind, (count, _)) in &self.0.found.lock().too_large {
+            let fault = reading::too_many(&kind.to_string(), *count, self.0.settings.limit);
+            let _ = writeln!(text, "[!]rego: {fault}");
+        }
+        let left_out: BTreeSet<_> = view.left_out().map(|(part, _)| &part.namespace).collect();
+        if !left_out.is_empty() {
+            let count = left_out.len();
+            let _ = writeln!(
+                text,
+                "[!]rego: documents of {count} namespaces are left out (--replicate-bytes, --replicate-limit)"
+            );
+        }
+        let verdicts = self.0.verdicts();
+        let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });
+        let refused = verdicts.modules.values().filter(is_refused).count();
+        if refused > 0 {
+            let _ = writeln!(text, "[!]rego: {refused} of {} modules are refused", verdicts.modules.len());
+        }
+        let (is_filled, lines) = self.0.settings.evaluator.opa().map_or((true, Vec::new()), Opa::health);
+        let external = self.0.settings.evaluator.external().and_then(External::fault);
+        for line in lines.into_iter().chain(external) {
+            let _ = writeln!(text, "[!]rego: {line}");
+        }
+        let starting = self.0.starting(view, &verdicts);
+        let _ = match starting.or_else(|| (!is_filled).then(|| "OPA has them not".to_owned())) {
+            None => writeln!(text, "[+]rego ok"),
+            Some(why) => writeln!(text, "[-]rego: policies are not loaded yet: {why}"),
+        };
+        (verdicts.is_whole && is_filled, text)
+    }
+
+    /// Whether each source is up, by its resource.
+    #[must_use]
+    pub fn watches(&self) -> BTreeMap<String, bool> {
+        let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
+        let view = guard.view(self.0.clock.now());
+        let kept = Kept::of_all(&self.0.kept.borrow()).kinds;
+        let wanted =
+            plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large, &found.relisted);
+        let mut watches = BTreeMap::new();
+        for source in wanted.keys() {
+            let is_up = view.is_listed(source) && view.failure(source).is_none();
+            *watches.entry(source.label()).or_insert(true) &= is_up;
+        }
+        watches
+    }
+
+    /// Has `metrics` say it.
+    pub fn measure(&self, metrics: &RegoMetrics) {
+        let guard = self.0.mirror.read();
+        let slow = slow::count(&self.0.registered.borrow().slow, &self.0.verdicts());
+        metrics.measure(guard.view(self.0.clock.now()), &self.0.settings, &self.0.verdicts(), slow);
+    }
+}

@@ -1,0 +1,123 @@
+//! What metrics say of policies. Each process loads by itself, so each says it.
+
+use std::time::Duration;
+
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
+
+use super::settings::Settings;
+use super::verdict::Verdicts;
+use super::view::View;
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
+use policy_sync_rego::settle::Outcome;
+
+/// What becomes of modules.
+const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
+
+/// Seconds that an evaluation takes, which are at most one.
+const SECONDS: [f64; 12] =
+    [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+/// What is asked.
+const QUERIES: [&str; 3] = ["admission", "authorization", "placement"];
+/// Why there is no answer, or none that can be used.
+const REASONS: [&str; 7] = ["answer", "engine", "evaluation", "memory", "starting", "time", "unasked"];
+
+/// What metrics say of policies. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct RegoMetrics {
+    modules: IntGaugeVec,
+    documents: IntGaugeVec,
+    bytes: IntGauge,
+    left_out: IntGaugeVec,
+    evaluation: HistogramVec,
+    errors: IntCounterVec,
+    slow: IntGauge,
+}
+
+impl RegoMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let made = metrics.registering();
+        let evaluation = made.histograms(
+            "policy_sync_rego_evaluation_seconds",
+            "Time that it took to ask policies of one object, with what is made of the question and of the answer.",
+            &["query"],
+            &SECONDS,
+        )?;
+        let errors = made.counters(
+            "policy_sync_rego_errors_total",
+            "Questions to which policies had no answer, or none that can be used.",
+            &["query", "reason"],
+        )?;
+        for query in QUERIES {
+            evaluation.with_label_values(&[query]);
+            for reason in REASONS {
+                errors.with_label_values(&[query, reason]);
+            }
+        }
+        Ok(Self {
+            evaluation,
+            errors,
+            slow: made.gauge(
+                "policy_sync_rego_slow_modules",
+                "Modules of Rego in force that were found to take too much time or memory.",
+            )?,
+            modules: made.gauges(
+                "policy_sync_rego_modules",
+                "Modules of Rego, by whether they are in force, wait for kinds to be listed, are refused, or are keys that are \
+                 ignored.",
+                &["state"],
+            )?,
+            documents: made.gauges(
+                "policy_sync_rego_documents",
+                "Objects that modules can read, by kind.",
+                &["kind"],
+            )?,
+            bytes: made.gauge(
+                "policy_sync_rego_document_bytes",
+                "Memory that the objects take that modules can read, as it is estimated.",
+            )?,
+            left_out: made.gauges(
+                "policy_sync_rego_documents_left_out",
+                "Objects that modules cannot read because their namespace has more than its share, by kind.",
+                &["kind"],
+            )?,
+        })
+    }
+
+    /// Notes how long it took to ask `query`, and why there is no answer that can be used, in one word, where there is
+    /// none.
+    pub(crate) fn asked(&self, query: &str, took: Duration, reason: Option<&'static str>) {
+        self.evaluation.with_label_values(&[query]).observe(took.as_secs_f64());
+        if let Some(reason) = reason {
+            self.errors.with_label_values(&[query, reason]).inc();
+        }
+    }
+
+    pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts, slow: usize) {
+        self.slow.set(gauge_value(slow));
+        let ignored = view.carriers(settings).map(|(_, carrier)| carrier.ignored).sum();
+        let state = |outcome: &Outcome| match outcome {
+            Outcome::Loaded => STATES[0],
+            Outcome::Pending(_) | Outcome::Unchecked => STATES[1],
+            Outcome::Refused { .. } => STATES[2],
+        };
+        for name in STATES {
+            let modules = verdicts.modules.values().filter(|verdict| state(&verdict.outcome) == name);
+            let count = if name == STATES[3] { ignored } else { modules.count() };
+            self.modules.with_label_values(&[name]).set(gauge_value(count));
+        }
+        self.documents.reset();
+        self.bytes.set(gauge_value(view.bytes()));
+        self.left_out.reset();
+        let left_out = view.left_out_by_kind();
+        for (kind, readable) in view.readable() {
+            let (name, left_out) = (kind.to_string(), left_out.get(kind).copied().unwrap_or_default());
+            self.left_out.with_label_values(&[&name]).set(gauge_value(left_out));
+            self.documents.with_label_values(&[&name]).set(gauge_value(readable));
+        }
+    }
+}

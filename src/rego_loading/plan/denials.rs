@@ -1,0 +1,55 @@
+//! Which packages cannot be asked: a policy that is there but cannot be asked permits nothing.
+
+use std::collections::BTreeMap;
+
+use crate::rego_loading::verdict::{Verdict, Verdicts};
+use policy_sync_api::moment::Moment;
+use policy_sync_rego::asked::ASKED;
+use policy_sync_rego::settle::{Awaited, Outcome};
+
+/// The status message of an unchecked module, after "waits for".
+pub(super) const UNCHECKED: &str = "its check, because other modules end the check";
+
+/// Why packages cannot be asked, by package.
+#[must_use]
+pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
+    let mut denials = BTreeMap::new();
+    for (id, verdict) in &verdicts.modules {
+        let Some(why) = unasked(verdict, now) else { continue };
+        for package in affected(verdicts, verdict.package.as_deref()) {
+            denials.entry(package).or_insert_with(|| format!("policy {id} cannot be asked: {why}"));
+        }
+    }
+    denials
+}
+
+/// Why a module cannot be asked of which no text is in force.
+fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
+    match &verdict.outcome {
+        _ if verdict.in_force.is_some() => None,
+        // Another module takes its place.
+        Outcome::Loaded => None,
+        Outcome::Pending(_) if verdict.unwritten_until().is_some_and(|until| now < until) => None,
+        Outcome::Pending(awaited) => Some(waits(awaited)),
+        Outcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
+        Outcome::Refused { faults, .. } => {
+            Some(faults.told.first().map_or_else(|| "it is refused".to_owned(), |fault| fault.to_string()))
+        }
+    }
+}
+
+/// That a module waits for this.
+pub(super) fn waits(awaited: &[Awaited]) -> String {
+    let awaited: Vec<String> = awaited.iter().map(ToString::to_string).collect();
+    format!("it waits for {}", awaited.join(", "))
+}
+
+/// What is asked to which a module of `package` may matter: all where it is not known.
+pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
+    let Some(package) = package else { return ASKED.to_vec() };
+    let is_affected = |asked: &str| verdicts.bundle.refers(asked, package);
+    ASKED.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
+}
+
+#[cfg(test)]
+mod tests;

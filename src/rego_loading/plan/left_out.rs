@@ -1,0 +1,143 @@
+//! Documents that are left out because their namespace exceeds its share: effects on reviews, and messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::read;
+use crate::rego_loading::kinds::documents;
+use crate::rego_loading::settings::Settings;
+use crate::rego_loading::shares::Part;
+use crate::rego_loading::verdict::Verdicts;
+use crate::rego_loading::view::View;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::text::grouped;
+use policy_sync_rego::asked::ASKED;
+use policy_sync_rego::incomplete::Incomplete;
+use policy_sync_rego::reads::Reads;
+use policy_sync_rego::snapshot::Gates;
+
+/// The flags, for messages.
+const FLAGS: &str = "--replicate-bytes or --replicate-limit";
+/// The interval between checks whether left-out documents fit.
+const AGAIN: Duration = Duration::from_secs(60);
+/// The maximum number of namespaces in a message.
+const NAMED: usize = 3;
+
+/// The parts that are left out, each with the time of the last check. Known times come from `before`. Parts of `relisted` kinds stay in the
+/// result.
+#[must_use]
+pub(in crate::rego_loading) fn parts(
+    view: View<'_>,
+    before: &BTreeMap<Part, Moment>,
+    relisted: &BTreeMap<GroupResource, bool>,
+) -> BTreeMap<Part, Moment> {
+    let stay = before.iter().filter(|(part, _)| relisted.contains_key(&part.kind));
+    let mut parts: BTreeMap<Part, Moment> = stay.map(|(part, since)| (part.clone(), *since)).collect();
+    for (part, _) in view.left_out() {
+        parts.insert(part.clone(), before.get(part).copied().unwrap_or(view.now));
+    }
+    parts
+}
+
+/// Updates `relisted`: the kinds to list again because their left-out documents fit now, and whether their watch has stopped. Removes kinds
+/// that were listed again. Returns whether the set of watched kinds changes.
+pub(in crate::rego_loading) fn relist(
+    view: View<'_>,
+    parts: &mut BTreeMap<Part, Moment>,
+    relisted: &mut BTreeMap<GroupResource, bool>,
+) -> bool {
+    let before = relisted.clone();
+    for (kind, is_stopped) in relisted.iter_mut() {
+        // A kind whose watch has stopped is watched again.
+        *is_stopped |= !view.is_watched(&documents(kind));
+    }
+    relisted.retain(|kind, is_stopped| !(*is_stopped && view.is_listed(&documents(kind))));
+    if parts.values().any(|since| since.after(AGAIN) <= view.now) {
+        let returning = view.returning();
+        for (Part { kind, .. }, since) in parts.iter_mut() {
+            if since.after(AGAIN) <= view.now {
+                *since = view.now;
+                if returning.contains(kind) {
+                    relisted.entry(kind.clone()).or_insert(false);
+                }
+            }
+        }
+    }
+    *relisted != before
+}
+
+/// The time of the next check whether `parts` fit; `None` if there are none.
+#[must_use]
+pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<Part, Moment>) -> Option<Moment> {
+    parts.values().min().map(|since| since.after(AGAIN))
+}
+
+/// The effect of `parts` on reviews.
+#[must_use]
+pub(in crate::rego_loading) fn incomplete(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    gates: &Gates,
+    parts: &BTreeMap<Part, Moment>,
+) -> Incomplete {
+    let mut incomplete = Incomplete::default();
+    if parts.is_empty() {
+        return incomplete;
+    }
+    for Part { namespace, kind } in parts.keys() {
+        incomplete.namespaces.entry(namespace.clone()).or_default().insert(kind.clone());
+    }
+    let resources = |plurals: BTreeSet<String>| -> BTreeSet<GroupResource> {
+        plurals.iter().filter_map(|plural| view.resource(plural).cloned()).collect()
+    };
+    for what in ASKED {
+        let reached = verdicts.bundle.reached(verdicts.packages.of(what));
+        for module in reached.modules.iter().filter_map(|id| verdicts.bundle.module(id)) {
+            let Reads { kinds, any } = module.reads();
+            let mut plurals: BTreeSet<String> = kinds.keys().cloned().collect();
+            if !any.is_empty() {
+                plurals.extend(read(settings, verdicts));
+            }
+            let kinds = resources(plurals);
+            if !gates.lenient.contains_key(module.id()) {
+                incomplete.denying.entry(what).or_default().extend(kinds.iter().cloned());
+            }
+            incomplete.read.entry(what).or_default().extend(kinds);
+        }
+    }
+    incomplete
+}
+
+/// A warning for policies that read `kind`, if some of its objects are left out.
+#[must_use]
+pub(in crate::rego_loading) fn told(plural: &str, kind: &GroupResource, view: View<'_>) -> Option<String> {
+    let of_kind = view.left_out().filter(|(part, _)| part.kind == *kind);
+    let names: Vec<&Arc<str>> = of_kind.map(|(part, _)| &part.namespace).collect();
+    let named: Vec<&str> = names.iter().take(NAMED).map(|name| &***name).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{plural} of these namespaces are left out, they exceed their share of {FLAGS}: {}{more}",
+            named.join(", ")
+        )
+    })
+}
+
+/// The note of the Event on the Namespace of `part`, if that is left out.
+#[must_use]
+pub(in crate::rego_loading) fn note(part: &Part, view: View<'_>) -> Option<String> {
+    let (_, found) = view.left_out().find(|(left_out, _)| *left_out == part)?;
+    let (objects, mebibytes) = (grouped(found.objects), grouped(found.bytes >> 20));
+    Some(format!(
+        "the {objects} {} of this namespace need {mebibytes} MiB of memory and exceed its share of {FLAGS}: policies cannot read \
+         them, and policies that read them deny writes in this namespace",
+        part.kind
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Plans the loader's work from the mirror: watched kinds, candidate texts, contents of `data`, and reports.
+
+pub(super) mod denials;
+pub(super) mod left_out;
+pub(super) mod reading;
+pub(super) mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regorus::Value;
+
+use super::kinds::{self, documents};
+use super::settings::Settings;
+use super::verdict::{Verdict, Verdicts};
+use super::view::{KindState, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
+use policy_sync_mirror::Wanted;
+use policy_sync_mirror::served::Served;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::fault::Faults;
+use policy_sync_rego::limit;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::reads::Reads;
+use policy_sync_rego::settle::{Awaited, Candidate, Cause, Outcome};
+
+/// The candidates, the oldest first, each with the text in force of its module. `is_due`: whether texts that were too large beside
+/// others are checked again.
+#[must_use]
+pub(super) fn candidates(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    is_due: bool,
+) -> Vec<Candidate> {
+    let (mut candidates, mut judged) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    for id in verdicts.modules.keys() {
+        *judged.entry(id.carrier()).or_default() += 1;
+    }
+    let is_judged =
+        |text: &&Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
+    // Texts that were too large beside these still are, unless it is time for another attempt.
+    let is_beside = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
+    let carried = view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
+    let remaining = carried
+        .flat_map(|carried| &carried.texts)
+        .filter(|text| is_judged(text) && is_beside(&verdicts.modules[&text.id]));
+    let all_remain = !is_due
+        && remaining.count() == verdicts.modules.values().filter(|verdict| is_beside(verdict)).count();
+    for (_, carrier) in view.carriers(settings) {
+        let Some(carried) = &carrier.carried else { continue };
+        let known = carried.texts.first().and_then(|text| judged.get(text.id.carrier()));
+        // After some modules ended a check, others of their object were rejected unread. So any change of the object clears these results.
+        let is_same =
+            known == Some(&carried.texts.len()) && carried.texts.iter().all(|text| is_judged(&text));
+        for text in &carried.texts {
+            let verdict = verdicts.modules.get(&text.id);
+            let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), Cause::Faults));
+            let known = || match &verdict?.outcome {
+                Outcome::Refused { faults, cause } if is_same => {
+                    let stays = match cause {
+                        Cause::Faults => false,
+                        Cause::EndsCheck => true,
+                        Cause::TooLarge => all_remain,
+                    };
+                    stays.then(|| (faults.clone(), *cause))
+                }
+                _ => None,
+            };
+            let candidate = Candidate {
+                text: text.clone(),
+                enforcement: carried.enforcement.clone(),
+                in_force: verdict.and_then(|verdict| verdict.in_force.clone()),
+                refused: unread.or_else(known),
+            };
+            candidates.push((carrier.created, candidate));
+        }
+    }
+    candidates.sort_by(|(one, first), (other, second)| {
+        one.cmp(other).then_with(|| first.text.id.cmp(&second.text.id))
+    });
+    let mut candidates = candidates.into_iter().map(|(_, candidate)| candidate).collect::<Vec<_>>();
+    limit::refuse(&mut candidates);
+    candidates
+}
+
+/// The plurals that have to be looked up, where these kinds are `kept`.
+#[must_use]
+pub(super) fn plurals<'k>(
+    settings: &Settings,
+    verdicts: &Verdicts,
+    kept: impl IntoIterator<Item = &'k GroupResource>,
+) -> BTreeSet<String> {
+    let mut plurals = watched(settings, verdicts, kept);
+    plurals.extend(verdicts.denies.kinds.iter().cloned());
+    plurals.insert(kinds::rego_policies());
+    plurals
+}
+
+/// The plurals that modules read, and those of the kinds that are `kept`.
+fn watched<'k>(
+    settings: &Settings,
+    verdicts: &Verdicts,
+    kept: impl IntoIterator<Item = &'k GroupResource>,
+) -> BTreeSet<String> {
+    let mut plurals = read(settings, verdicts);
+    plurals.extend(kept.into_iter().map(ToString::to_string));
+    plurals
+}
+
+/// The plurals that modules read, and those that are read in any case.
+pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
+    verdicts.reads.union(&settings.replicate).cloned().collect()
+}
+
+/// The kinds to watch: those that modules read or that are `kept`. Excludes kinds with too many objects, and kinds whose watch stops before
+/// they are listed again.
+#[must_use]
+pub(super) fn watches(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    kept: &BTreeSet<GroupResource>,
+    too_large: &BTreeMap<GroupResource, (usize, Moment)>,
+    relisted: &BTreeMap<GroupResource, bool>,
+) -> Wanted {
+    let mut wanted = Wanted::new();
+    for source in view.sources(settings) {
+        wanted.extend(source.gvr().map(|gvr| (source, gvr)));
+    }
+    for plural in watched(settings, verdicts, kept) {
+        if let Some(Served::As(gvr)) = view.served(&plural)
+            && !too_large.contains_key(&gvr.kind)
+            && relisted.get(&gvr.kind).is_none_or(|is_stopped| *is_stopped)
+            && !is_withheld(view, settings, &plural)
+        {
+            wanted.insert(documents(&gvr.kind), gvr.clone());
+        }
+    }
+    wanted
+}
+
+/// Whether `plural` means Secrets that `--replicate` does not contain.
+#[must_use]
+pub(super) fn is_withheld(view: View<'_>, settings: &Settings, plural: &str) -> bool {
+    let is_secrets = |plural: &str| view.resource(plural) == Some(&GroupResource::secrets());
+    is_secrets(plural) && !settings.replicate.iter().any(|replicated| is_secrets(replicated))
+}
+
+/// The kinds that each module of `bundle` waits for because they are not listed yet.
+#[must_use]
+pub(super) fn awaited(
+    view: View<'_>,
+    settings: &Settings,
+    bundle: &Bundle,
+) -> BTreeMap<ModuleId, Vec<Awaited>> {
+    let of = |plural: &String| match view.kind(plural) {
+        KindState::Awaited(why) => Some(Awaited { what: plural.clone(), why }),
+        KindState::Listed(_) | KindState::Nowhere | KindState::Forbidden(_) => None,
+    };
+    let modules = bundle.modules().map(|module| {
+        let Reads { kinds, any } = module.reads();
+        let mut plurals: BTreeSet<&String> = kinds.keys().collect();
+        if !any.is_empty() {
+            plurals.extend(&settings.replicate);
+        }
+        (module.id().clone(), plurals.into_iter().filter_map(of).collect::<Vec<_>>())
+    });
+    modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
+}
+
+/// The objects of the kinds that modules read, by plural. For a kind that is not listed, or is being listed again, the result has the
+/// `known` objects.
+#[must_use]
+pub(super) fn objects(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    known: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    let of_kind = |plural: String| {
+        let objects = match view.kind(&plural) {
+            // Even if another component watches Secrets.
+            _ if is_withheld(view, settings, &plural) => Value::new_object(),
+            KindState::Listed(kind) => view.documents(&kind),
+            KindState::Nowhere => Value::new_object(),
+            KindState::Awaited(_) | KindState::Forbidden(_) => {
+                known.get(&plural).cloned().unwrap_or_else(Value::new_object)
+            }
+        };
+        (plural, objects)
+    };
+    read(settings, verdicts).into_iter().map(of_kind).collect()
+}
+
+/// What is in `data`: these objects, and what ConfigMaps bring.
+#[must_use]
+pub(super) fn data(view: View<'_>, settings: &Settings, objects: &BTreeMap<String, Value>) -> Value {
+    let objects: BTreeMap<Value, Value> =
+        objects.iter().map(|(plural, objects)| (plural.as_str().into(), objects.clone())).collect();
+    let mut data = BTreeMap::from([(Value::from("kubernetes"), Value::from(objects))]);
+    let mut brought: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, Value>>> = BTreeMap::new();
+    for carried in view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref()) {
+        for ([namespace, name, key], value) in &carried.data {
+            brought.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone());
+        }
+    }
+    for (namespace, by_name) in brought {
+        let by_name = by_name.into_iter().map(|(name, by_key)| (name.into(), object(by_key)));
+        data.insert(namespace.into(), Value::from(by_name.collect::<BTreeMap<Value, Value>>()));
+    }
+    data.into()
+}
+
+fn object(fields: BTreeMap<&str, Value>) -> Value {
+    let fields = fields.into_iter().map(|(key, value)| (key.into(), value));
+    fields.collect::<BTreeMap<Value, Value>>().into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Faults of modules about the kinds that they read and the place of their rules, and the corresponding messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{is_withheld, left_out};
+use crate::rego_loading::settings::Settings;
+use crate::rego_loading::view::{KindState, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
+use policy_sync_api::text::grouped;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::fault::Fault;
+use policy_sync_rego::loaded_module::LoadedModule;
+use policy_sync_rego::secrets::{SecretReads, withheld};
+
+/// The faults of `bundle`: reads of kinds that may not be listed, are withheld, or have too many objects; rules at places of data; and
+/// withheld reads of `secrets`.
+#[must_use]
+pub(in crate::rego_loading) fn faults(
+    view: View<'_>,
+    settings: &Settings,
+    too_large: &BTreeMap<GroupResource, (usize, Moment)>,
+    (bundle, secrets): (&Bundle, &SecretReads),
+) -> Vec<Fault> {
+    let mut faults = where_read(bundle, |plural| match view.kind(plural) {
+        _ if is_withheld(view, settings, plural) => Some(withheld(plural)),
+        KindState::Forbidden(words) => Some(format!("{plural} may not be listed: {words}")),
+        KindState::Awaited(_) => {
+            let (count, _) = too_large.get(view.resource(plural)?)?;
+            Some(too_many(plural, *count, settings.limit))
+        }
+        KindState::Listed(_) | KindState::Nowhere => None,
+    });
+    faults.extend(bundle.modules().filter_map(|module| taken(view, settings, module)));
+    if settings.withholds_secrets() {
+        faults.extend(secrets.faults());
+    }
+    faults
+}
+
+/// The fault if rules of `module` are at a place of data.
+fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
+    match module.path() {
+        [namespace, ..] if settings.namespaces.contains(namespace) => {
+            Some(module.fault_of_package("data of ConfigMaps is there"))
+        }
+        [kubernetes, plural, ..] if kubernetes == "kubernetes" && view.resource(plural).is_some() => {
+            Some(module.fault_of_package("the objects of the hub are there"))
+        }
+        _ => None,
+    }
+}
+
+/// That `what` are watched no longer because there are so many.
+#[must_use]
+pub(in crate::rego_loading) fn too_many(what: &str, count: usize, limit: usize) -> String {
+    let (count, limit) = (grouped(count), grouped(limit));
+    format!("{what} have {count} objects, all kinds may have {limit} (--replicate-limit)")
+}
+
+/// What is said of the kinds that `bundle` reads, which counts all the same.
+#[must_use]
+pub(in crate::rego_loading) fn advice(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Vec<Fault> {
+    let (counts, cluster_scoped) = (view.readable(), view.cluster_scoped());
+    let near = |plural: &str, kind: &GroupResource| {
+        let is_cluster_scoped = cluster_scoped.contains_key(kind);
+        let group =
+            counts.iter().filter(|(kind, _)| cluster_scoped.contains_key(**kind) == is_cluster_scoped);
+        let (all, most) = group.fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
+        let count = *counts.get(kind)?;
+        (is_near(all, settings.limit) && count == most).then(|| {
+            let scope = if is_cluster_scoped { "cluster-scoped" } else { "namespaced" };
+            let (count, all, limit) = (grouped(count), grouped(all), grouped(settings.limit));
+            format!(
+                "{plural} have {count} objects: all {scope} kinds have {all}, and may have {limit} (--replicate-limit)"
+            )
+        })
+    };
+    where_read(bundle, |plural| match view.kind(plural) {
+        KindState::Nowhere => Some(format!("{plural}: the hub serves no such kind, so there are none")),
+        KindState::Listed(kind) => left_out::told(plural, &kind, view).or_else(|| near(plural, &kind)),
+        _ => None,
+    })
+}
+
+/// What the kinds are that `module` reads by other names than the hub has.
+#[must_use]
+pub(in crate::rego_loading) fn notes(settings: &Settings, module: &LoadedModule) -> BTreeSet<String> {
+    let plurals = module.reads().kinds.keys();
+    plurals.filter_map(|plural| Some(format!("{plural} are {}", settings.aliases.get(plural)?))).collect()
+}
+
+/// Whether so many objects are nearly too many.
+#[must_use]
+pub(in crate::rego_loading) fn is_near(objects: usize, limit: usize) -> bool {
+    objects > limit / 5 * 4
+}
+
+/// What `said` has to say of each kind, at each first place that names it.
+fn where_read(bundle: &Bundle, said: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for module in bundle.modules() {
+        for (plural, place) in &module.reads().kinds {
+            faults.extend(said(plural).map(|text| Fault::new(module.id(), *place, text)));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use super::*;
+use crate::rego_loading::kinds::documents;
+use crate::rego_loading::tests::{Hub, NOW, object, settings};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_mirror::served::Served;
+use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::secrets::names;
+
+fn bundle(kind: &str) -> Bundle {
+    let text = format!("package admission\ndeny[\"no\"] {{ data.kubernetes[\"{kind}\"][_][_].bad }}");
+    Bundle::read(&[Text { id: ModuleId::new("a"), text: text.into() }]).unwrap()
+}
+
+fn faults_of(hub: &Hub, kind: &str, settings: &Settings, too_large: &[(&str, usize)]) -> Vec<String> {
+    let too_large = too_large.iter().map(|(kind, count)| (GroupResource::new("", kind), (*count, NOW)));
+    let guard = hub.0.read();
+    let faults =
+        faults(guard.view(NOW), settings, &too_large.collect(), (&bundle(kind), &SecretReads::default()));
+    faults.iter().map(ToString::to_string).collect()
+}
+
+fn advice_of(hub: &Hub, kind: &str, settings: &Settings) -> Vec<String> {
+    let guard = hub.0.read();
+    advice(guard.view(NOW), settings, &bundle(kind)).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_is_a_fault_at_the_place_that_reads_it() {
+    let hub = Hub::new();
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
+    let pods = documents(&GroupResource::new("", "pods"));
+    let failing = |kind| Change::Failing(pods.clone(), Some(Failure { text: "no (403)".to_owned(), kind }));
+    hub.0.change(failing(FailureKind::Passing), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
+    hub.0.change(failing(FailureKind::Refused), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods may not be listed: no (403)"]);
+    // What was listed once is known, whatever is refused later.
+    hub.documents("pods", &[]);
+    hub.0.change(failing(FailureKind::Refused), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
+}
+
+#[test]
+fn where_data_is_there_is_no_rule() {
+    let faults_of = |hub: &Hub, package: &str| {
+        let text = Text { id: ModuleId::new("a"), text: format!("package {package}\np := 1").into() };
+        let (bundle, guard) = (Bundle::read(&[text]).unwrap(), hub.0.read());
+        let faults =
+            faults(guard.view(NOW), &settings(), &BTreeMap::new(), (&bundle, &SecretReads::default()));
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let hub = Hub::new();
+    for package in ["kubernetes.services", "kubernetes.admission", "lib.policies"] {
+        assert_eq!(faults_of(&hub, package), [""; 0]);
+    }
+    hub.serves("services", Served::As(GroupVersionResource::new("", "v1", "services")));
+    hub.serves("admission", Served::Nowhere);
+    let expected = ["a:1:9: package kubernetes.services.x: the objects of the hub are there"];
+    assert_eq!(faults_of(&hub, "kubernetes.services.x"), expected);
+    assert_eq!(faults_of(&hub, "kubernetes.admission"), [""; 0]);
+    assert_eq!(faults_of(&hub, "policies.lib"), ["a:1:9: package policies.lib: data of ConfigMaps is there"]);
+}
+
+#[test]
+fn secrets_are_read_only_where_that_is_asked_for_by_whatever_name() {
+    let hub = Hub::new();
+    let secrets = Served::As(GroupVersionResource::new("", "v1", "secrets"));
+    hub.serves("secrets", secrets.clone());
+    hub.serves("passwords", secrets);
+    for kind in ["secrets", "passwords"] {
+        let expected = format!("a:2:14: {kind} are read only where --replicate names them");
+        assert_eq!(faults_of(&hub, kind, &settings(), &[]), [expected]);
+        let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
+        assert_eq!(faults_of(&hub, kind, &replicate, &[]), [""; 0]);
+    }
+}
+
+#[test]
+fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told() {
+    let hub = Hub::new();
+    let expected = "a:2:14: pods have 1,200 objects, all kinds may have 100 (--replicate-limit)";
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[("pods", 1200)]), [expected]);
+    assert_eq!(faults_of(&hub, "nodes", &settings(), &[("pods", 1200)]), [""; 0]);
+    let pods =
+        |count: usize| (0..count).map(|n| object("Pod", Some("shop"), &format!("p{n}"))).collect::<Vec<_>>();
+    hub.documents("pods", &pods(80));
+    hub.documents("nodes", &[object("Node", None, "n1")]);
+    assert_eq!(advice_of(&hub, "pods", &settings()), [""; 0]);
+    hub.documents("pods", &pods(81));
+    let expected =
+        "a:2:14: pods have 81 objects: all namespaced kinds have 81, and may have 100 (--replicate-limit)";
+    assert_eq!(advice_of(&hub, "pods", &settings()), [expected]);
+    assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "they have a limit of their own");
+}
+
+#[test]
+fn reads_of_contents_are_rejected_unless_secrets_are_replicated() {
+    let of = |settings: &Settings, text: &str| {
+        let text = Text { id: ModuleId::new("a"), text: text.into() };
+        let secrets = SecretReads::of_texts(std::slice::from_ref(&text), &names(&settings.aliases)).unwrap();
+        let (bundle, hub) = (Bundle::read(&[text]).unwrap(), Hub::new());
+        let guard = hub.0.read();
+        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), (&bundle, &secrets));
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let tells = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
+                 \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
+    let expected = "a:5:27: reads the contents of a Secret: this needs --replicate secrets";
+    assert_eq!(of(&settings(), tells), [expected]);
+    let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
+    assert_eq!(of(&replicate, tells), [""; 0]);
+    assert_eq!(of(&settings(), &tells.replace("Secret", "ConfigMap")), [""; 0]);
+    let any = tells.replace("\tinput.request.kind.kind == \"Secret\"\n", "");
+    assert_eq!(of(&settings(), &any), [""; 0], "reviews of Secrets fail instead");
+}

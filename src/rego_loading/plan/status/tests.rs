@@ -1,0 +1,256 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::rego_loading::kinds::REGO_POLICIES;
+use crate::rego_loading::slow::Slow;
+use crate::rego_loading::tests::{Hub, NOW, POLICIES, policy};
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_mirror::served::Served;
+use policy_sync_rego::culprits::Excess;
+use policy_sync_rego::fault::Place;
+use policy_sync_rego::settle::{Awaited, Cause, InForce};
+
+const OLD: &str = "2026-01-01T00:00:00Z";
+
+fn verdict(text: &str, outcome: Outcome, good: bool) -> Verdict {
+    let in_force = good.then(|| InForce { text: "…".into(), enforcement: Enforcement::Deny });
+    Verdict {
+        text: text.into(),
+        outcome,
+        since: Moment(0),
+        package: None,
+        in_force,
+        enforcement: Some(Enforcement::Deny),
+        is_new: true,
+        advice: Vec::new(),
+        notes: BTreeSet::new(),
+    }
+}
+
+fn refused(id: &str, count: usize) -> Outcome {
+    let fault = |n: usize| {
+        let place = Place { line: u32::try_from(n).unwrap() + 1, column: 3 };
+        Fault::new(&ModuleId::new(id), place, "is wrong")
+    };
+    Outcome::Refused {
+        faults: Faults { told: (0..count).map(fault).collect(), more: 0 },
+        cause: Cause::Faults,
+    }
+}
+
+fn pending(what: &str) -> Outcome {
+    Outcome::Pending(vec![Awaited { what: what.to_owned(), why: None }])
+}
+
+/// What the ConfigMap `a` says where its keys have these verdicts.
+fn says(verdicts: &[(&str, Verdict)]) -> Value {
+    says_with(verdicts, &Registered::default())
+}
+
+/// The same where packages are registered so.
+fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
+    let hub = Hub::new();
+    let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
+    hub.config_maps(&[policy("a", OLD, &data)]);
+    let modules = verdicts
+        .iter()
+        .map(|(key, verdict)| (ModuleId::new(&format!("{POLICIES}/a/{key}")), verdict.clone()));
+    let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
+    let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
+    let guard = hub.0.read();
+    let told = desired_status(guard.view(NOW), &verdicts, registered, &key);
+    told.and_then(|(told, _)| told.annotation)
+        .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_module_that_takes_too_much_is_named_while_that_text_is_in_force() {
+    let id = ModuleId::new("policies/a/a.rego");
+    let says = |text: &str, excess: Excess| {
+        let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), excess))]);
+        let registered = Registered { slow, ..Registered::default() };
+        says_with(&[("a.rego", verdict("text", Outcome::Loaded, true))], &registered)
+    };
+    let location = json!({"file": "a.rego"});
+    let message = "takes more than 1 s by itself, which all modules of its package may take together";
+    let warnings = json!([{"message": message, "location": location}]);
+    assert_eq!(says("…", Excess::Time), json!({"status": "ok", "warnings": warnings}));
+    let message = "takes more than 32 MiB of memory by itself for one review";
+    let warnings = json!([{"message": message, "location": location}]);
+    assert_eq!(says("…", Excess::Memory), json!({"status": "ok", "warnings": warnings}));
+    let message =
+        "takes 700 ms of the 1 s that all modules of its package may take together, more than any other";
+    let warnings = json!([{"message": message, "location": location}]);
+    let most = Excess::MostTime(Duration::from_millis(700));
+    assert_eq!(says("…", most), json!({"status": "ok", "warnings": warnings}));
+    assert_eq!(says("another", Excess::Time), json!({"status": "ok"}));
+}
+
+#[test]
+fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
+    let names: Vec<String> = (0..2_500).map(|number| format!("{number:04}.rego")).collect();
+    let verdicts: Vec<(&str, Verdict)> = names
+        .iter()
+        .map(|name| {
+            let mut advised = verdict("text", Outcome::Loaded, true);
+            let id = ModuleId::new(&format!("policies/a/{name}"));
+            advised.advice = vec![Fault::new(&id, None, "x".repeat(1_000))];
+            (name.as_str(), advised)
+        })
+        .collect();
+    let status = says(&verdicts);
+    assert_eq!(status["status"], "ok");
+    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(WARNINGS));
+    assert_eq!(status["moreWarnings"], 2_480);
+    assert!(status.to_string().len() < 64 << 10);
+}
+
+#[test]
+fn it_is_ok_once_all_of_it_counts() {
+    assert_eq!(says(&[("a.rego", verdict("text", Outcome::Loaded, true))]), json!({"status": "ok"}));
+    let mut advised = verdict("text", Outcome::Loaded, true);
+    let id = ModuleId::new("policies/a/a.rego");
+    advised.advice = vec![Fault::new(&id, Place { line: 1, column: 9 }, "pods are sheep")];
+    let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
+    assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
+    // Nobody has looked at it, or at another text.
+    assert_eq!(says(&[("a.rego", verdict("other", Outcome::Loaded, true))]), Value::Null);
+}
+
+#[test]
+fn a_refusal_names_each_place_and_what_is_in_force() {
+    let id = "policies/a/a.rego";
+    let error = |message: &str| {
+        let location = json!({"file": "a.rego", "row": 1, "col": 3});
+        let errors = json!([{"message": "is wrong", "location": location}]);
+        json!({"status": "error", "error": {"message": message, "errors": errors}})
+    };
+    let found = says(&[("a.rego", verdict("text", refused(id, 1), true))]);
+    assert_eq!(found, error("refused; what was in force before stays"));
+    let loaded = || ("b.rego", verdict("text", Outcome::Loaded, true));
+    let found = says(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
+    assert_eq!(found, error("refused; what it would decide is denied"));
+    let many = says(&[
+        ("a.rego", verdict("text", refused(id, 20), true)),
+        ("b.rego", verdict("text", refused("policies/a/b.rego", 7), true)),
+    ]);
+    assert_eq!(many["error"]["errors"].as_array().map(Vec::len), Some(20));
+    assert_eq!(many["error"]["more"], 7);
+}
+
+#[test]
+fn what_waits_is_told_after_a_second() {
+    let of = |since: i64| {
+        let mut waits = verdict("text", pending("pods"), false);
+        waits.since = Moment(since);
+        says(&[("a.rego", waits)])
+    };
+    assert_eq!(of(NOW.0 - 999), Value::Null);
+    let expected = json!({"message": "not in force yet: waits for pods", "errors": []});
+    assert_eq!(of(NOW.0 - 1_000)["error"], expected);
+}
+
+#[test]
+fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
+    let hub = Hub::new();
+    hub.serves("regopolicies.policysync.kuadrant.io", Served::As(REGO_POLICIES.gvr()));
+    let mut object = json!({
+        "apiVersion": "policysync.kuadrant.io/v1alpha1", "kind": "RegoPolicy", "spec": {"rego": "text"},
+        "metadata": {"name": "a", "uid": "a", "generation": 3, "creationTimestamp": OLD},
+    });
+    let id = ModuleId::new("regopolicies/a");
+    let says = |object: &Value, outcome: Outcome, now: Moment| {
+        hub.list(&REGO_POLICIES.all(), std::slice::from_ref(object));
+        let verdicts = Verdicts {
+            modules: [(id.clone(), verdict("text", outcome, false))].into(),
+            ..Verdicts::default()
+        };
+        let guard = hub.0.read();
+        let told = desired_status(
+            guard.view(now),
+            &verdicts,
+            &Registered::default(),
+            &CarrierKey(ObjectKey::new("", "a")),
+        );
+        told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
+    };
+    let first = says(&object, refused("regopolicies/a", 1), NOW).unwrap();
+    let expected = json!({
+        "type": "Loaded", "status": "False", "reason": "Refused", "observedGeneration": 3,
+        "lastTransitionTime": "1970-01-01T00:16:40Z",
+        "message": "refused; what it would decide is denied\nregopolicies/a:1:3: is wrong",
+    });
+    assert_eq!(first, expected);
+    object["status"] = json!({"conditions": [first]});
+    let later = NOW.after(Duration::from_secs(60));
+    assert_eq!(says(&object, refused("regopolicies/a", 1), later), None, "nothing is new");
+    let waits = says(&object, pending("pods"), later).unwrap();
+    assert_eq!(
+        (&waits["reason"], &waits["lastTransitionTime"]),
+        (&json!("Pending"), &first["lastTransitionTime"])
+    );
+    let loaded = says(&object, Outcome::Loaded, later).unwrap();
+    let expected = json!({
+        "type": "Loaded", "status": "True", "reason": "Loaded", "observedGeneration": 3,
+        "lastTransitionTime": "1970-01-01T00:17:40Z", "message": "in force",
+    });
+    assert_eq!(loaded, expected);
+}
+
+#[test]
+fn what_is_in_force_and_not_asked_says_so_after_a_second() {
+    let of = |package: &str| {
+        let package = Some(package.to_owned());
+        [("a.rego", Verdict { package, ..verdict("text", Outcome::Loaded, true) })]
+    };
+    let (placement, other) = (of("io.k8s.federation.admission"), of("admission"));
+    let registered = |is_asked, since| {
+        let fault = Unregistered { why: "why".to_owned(), is_asked };
+        let packages = BTreeMap::from([("io.k8s.federation.admission", Some(fault))]);
+        Registered { packages, since, ..Registered::default() }
+    };
+    let long_ago = registered(false, Moment(0));
+    let waits = json!({"status": "error", "error": {"errors": [],
+        "message": "not in force yet: waits for the API server to ask it (why)"}});
+    assert_eq!(says_with(&placement, &long_ago), waits);
+    assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
+    assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
+    let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept up to date: why"]});
+    assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
+    // A last good text is in force, and asked no more than any other.
+    let refused = [(
+        "a.rego",
+        Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },
+    )];
+    let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "refused; what was in force before stays");
+}
+
+#[test]
+fn what_does_not_fit_an_older_one_is_warned_of() {
+    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
+    let text = "pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x";
+    let conflicts = BTreeMap::from([(ModuleId::new("policies/a/a.rego"), text.to_owned())]);
+    let registered = Registered { conflicts, ..Registered::default() };
+    let warning = json!({"message": text, "location": {"file": "a.rego"}});
+    assert_eq!(says_with(&in_force, &registered), json!({"status": "ok", "warnings": [warning]}));
+}
+
+#[test]
+fn what_is_in_force_and_not_in_opa_says_so_after_a_second() {
+    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
+    let unfilled = |since| Registered { unfilled: Some("why".to_owned()), since, ..Registered::default() };
+    let waits = json!({"status": "error", "error": {"errors": [],
+        "message": "not in force yet: waits for OPA to have it (why)"}});
+    assert_eq!(says_with(&in_force, &unfilled(Moment(0))), waits);
+    assert_eq!(says_with(&in_force, &unfilled(NOW)), Value::Null, "it may have it in a moment");
+    let never = [("a.rego", verdict("text", refused("a.rego", 1), false))];
+    assert_eq!(
+        says_with(&never, &unfilled(Moment(0)))["error"]["message"],
+        "refused; what it would decide is denied"
+    );
+}

@@ -1,0 +1,153 @@
+//! Reports modules that make queries exceed their time or their memory: in the status of their carrier and in an Event about it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::key::CarrierKey;
+use super::shared::Shared;
+use super::verdict::Verdicts;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::reconcile::Events;
+use policy_sync_rego::culprits::{Culprit, Exceeded, Excess};
+use policy_sync_rego::embedded::LIMIT;
+use policy_sync_rego::memory::OverLimit;
+use policy_sync_rego::module::ModuleId;
+
+/// The reason of an Event about a module that takes too much time.
+const SLOW: &str = "PolicySlow";
+/// The reason of an Event about a module that takes too much memory.
+const LARGE: &str = "PolicyOverMemory";
+/// The minimum pause between two searches.
+const PAUSE: Duration = Duration::from_secs(10);
+/// The pause as a multiple of the search's duration. So searches use at most a fifth of a processor.
+const SHARE: u32 = 4;
+
+/// A module that takes too much time or memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slow {
+    /// The text. Another text of the same module may be fast and small.
+    text: Arc<str>,
+    /// How it exceeds the limits.
+    excess: Excess,
+    /// The explanation for the status.
+    pub(super) why: String,
+}
+
+impl Slow {
+    pub(super) fn new(text: Arc<str>, excess: Excess) -> Self {
+        Self { text, excess, why: words(excess) }
+    }
+
+    /// Whether this finding is worth a report beside the `known` one.
+    fn is_news_beside(&self, known: Option<&Self>) -> bool {
+        known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
+    }
+
+    /// The reason of the Event.
+    fn reason(&self) -> &'static str {
+        if self.excess == Excess::Memory { LARGE } else { SLOW }
+    }
+
+    /// Whether the text is still in force.
+    pub(super) fn counts(&self, module: &ModuleId, verdicts: &Verdicts) -> bool {
+        let in_force = verdicts.modules.get(module).and_then(|verdict| verdict.in_force.as_ref());
+        in_force.is_some_and(|in_force| in_force.text == self.text)
+    }
+}
+
+/// Searches culprits for each query that exceeded a limit; never returns. The channel may drop queries during a search, because the culprits
+/// of later queries are found too.
+pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<Exceeded>, events: Events) {
+    while let Some(query) = exceeded.recv().await {
+        let began = Instant::now();
+        // At normal priority: a search without processor time finds nothing. The pause bounds its share.
+        match spawn_blocking(move || query.culprits()).await {
+            Ok(culprits) => {
+                for (carrier, uid, reason, note) in shared.slow(culprits) {
+                    events.warn(carrier.reference(&uid), reason, note);
+                }
+            }
+            Err(error) => {
+                let error = with_causes(&error);
+                warn!(error, "cannot find the modules that take too much");
+            }
+        }
+        sleep(PAUSE.max(began.elapsed() * SHARE)).await;
+    }
+}
+
+impl Shared {
+    /// Records these modules. For each that is new, or worse than known, returns the carrier, the uid of the carrier, and the reason and the note for the Event.
+    fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
+        let (verdicts, mut new) = (self.verdicts(), Vec::new());
+        self.registered.send_if_modified(|known| {
+            let before = known.slow.len();
+            known.slow.retain(|module, slow| slow.counts(module, &verdicts));
+            for Culprit { module, text, excess } in culprits {
+                let slow = Slow::new(text, excess);
+                if slow.counts(&module, &verdicts) && slow.is_news_beside(known.slow.get(&module)) {
+                    info!(%module, why = slow.why, "a module takes too much");
+                    new.push((module.clone(), slow.clone()));
+                    known.slow.insert(module, slow);
+                }
+            }
+            !new.is_empty() || known.slow.len() != before
+        });
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        let told = new.into_iter().filter_map(|(module, slow)| {
+            let key = CarrierKey::of(&module)?;
+            let uid = view.carrier(&key)?.uid.clone();
+            Some((key, uid, slow.reason(), format!("{module}: {}", slow.why)))
+        });
+        told.collect()
+    }
+}
+
+/// The number of these modules that are in force.
+pub(super) fn count(slow: &BTreeMap<ModuleId, Slow>, verdicts: &Verdicts) -> usize {
+    slow.iter().filter(|(module, slow)| slow.counts(module, verdicts)).count()
+}
+
+fn words(excess: Excess) -> String {
+    let limit = LIMIT.as_secs();
+    match excess {
+        Excess::Memory => format!("takes more than {} by itself for one review", OverLimit.limit()),
+        Excess::Time => {
+            format!("takes more than {limit} s by itself, which all modules of its package may take together")
+        }
+        Excess::MostTime(took) => format!(
+            "takes {} ms of the {limit} s that all modules of its package may take together, more than any other",
+            took.as_millis()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_worse_finding_about_the_same_text_is_news() {
+        let slow = |text: &str, excess| Slow::new(text.into(), excess);
+        let most = |ms| Excess::MostTime(Duration::from_millis(ms));
+        for (known, found, expected) in [
+            (most(600), most(900), false),
+            (most(600), Excess::Time, true),
+            (Excess::Time, Excess::Memory, true),
+            (Excess::Memory, Excess::Time, false),
+            (Excess::Memory, Excess::Memory, false),
+        ] {
+            let (known, found) = (slow("a", known), slow("a", found));
+            assert_eq!(found.is_news_beside(Some(&known)), expected, "{found:?}");
+        }
+        assert!(slow("b", most(600)).is_news_beside(Some(&slow("a", Excess::Memory))));
+        assert!(slow("a", most(600)).is_news_beside(None));
+    }
+}

@@ -1,0 +1,247 @@
+//! The mirror as plans see it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regorus::Value;
+
+use super::charges::LeftOut;
+use super::index::Index;
+use super::key::CarrierKey;
+use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
+use super::rows::{Carrier, Document};
+use super::settings::Settings;
+use super::shares::Part;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync_api::rego_policy::PLURAL;
+use policy_sync_mirror::served::Served;
+use policy_sync_mirror::{FailureKind, Source, Tables};
+
+/// The mirror at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'m> {
+    tables: &'m Tables,
+    index: &'m Index,
+    /// The moment.
+    pub now: Moment,
+}
+
+/// What is known of a kind that modules name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KindState {
+    /// All its objects are known.
+    Listed(GroupResource),
+    /// The hub has no such kind: there are no objects of it.
+    Nowhere,
+    /// It is not known yet; why, where that is more than a moment's.
+    Awaited(Option<String>),
+    /// The hub refuses to list it, in its words.
+    Forbidden(String),
+}
+
+impl<'m> View<'m> {
+    pub(super) fn new(tables: &'m Tables, index: &'m Index, now: Moment) -> Self {
+        Self { tables, index, now }
+    }
+
+    /// For whom this mirror is.
+    #[must_use]
+    pub(super) fn controller(&self) -> &'m ControllerName {
+        self.index.controller()
+    }
+
+    /// Whether `source` was listed whole.
+    #[must_use]
+    pub(super) fn is_listed(&self, source: &Source) -> bool {
+        self.tables.synced(source).is_some()
+    }
+
+    /// Whether `source` is watched and was listed at least in part.
+    #[must_use]
+    pub(super) fn is_watched(&self, source: &Source) -> bool {
+        self.tables.has(source)
+    }
+
+    /// The highest version that `source` has seen.
+    #[must_use]
+    pub(super) fn version(&self, source: &Source) -> u64 {
+        self.tables.version(source)
+    }
+
+    /// Why `source` cannot be listed or watched, in the hub's words.
+    #[must_use]
+    pub(super) fn failure(&self, source: &Source) -> Option<&'m str> {
+        self.tables.failure(source).map(|failing| failing.text.as_str())
+    }
+
+    /// Where policies come from, as far as that is known: RegoPolicies where the hub serves them.
+    pub(super) fn sources(&self, settings: &Settings) -> Vec<Source> {
+        let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(Served::As(_)));
+        kinds::carriers(settings).chain(rego_policies.then(|| REGO_POLICIES.all())).collect()
+    }
+
+    /// What is not known yet without which nobody knows all policies: `configmaps in policies: no answer`.
+    #[must_use]
+    pub(super) fn unread(&self, settings: &Settings) -> Option<String> {
+        let why = |what: String, failure: Option<&str>| match failure {
+            Some(failure) => format!("{what} are not listed: {failure}"),
+            None => format!("{what} are not listed"),
+        };
+        match self.served(&kinds::rego_policies()) {
+            Some(Served::Unknown(fault)) => return Some(why(PLURAL.into(), Some(fault))),
+            None => return Some(why(PLURAL.into(), None)),
+            Some(_) => {}
+        }
+        let unread = self.sources(settings).into_iter().find(|source| !self.is_listed(source))?;
+        Some(why(unread.to_string(), self.failure(&unread)))
+    }
+
+    /// Why the hub refuses to list a source of policies, a line for each that was never listed.
+    #[must_use]
+    pub(super) fn refused(&self, settings: &Settings) -> Vec<String> {
+        let unlisted = self.sources(settings).into_iter().filter(|source| !self.is_listed(source));
+        let refused = unlisted.filter_map(|source| {
+            let refusal = self.tables.refusal(&source)?;
+            Some(format!("cannot list {source}: {}", refusal.text))
+        });
+        refused.collect()
+    }
+
+    /// All objects that may carry policies.
+    pub(super) fn carriers(&self, settings: &Settings) -> impl Iterator<Item = (CarrierKey, &'m Carrier)> {
+        let tables = self.tables;
+        let sources = self.sources(settings).into_iter();
+        let rows = sources.filter_map(move |source| tables.table::<Carrier>(&source));
+        rows.flat_map(|table| table.iter()).map(|(key, carrier)| (CarrierKey(key.clone()), carrier))
+    }
+
+    /// One of them.
+    #[must_use]
+    pub(super) fn carrier(&self, key: &CarrierKey) -> Option<&'m Carrier> {
+        self.tables.row(&key.source(), &key.0)
+    }
+
+    /// What `plural` is on this hub, where that is known.
+    #[must_use]
+    pub(super) fn served(&self, plural: &str) -> Option<&'m Served> {
+        self.tables.get(&SERVED, &served_key(plural))
+    }
+
+    /// The kind that modules call `plural`, as it is read.
+    #[must_use]
+    pub(super) fn gvr(&self, plural: &str) -> Option<&'m GroupVersionResource> {
+        match self.served(plural)? {
+            Served::As(gvr) => Some(gvr),
+            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
+        }
+    }
+
+    /// The kind that modules call `plural`.
+    #[must_use]
+    pub(super) fn resource(&self, plural: &str) -> Option<&'m GroupResource> {
+        self.gvr(plural).map(|gvr| &gvr.kind)
+    }
+
+    /// What is known of the kind that modules call `plural`.
+    #[must_use]
+    pub(super) fn kind(&self, plural: &str) -> KindState {
+        let gvr = match self.served(plural) {
+            None => return KindState::Awaited(None),
+            Some(Served::Unknown(fault)) => return KindState::Awaited(Some(fault.clone())),
+            Some(Served::Nowhere) => return KindState::Nowhere,
+            Some(Served::Unlisted) => return KindState::Forbidden("no server lists them".to_owned()),
+            Some(Served::As(gvr)) => gvr,
+        };
+        let source = documents(&gvr.kind);
+        if self.is_listed(&source) {
+            return KindState::Listed(gvr.kind.clone());
+        }
+        match self.tables.failure(&source) {
+            Some(failing) if failing.kind == FailureKind::Refused => {
+                KindState::Forbidden(failing.text.clone())
+            }
+            Some(failing) => KindState::Awaited(failing.lasting.then(|| failing.text.clone())),
+            None => KindState::Awaited(None),
+        }
+    }
+
+    /// How many objects there are of each kind that is watched.
+    #[must_use]
+    pub(super) fn counts(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let tables = self.tables.resources(&DOCUMENTS);
+        tables.map(|(kind, table)| (kind, table.count())).collect()
+    }
+
+    /// How many of them policies can read: those that are not left out.
+    #[must_use]
+    pub(super) fn readable(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let (mut counts, left_out) = (self.counts(), self.left_out_by_kind());
+        for (kind, count) in &mut counts {
+            *count = count.saturating_sub(left_out.get(kind).copied().unwrap_or_default());
+        }
+        counts
+    }
+
+    /// How many objects of each kind are left out, of kinds with such objects.
+    #[must_use]
+    pub(super) fn left_out_by_kind(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let mut left_out = BTreeMap::new();
+        for (part, found) in self.left_out() {
+            *left_out.entry(&part.kind).or_default() += found.objects;
+        }
+        left_out
+    }
+
+    /// The objects of `kind`, as they are in `data.kubernetes`.
+    #[must_use]
+    pub(super) fn documents(&self, kind: &GroupResource) -> Value {
+        self.index.documents(kind).cloned().unwrap_or_else(Value::new_object)
+    }
+
+    /// Each object of `kind`, where it is watched.
+    pub(super) fn documents_of(
+        &self,
+        kind: &GroupResource,
+    ) -> impl Iterator<Item = (&'m ObjectKey, &'m Value)> {
+        let table = self.tables.table::<Document>(&documents(kind));
+        let rows = table.into_iter().flat_map(|table| table.iter());
+        rows.filter_map(|(key, document)| Some((key, document.object()?)))
+    }
+
+    /// The estimated memory of all documents in bytes.
+    #[must_use]
+    pub(super) fn bytes(&self) -> usize {
+        self.index.charges.kept()
+    }
+
+    /// The parts that are left out.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&'m Part, LeftOut)> {
+        self.index.charges.left_out()
+    }
+
+    /// The number of cluster-scoped objects of each watched kind.
+    #[must_use]
+    pub(super) fn cluster_scoped(&self) -> BTreeMap<&'m GroupResource, usize> {
+        self.index.charges.cluster_scoped()
+    }
+
+    /// The kinds with left-out documents that fit the limits now.
+    #[must_use]
+    pub(super) fn returning(&self) -> BTreeSet<GroupResource> {
+        self.index.charges.returning()
+    }
+
+    /// The row of an object of `kind`, which may be left out.
+    #[must_use]
+    pub(super) fn document(&self, kind: &GroupResource, key: &ObjectKey) -> Option<&'m Document> {
+        self.tables.row(&documents(kind), key)
+    }
+
+    /// What is watched beside carriers, and what cannot be.
+    pub(super) fn failing(&self) -> impl Iterator<Item = (&'m Source, &'m str)> {
+        let failing = self.tables.failing().into_iter();
+        failing.filter(|(source, _)| {
+            source.is(&DOCUMENTS) || source.is(&CONFIG_MAPS) || source.is(&REGO_POLICIES)
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! The check of a carrier as it is written, before it is stored.
+//!
+//! Refused is what is wrong with its texts by themselves, and stays so beside all others. What is wrong only beside others, or only
+//! without them, is a warning: they may be about to change as well, and a change that takes two objects must pass one by one.
+
+use super::key::CarrierKey;
+use super::loaded::Loaded;
+use super::rows::Carrier;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::Pruned;
+use policy_sync_rego::confined::{CheckError, Lane};
+use policy_sync_rego::fault::{Fault, Faults};
+use policy_sync_rego::limit::Size;
+use policy_sync_rego::module::Text;
+
+/// What is found in a carrier as it is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// Why it will not count.
+    pub faults: Faults,
+    /// What else its author should know.
+    pub warnings: Vec<Fault>,
+}
+
+impl Loaded {
+    /// Checks `object` as it is written, where `before` is stored. It may take seconds. Nothing of it is parsed in this process.
+    ///
+    /// # Errors
+    ///
+    /// Where the check cannot be made.
+    pub async fn check(&self, object: &HubObject, before: Option<&HubObject>) -> Result<Written, CheckError> {
+        let shared = &self.0;
+        let key = CarrierKey(object.key());
+        let controller = shared.mirror.read().view(shared.clock.now()).controller().clone();
+        let carried = |object: &HubObject| Carrier::prune(object, &controller).carried;
+        let is_ours = key.is_rego_policy() || shared.settings.namespaces.contains(&*key.0.namespace);
+        let Some(carrier) = carried(object).filter(|_| is_ours) else { return Ok(Written::default()) };
+        if before.and_then(carried).as_ref() == Some(&carrier) {
+            return Ok(Written::default());
+        }
+        let unread = |text: &&Text| carrier.fault_of(&text.id).is_none();
+        let own: Vec<Text> = carrier.texts.iter().filter(unread).cloned().collect();
+        let mut faults = carrier.faults.clone();
+        if let Err(fault) = &carrier.enforcement {
+            faults.extend(own.first().map(|text| Fault::new(&text.id, None, fault)));
+        }
+        let mut written = Written { warnings: carrier.ignored.clone(), ..Written::default() };
+        let of_others = self.others(&key);
+        let size = |texts: &[Text]| Size::of(texts.iter().map(|text| &*text.text));
+        let texts_before = before.and_then(carried).map(|before| before.texts).unwrap_or_default();
+        if let Some(why) = size(&carrier.texts).refused(size(&texts_before), size(&of_others)) {
+            let first = carrier.texts.first().map(|text| Fault::new(&text.id, None, why));
+            return Ok(Written { faults: Faults::new(first.into_iter().collect()), ..written });
+        }
+        if !own.is_empty() {
+            // Alone first: what ends a check need not be found among all others.
+            let alone = (shared.check)(own.clone(), Lane::Write).await?;
+            let mut all = own.clone();
+            all.extend(of_others);
+            let is_alive = alone.deadly.is_empty() && alone.died.is_none();
+            let beside = if is_alive && all.len() > own.len() {
+                (shared.check)(all, Lane::Write).await?
+            } else {
+                alone.clone()
+            };
+            if let (true, Some(how), Some(first)) = (is_alive, &beside.died, own.first()) {
+                // All together are too large, and those of others passed without it.
+                let fault = Fault::new(&first.id, None, format!("{how}, with all others"));
+                faults.push(fault);
+                return Ok(Written { faults: Faults::new(faults), ..written });
+            }
+            for fault in beside.faults.told {
+                if alone.faults.told.contains(&fault) {
+                    faults.push(fault);
+                } else {
+                    written.warnings.push(fault);
+                }
+            }
+        }
+        Ok(Written { faults: Faults::new(faults), ..written })
+    }
+
+    /// What is in force of other carriers than `key`.
+    fn others(&self, key: &CarrierKey) -> Vec<Text> {
+        let verdicts = self.0.verdicts();
+        let others = verdicts.modules.iter().filter(|(id, _)| CarrierKey::of(id).as_ref() != Some(key));
+        let in_force = others.filter_map(|(id, verdict)| Some((id, verdict.in_force.as_ref()?)));
+        in_force.map(|(id, in_force)| Text { id: id.clone(), text: in_force.text.clone() }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

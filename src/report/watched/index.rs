@@ -1,0 +1,128 @@
+//! The mirror as graphs see it.
+
+use std::collections::BTreeSet;
+
+use super::lines::{POLICIES, WatchedRow, line};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
+use policy_sync_mirror::{AnyRow, Changed, Line, Source, Table, Tables};
+use policy_sync_topology::locator::{GATEWAY, Locator};
+use policy_sync_topology::objects::Row;
+use policy_sync_topology::rows::{Parent, ParentReference, Route, Shared};
+
+/// What rows have in common, once.
+#[derive(Clone, Debug, Default)]
+pub struct Index(Shared);
+
+impl policy_sync_mirror::Index for Index {
+    /// What is served, and what is referred to, has to be found out.
+    const NEEDED: &'static [&'static Line] = &[];
+    type View<'m> = View<'m>;
+
+    fn new(_: ControllerName) -> Self {
+        Self::default()
+    }
+
+    fn view<'m>(&'m self, tables: &'m Tables, _: Moment) -> View<'m> {
+        View(tables)
+    }
+
+    fn complete(&mut self, _: &Tables, _: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
+        key.namespace = self.0.texts.intern(key.namespace.clone());
+        if let Some(row) = row.get_mut::<WatchedRow>() {
+            row.share(&mut self.0);
+        }
+    }
+}
+
+/// The mirror at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'m>(&'m Tables);
+
+impl<'m> View<'m> {
+    /// What is known of `source`.
+    #[must_use]
+    pub fn table(&self, source: &Source) -> Option<&'m Table<WatchedRow>> {
+        self.0.table(source)
+    }
+
+    /// The Gateways of which a picture may be another after `changed`; `None` where that may be any.
+    #[must_use]
+    pub fn gateways(&self, changed: &Changed) -> Option<BTreeSet<ObjectKey>> {
+        let Changed::Object { source, key, before } = changed else { return None };
+        let before = before.as_ref().and_then(AnyRow::get::<WatchedRow>);
+        let now = self.0.row::<WatchedRow>(source, key);
+        let mut gateways = BTreeSet::new();
+        for row in before.into_iter().chain(now) {
+            self.of_row(key, row.read().ok()?, &mut gateways)?;
+        }
+        Some(gateways)
+    }
+
+    /// The policy that `changed`, where it was one.
+    #[must_use]
+    pub fn policy<'c>(&self, changed: &'c Changed) -> Option<(&'c GroupResource, &'c ObjectKey)> {
+        let Changed::Object { source, key, .. } = changed else { return None };
+        Some((POLICIES.resource_of(source)?, key))
+    }
+
+    /// Adds the Gateways that the object `key` is attached to, or may be; `None` where that may be any.
+    fn of_row(&self, key: &ObjectKey, row: &Row, gateways: &mut BTreeSet<ObjectKey>) -> Option<()> {
+        let own = &*key.namespace;
+        match row {
+            Row::Gateway(_) => drop(gateways.insert(key.clone())),
+            Row::ListenerSet(_, set) => gateways.extend(self.of_parent(&set.parent, own)),
+            Row::Route(_, route) => gateways.extend(self.of_parents(route, own)),
+            Row::Policy(policy) => {
+                if !policy.selectors.is_empty() {
+                    return None;
+                }
+                for target in &policy.targets {
+                    let locator = target.locator(own);
+                    let key = ObjectKey::new(locator.namespace, locator.name);
+                    match (locator.kind, self.row(locator)) {
+                        (GATEWAY, _) => drop(gateways.insert(key)),
+                        (_, Some(Row::ListenerSet(_, set))) => {
+                            gateways.extend(self.of_parent(&set.parent, locator.namespace));
+                        }
+                        (_, Some(Row::Route(_, route))) => {
+                            gateways.extend(self.of_parents(route, locator.namespace));
+                        }
+                        // A Service may be behind any route.
+                        _ => return None,
+                    }
+                }
+            }
+            Row::Class | Row::Backend(..) | Row::Secret(_) | Row::Namespace(_) | Row::Grant(_) => {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn of_parents(&self, route: &Route, own: &str) -> impl Iterator<Item = ObjectKey> {
+        route.parents.iter().filter_map(move |parent| self.of_parent(parent, own))
+    }
+
+    /// The Gateway that something in the namespace `own` attaches to by `parent`, itself or through a ListenerSet.
+    fn of_parent(&self, parent: &ParentReference, own: &str) -> Option<ObjectKey> {
+        let locator = parent.locator(own);
+        match (&parent.parent, self.row(locator)) {
+            (Parent::Gateway, _) => Some(ObjectKey::new(locator.namespace, locator.name)),
+            (Parent::ListenerSet(_), Some(Row::ListenerSet(_, set)))
+                if set.parent.parent == Parent::Gateway =>
+            {
+                let of = set.parent.locator(locator.namespace);
+                Some(ObjectKey::new(of.namespace, of.name))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a graph reads of an object, where it is there and can be read.
+    fn row(&self, locator: Locator<'_>) -> Option<&'m Row> {
+        let key = ObjectKey::new(locator.namespace, locator.name);
+        let mut tables = self.0.resources(line(locator.kind)).map(|(_, table)| table);
+        tables.find_map(|table| table.get(&key))?.read().ok()
+    }
+}

@@ -1,0 +1,112 @@
+//! The registry: the kinds that a graph knows, and policies.
+
+use policy_sync_api::names::{ControllerName, GroupResource};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Family, Prunes, Row, Source};
+use policy_sync_topology::fault::Fault;
+use policy_sync_topology::locator::{
+    ENVOY_BACKEND, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, HTTP_ROUTE, KindRef, LISTENER_SET, SERVICE,
+    SERVICE_IMPORT, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE, X_LISTENER_SET,
+};
+use policy_sync_topology::objects::{self, GRANT, NAMESPACE};
+use policy_sync_topology::rows::Shared;
+
+/// The kinds that a graph knows.
+const KINDS: [KindRef<'static>; 14] = [
+    GATEWAY_CLASS,
+    GATEWAY,
+    LISTENER_SET,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    TCP_ROUTE,
+    TLS_ROUTE,
+    UDP_ROUTE,
+    SERVICE,
+    GRANT,
+    NAMESPACE,
+    X_LISTENER_SET,
+    SERVICE_IMPORT,
+    ENVOY_BACKEND,
+];
+
+/// What is watched of each, in the same order.
+static LINES: [Family<WatchedRow>; KINDS.len()] = [
+    Family::pruned_by::<OfKind<0>>("gatewayclasses"),
+    Family::pruned_by::<OfKind<1>>("gateways"),
+    Family::pruned_by::<OfKind<2>>("listenersets"),
+    Family::pruned_by::<OfKind<3>>("grpcroutes"),
+    Family::pruned_by::<OfKind<4>>("httproutes"),
+    Family::pruned_by::<OfKind<5>>("tcproutes"),
+    Family::pruned_by::<OfKind<6>>("tlsroutes"),
+    Family::pruned_by::<OfKind<7>>("udproutes"),
+    Family::pruned_by::<OfKind<8>>("services"),
+    Family::pruned_by::<OfKind<9>>("referencegrants"),
+    Family::pruned_by::<OfKind<10>>("namespaces").of_metadata(),
+    Family::pruned_by::<OfKind<11>>("xlistenersets"),
+    Family::pruned_by::<OfKind<12>>("serviceimports"),
+    Family::pruned_by::<OfKind<13>>("backends"),
+];
+
+/// Policies of any kind.
+pub(super) static POLICIES: Family<WatchedRow> = Family::pruned_by::<OfPolicies>("policies");
+
+/// What a graph reads of an object, or why that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchedRow(Result<objects::Row, Box<Fault>>);
+
+impl Row for WatchedRow {}
+
+impl WatchedRow {
+    fn new(kind: KindRef<'_>, object: &HubObject) -> Self {
+        Self(objects::Row::read(kind, object).map_err(Box::new))
+    }
+
+    /// What a graph reads of it.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be read.
+    pub fn read(&self) -> Result<&objects::Row, &Fault> {
+        self.0.as_ref().map_err(|fault| &**fault)
+    }
+
+    pub(super) fn share(&mut self, shared: &mut Shared) {
+        if let Ok(row) = &mut self.0 {
+            row.share(shared);
+        }
+    }
+}
+
+/// Objects of a kind that a graph knows, by its place.
+struct OfKind<const PLACE: usize>;
+
+impl<const PLACE: usize> Prunes for OfKind<PLACE> {
+    type Row = WatchedRow;
+
+    fn prune(object: &HubObject, _: &ControllerName) -> WatchedRow {
+        WatchedRow::new(KINDS[PLACE], object)
+    }
+}
+
+/// Policies.
+struct OfPolicies;
+
+impl Prunes for OfPolicies {
+    type Row = WatchedRow;
+
+    fn prune(object: &HubObject, _: &ControllerName) -> WatchedRow {
+        // A graph knows no kind of policies.
+        WatchedRow::new(KindRef { group: "", kind: "" }, object)
+    }
+}
+
+/// What is watched of objects of `kind`.
+pub(super) fn line(kind: KindRef<'_>) -> &'static Family<WatchedRow> {
+    KINDS.iter().zip(&LINES).find(|(known, _)| **known == kind).map_or(&POLICIES, |(_, line)| line)
+}
+
+/// The objects of `kind`, which are served as `resource`.
+#[must_use]
+pub fn source(kind: KindRef<'_>, resource: GroupResource) -> Source {
+    line(kind).resource(resource)
+}

@@ -1,0 +1,30 @@
+//! Whether what the watch shows has the graph built anew.
+
+use super::index::Index;
+use super::kinds::CONFIG_MAPS;
+use super::pending::PendingStatuses;
+use super::rows::StoredText;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_mirror::Changes;
+
+/// Whether the graph has to be built anew after `changes`: not where they show nothing but what this process has written. What of that
+/// is `pending` is done with.
+pub fn is_affected(
+    changes: &Changes<'_, Index>,
+    pending: &mut PendingStatuses,
+    config_map: &ObjectKey,
+) -> bool {
+    let view = changes.view();
+    // Each is looked at: one change may bring many.
+    let others = changes.iter().filter(|changed| match view.changed_status(changed) {
+        Some((key, digest)) => !pending.shows(&key, digest, view.version_of(&key)),
+        None if changed.object_of(&CONFIG_MAPS).is_some() => {
+            let mut is_it = |StoredText { is_ours, text, detail, .. }: &StoredText| {
+                *is_ours && pending.shows_text(*text, detail)
+            };
+            !view.stored(config_map).is_some_and(&mut is_it)
+        }
+        None => true,
+    });
+    others.count() > 0
+}

@@ -1,0 +1,117 @@
+//! The statuses of Gateways and routes that differ from what the graph has.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::digest;
+use super::index::{OwnRows, RouteWithStatus};
+use super::pending::{Desired, DesiredStatus};
+use super::route_status::{ENTRIES_LIMIT, RouteStatus};
+use super::status_key::StatusKey;
+use crate::sync::topology::OurGateway;
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_topology::conditions::{
+    AFFECTED_LIMIT, Conditions, ParentConditions, RouteConditions, gateway_conditions,
+};
+use policy_sync_topology::locator::{GATEWAY, Locator};
+use policy_sync_topology::rows::{Route, RouteKind};
+use policy_sync_topology::{Graph, NodeId};
+
+type OurGateways = HashMap<ObjectKey, OurGateway>;
+
+/// The statuses that differ from what `graph` has, where `rows` are what stands in them and `ours` the Gateways of this controller.
+/// Routes say nothing unless they `may`.
+pub(super) fn differing(
+    graph: &Graph<'_>,
+    rows: &OwnRows,
+    ours: &OurGateways,
+    may: bool,
+) -> BTreeMap<StatusKey, DesiredStatus> {
+    let mut differing = BTreeMap::new();
+    of_gateways(graph, rows, ours, &mut differing);
+    of_routes(graph, rows, ours, may, &mut differing);
+    differing
+}
+
+fn of_gateways(
+    graph: &Graph<'_>,
+    rows: &OwnRows,
+    ours: &OurGateways,
+    differing: &mut BTreeMap<StatusKey, DesiredStatus>,
+) {
+    let nodes = graph.object_nodes().map(|node| (graph.locator(node), node));
+    let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
+    for (key, there) in &rows.gateways {
+        let (generation, conditions) = match ours.get(key) {
+            // The two watches show it at different moments: the other one will as well.
+            Some(ours) if ours.uid != there.uid || ours.generation != there.generation => continue,
+            Some(ours) => {
+                let room = AFFECTED_LIMIT.saturating_sub(there.others);
+                // One that cannot be read says nothing, as its routes do.
+                let node = nodes.get(&Locator::of(GATEWAY, key));
+                let texts = node.map(|node| gateway_conditions(graph, *node, room)).unwrap_or_default();
+                (ours.generation, Conditions::from(texts))
+            }
+            None => (there.generation, Conditions::from(Vec::new())),
+        };
+        let digest = digest::of_gateway(conditions.hash, conditions.texts.iter().map(|_| generation));
+        let is_there = if conditions.texts.is_empty() { !there.is_ours } else { there.digest() == digest };
+        if !is_there {
+            let desired = Desired::Gateway { uid: there.uid.clone(), generation, conditions };
+            let uid = Hash::of_text(&there.uid);
+            differing.insert(
+                StatusKey::Gateway(key.clone()),
+                DesiredStatus { desired, digest, uid, changed: true },
+            );
+        }
+    }
+}
+
+fn of_routes(
+    graph: &Graph<'_>,
+    rows: &OwnRows,
+    ours: &OurGateways,
+    may: bool,
+    differing: &mut BTreeMap<StatusKey, DesiredStatus>,
+) {
+    let mut differs = |key: StatusKey, there: &RouteStatus, entries: Vec<ParentConditions>, digest| {
+        if there.digest != digest {
+            let desired = Desired::Route { generation: there.generation, entries };
+            let (uid, changed) = (there.uid, !there.is_current);
+            differing.insert(key, DesiredStatus { desired, digest, uid, changed });
+        }
+    };
+    let mut has_entries = rows.routes.each_ref().map(|routes| vec![false; routes.all.len()]);
+    if may {
+        let ours: HashSet<Locator<'_>> = ours.keys().map(|key| Locator::of(GATEWAY, key)).collect();
+        RouteConditions::new(graph, |gateway| ours.contains(&gateway)).each(
+            |kind, locator, route, mut entries| {
+                let routes = &rows.routes[kind as usize];
+                let Some(place) = routes.place(locator.namespace, locator.name) else { return };
+                has_entries[kind as usize][place] = true;
+                let RouteWithStatus { key, status, .. } = &routes.all[place];
+                entries.truncate(ENTRIES_LIMIT.saturating_sub(status.others.into()));
+                let digest = wanted(route, &entries, status.generation);
+                differs(StatusKey::Route(kind, key.clone()), status, entries, digest);
+            },
+        );
+    }
+    // What cannot be read says nothing.
+    let nothing = digest::of_route(std::iter::empty());
+    for (kind, (routes, has_entries)) in RouteKind::ALL.into_iter().zip(rows.routes.iter().zip(&has_entries))
+    {
+        let without = routes.all.iter().zip(has_entries).filter(|(_, has_entries)| !**has_entries);
+        for (RouteWithStatus { key, status, .. }, _) in without {
+            differs(StatusKey::Route(kind, key.clone()), status, Vec::new(), nothing);
+        }
+    }
+}
+
+/// The hash of what `route` is to say in this generation.
+fn wanted(route: &Route, entries: &[ParentConditions], generation: i64) -> Hash {
+    let parts = entries.iter().map(|ParentConditions { reference, conditions }| {
+        let parent = route.parents.get(*reference);
+        parent.map(|parent| digest::of_entry(parent, conditions.hash, generation))
+    });
+    digest::of_route(parts)
+}

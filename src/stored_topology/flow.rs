@@ -1,0 +1,178 @@
+//! Starts what keeps the topology.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::affected::is_affected;
+use super::index::Index;
+use super::key::Key;
+use super::kinds::plurals;
+use super::metrics::TopologyMetrics;
+use super::settings::Settings;
+use super::status_key::Turn;
+use super::status_writer::{Logged, PER_SECOND, StatusWriter};
+use super::statuses::Statuses;
+use super::storer::Storer;
+use super::throttle::Throttle;
+use super::watches;
+use crate::sync::topology::affects_topology;
+use crate::sync::{self, Changes};
+use policy_sync_api::names::ControllerName;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::watch::{Feed, Supervisor, look_up_plurals};
+use policy_sync_mirror::Mirror;
+use policy_sync_topology::Needs;
+
+/// What changes within this time is taken together.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// What it takes of the sync.
+pub(crate) struct Sources {
+    /// What is known of classes, Gateways and policies.
+    pub(crate) sync: Arc<sync::Mirror>,
+    /// What goes first.
+    pub(crate) syncing: Arc<Queue<sync::Key>>,
+}
+
+/// What keeps the topology, not started yet. Clones are the same.
+#[derive(Clone)]
+pub struct Stored {
+    settings: Settings,
+    controller: ControllerName,
+    clock: Clock,
+    mirror: Arc<Mirror<Index>>,
+    queue: Arc<Queue<Key>>,
+    statuses: Arc<Statuses>,
+    turns: Arc<Queue<Turn>>,
+    metrics: TopologyMetrics,
+}
+
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stored").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Stored {
+    /// What keeps the topology of `controller` as `settings` say.
+    #[must_use]
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        metrics: &Metrics,
+        own: TopologyMetrics,
+    ) -> Self {
+        let turns = Arc::new(Queue::new(Duration::ZERO, metrics.clone()));
+        Self {
+            settings,
+            statuses: Arc::new(Statuses::new(turns.clone(), own.clone())),
+            turns,
+            mirror: Arc::new(Mirror::new(controller.clone())),
+            controller,
+            clock,
+            queue: Arc::new(Queue::new(WINDOW, metrics.clone())),
+            metrics: own,
+        }
+    }
+
+    /// Takes in what has changed of what the sync watches.
+    pub(crate) fn affected(&self, changes: &Changes<'_>) {
+        if changes.iter().any(|changed| affects_topology(changes.view(), changed)) {
+            self.queue.affect([Key]);
+        }
+    }
+
+    /// Whether each source is up, by its resource.
+    #[must_use]
+    pub fn watches(&self) -> BTreeMap<String, bool> {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        // What is watched only where something refers to it is up where it was listed.
+        let all = Needs { backends: [true; 3], namespaces: true, grants: true };
+        let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
+        let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
+        let sources = sources.filter(|source| of_always.contains_key(source) || view.is_settled(source));
+        sources.map(|source| (source.label(), view.is_up(&source))).collect()
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        Sources { sync, syncing }: Sources,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let Self { settings, controller, clock, mirror, queue, statuses, turns, metrics: own } = self;
+        let (affects, shown) = (queue.clone(), statuses.clone());
+        let config_map = settings.config_map.clone();
+        let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
+            if shown.show(|pending| is_affected(changes, pending, &config_map)) {
+                affects.affect([Key]);
+            }
+        });
+        let (wanted, watched) = watch::channel(Default::default());
+        let (plurals, looked_up) = watch::channel(plurals().collect());
+        let mut supervisor = Supervisor::new(client.clone(), feed.clone(), tasks.clone());
+        let definitions = supervisor.definitions();
+        let looking = look_up_plurals(looked_up, BTreeMap::new(), client.clone(), feed, definitions);
+        supervisor.spawn(async move {
+            // They are looked up for as long as this runs.
+            let _plurals = plurals;
+            looking.await;
+        });
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let requests = Requests::new(client.clone(), leadership.clone());
+        let writer = StatusWriter {
+            controller: controller.clone(),
+            mirror: mirror.clone(),
+            clock,
+            requests,
+            queue: turns.clone(),
+            statuses: statuses.clone(),
+            throttle: Throttle::new(PER_SECOND),
+            syncing: syncing.clone(),
+            repeats: Repeats::default(),
+            logged: Logged::default(),
+        };
+        let storer = Storer {
+            settings,
+            controller,
+            sync,
+            syncing,
+            mirror,
+            clock,
+            wanted: wanted.clone(),
+            requests: Requests::new(client, leadership.clone()),
+            leadership: leadership.clone(),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            last: Default::default(),
+            metrics: own,
+            statuses,
+        };
+        queue.affect([Key]);
+        let writing =
+            Worker::new(writer, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
+        let working = Worker::new(storer, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
+        async move {
+            futures::future::join(working, writing).await;
+            // Watches end with it.
+            drop(wanted);
+        }
+        .boxed()
+    }
+}

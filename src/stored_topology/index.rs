@@ -1,0 +1,276 @@
+//! The mirror as plans see it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::gateway_status::GatewayStatus;
+use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
+use super::route_status::RouteStatus;
+use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::status_key::StatusKey;
+use super::versions::Versions;
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_mirror::served::{SERVED, Served, served_key};
+use policy_sync_mirror::{AnyRow, Changed, Family, Line, Source, Tables};
+use policy_sync_topology::locator::{KindRef, Locator};
+use policy_sync_topology::objects::{GRANT, NAMESPACE};
+use policy_sync_topology::rows::{
+    BackendKind, Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind, Shared,
+};
+use policy_sync_topology::show::ObjectFault;
+use policy_sync_topology::{Facts, Rows};
+
+/// What rows have in common, once.
+#[derive(Clone, Debug, Default)]
+pub struct Index(Shared);
+
+impl Index {
+    fn share<K: OfKind>(&mut self, row: &mut AnyRow) -> bool {
+        let Some(row) = row.get_mut::<RouteRow<K>>() else { return false };
+        // Nobody else has it yet.
+        if let Some(route) = row.read.as_mut().ok().and_then(Arc::get_mut) {
+            route.share(&mut self.0);
+        }
+        true
+    }
+}
+
+impl policy_sync_mirror::Index for Index {
+    /// What is served, and what is referred to, has to be found out.
+    const NEEDED: &'static [&'static Line] = &[];
+    type View<'m> = View<'m>;
+
+    fn new(_: ControllerName) -> Self {
+        Self::default()
+    }
+
+    fn view<'m>(&'m self, tables: &'m Tables, _: Moment) -> View<'m> {
+        View(tables)
+    }
+
+    fn complete(&mut self, _: &Tables, _: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
+        key.namespace = self.0.texts.intern(key.namespace.clone());
+        let _ = self.share::<OfHttp>(row)
+            || self.share::<OfGrpc>(row)
+            || self.share::<OfTcp>(row)
+            || self.share::<OfTls>(row)
+            || self.share::<OfUdp>(row);
+    }
+}
+
+/// The mirror at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'m>(&'m Tables);
+
+impl<'m> View<'m> {
+    /// In which version `plural` is served; `None` where it is not, or that is not known yet.
+    pub(super) fn served(&self, plural: &str) -> Option<&'m GroupVersionResource> {
+        match self.0.get(&SERVED, &served_key(plural))? {
+            Served::As(gvr) => Some(gvr),
+            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
+        }
+    }
+
+    /// Whether it was asked what `plural` is.
+    pub(super) fn is_looked_up(&self, plural: &str) -> bool {
+        self.0.get(&SERVED, &served_key(plural)).is_some()
+    }
+
+    /// Whether it is known of `source` what there is, or that this cannot be known.
+    pub(super) fn is_settled(&self, source: &Source) -> bool {
+        self.0.is_settled(source)
+    }
+
+    fn is_listed(&self, source: &Source) -> bool {
+        self.0.synced(source).is_some()
+    }
+
+    /// Whether `source` was listed, and can be watched.
+    pub(super) fn is_up(&self, source: &Source) -> bool {
+        self.is_listed(source) && self.0.failure(source).is_none()
+    }
+
+    /// The ConfigMap `key`.
+    #[must_use]
+    pub fn stored(&self, key: &ObjectKey) -> Option<&'m StoredText> {
+        self.0.row(&kinds::config_map(key), key)
+    }
+
+    /// What stands in the status of a Gateway.
+    #[must_use]
+    pub fn gateway(&self, key: &ObjectKey) -> Option<&'m GatewayStatus> {
+        self.0.get(&GATEWAYS, key)
+    }
+
+    /// The Gateway or the route that `changed`, and the hash of what its status says now, where it is as before in all else.
+    pub(super) fn changed_status(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
+        self.changed_gateway(changed)
+            .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
+            .or_else(|| self.changed_route(&GRPC_ROUTES, changed))
+            .or_else(|| self.changed_route(&TCP_ROUTES, changed))
+            .or_else(|| self.changed_route(&TLS_ROUTES, changed))
+            .or_else(|| self.changed_route(&UDP_ROUTES, changed))
+    }
+
+    fn changed_gateway(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
+        let (key, before) = changed.object_of(&GATEWAYS)?;
+        let now = self.gateway(key)?;
+        before
+            .is_some_and(|before| before.is_as(now))
+            .then(|| (StatusKey::Gateway(key.clone()), now.digest()))
+    }
+
+    fn changed_route<K: OfKind>(
+        &self,
+        kind: &'static Family<RouteRow<K>>,
+        changed: &Changed,
+    ) -> Option<(StatusKey, Hash)> {
+        let (key, before) = changed.object_of(kind)?;
+        let now: &RouteRow<K> = self.0.row(&kinds::source(K::KIND), key)?;
+        let is_as_before = before.is_some_and(|before| before.is_as(now));
+        is_as_before.then(|| (StatusKey::Route(K::KIND, key.clone()), now.status.digest))
+    }
+
+    /// Up to which version the objects of the kind of `key` have been seen.
+    pub(super) fn version_of(&self, key: &StatusKey) -> u64 {
+        self.0.version(&match key {
+            StatusKey::Gateway(_) => GATEWAYS.all(),
+            StatusKey::Route(kind, _) => kinds::source(*kind),
+        })
+    }
+
+    /// All that is known, for a graph that is built while the mirror goes on.
+    pub(super) fn rows(&self) -> OwnRows {
+        let mut faults = Vec::new();
+        let gateways = self.0.rows(&GATEWAYS);
+        let version_of = |source: Source| self.0.version(&source);
+        OwnRows {
+            versions: Versions {
+                gateways: version_of(GATEWAYS.all()),
+                routes: RouteKind::ALL.map(|kind| version_of(kinds::source(kind))),
+            },
+            gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
+            sets: SetKind::ALL.map(|kind| self.taken(&kinds::sets(kind), kind.kind(), &mut faults)),
+            backends: BackendKind::ALL
+                .map(|kind| self.taken(&kinds::backends(kind), kind.kind(), &mut faults)),
+            namespaces: self.taken(&kinds::namespaces(), NAMESPACE, &mut faults),
+            grants: self.taken(&kinds::grants(), GRANT, &mut faults),
+            routes: [
+                self.routes::<OfGrpc>(&mut faults),
+                self.routes::<OfHttp>(&mut faults),
+                self.routes::<OfTcp>(&mut faults),
+                self.routes::<OfTls>(&mut faults),
+                self.routes::<OfUdp>(&mut faults),
+            ],
+            faults,
+        }
+    }
+
+    fn routes<K: OfKind>(&self, faults: &mut Vec<ObjectFault>) -> RouteRows {
+        let source = kinds::source(K::KIND);
+        let table = self.0.table::<RouteRow<K>>(&source);
+        let rows = table.into_iter().flat_map(policy_sync_mirror::Table::iter).map(|(key, row)| {
+            let route = match &row.read {
+                Ok(route) => Some(route.clone()),
+                Err(fault) => {
+                    faults.push(ObjectFault::new(Locator::of(K::KIND.kind(), key), fault));
+                    None
+                }
+            };
+            RouteWithStatus { key: key.clone(), route, status: row.status }
+        });
+        let mut all = Vec::with_capacity(table.map_or(0, policy_sync_mirror::Table::count));
+        all.extend(rows);
+        all.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        RouteRows { known: self.is_listed(&source), all }
+    }
+
+    fn taken<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static>(
+        &self,
+        source: &Source,
+        kind: KindRef<'static>,
+        faults: &mut Vec<ObjectFault>,
+    ) -> Taken<T> {
+        let table = self.0.table::<Read<T>>(source);
+        let mut objects = Vec::with_capacity(table.map_or(0, policy_sync_mirror::Table::count));
+        for (key, Read(read)) in table.into_iter().flat_map(policy_sync_mirror::Table::iter) {
+            match read {
+                Ok(found) => objects.push((key.clone(), found.clone())),
+                Err(fault) => faults.push(ObjectFault::new(Locator::of(kind, key), fault)),
+            }
+        }
+        Taken { known: self.is_listed(source), objects }
+    }
+}
+
+/// The objects of a kind.
+#[derive(Debug)]
+struct Taken<T> {
+    known: bool,
+    objects: Vec<(ObjectKey, Arc<T>)>,
+}
+
+impl<T> Taken<T> {
+    fn lend(&self) -> Rows<'_, T> {
+        Rows { known: self.known, objects: self.objects.iter().map(|(key, row)| (key, &**row)).collect() }
+    }
+}
+
+/// A route with what stands in its status; no route where that cannot be read.
+#[derive(Debug)]
+pub(super) struct RouteWithStatus {
+    pub(super) key: ObjectKey,
+    route: Option<Arc<Route>>,
+    pub(super) status: RouteStatus,
+}
+
+/// The routes of a kind, in the order of their keys.
+#[derive(Debug)]
+pub(super) struct RouteRows {
+    known: bool,
+    pub(super) all: Vec<RouteWithStatus>,
+}
+
+impl RouteRows {
+    fn lend(&self) -> Rows<'_, Route> {
+        let read = self.all.iter().filter_map(|row| Some((&row.key, &**row.route.as_ref()?)));
+        Rows { known: self.known, objects: read.collect() }
+    }
+
+    /// The place of the route of this namespace and name.
+    pub(super) fn place(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
+    }
+}
+
+/// All that the mirror knows.
+#[derive(Debug)]
+pub struct OwnRows {
+    /// Which versions of the hub these are of.
+    pub(super) versions: Versions,
+    /// What stands in the statuses of Gateways.
+    pub(super) gateways: Vec<(ObjectKey, GatewayStatus)>,
+    /// ListenerSets, in the order of [`SetKind::ALL`].
+    sets: [Taken<ListenerSet>; 2],
+    /// Backends, in the order of [`BackendKind::ALL`].
+    backends: [Taken<Service>; 3],
+    namespaces: Taken<Namespace>,
+    grants: Taken<Grant>,
+    /// Routes, in the order of [`RouteKind::ALL`].
+    pub(super) routes: [RouteRows; 5],
+    /// What cannot be read.
+    pub(super) faults: Vec<ObjectFault>,
+}
+
+impl OwnRows {
+    /// Adds it to `facts`.
+    pub(super) fn lend<'r>(&'r self, facts: &mut Facts<'r>) {
+        facts.sets = self.sets.each_ref().map(Taken::lend);
+        facts.backends = self.backends.each_ref().map(Taken::lend);
+        facts.namespaces = self.namespaces.lend();
+        facts.grants = self.grants.lend();
+        facts.routes = self.routes.each_ref().map(RouteRows::lend);
+    }
+}

@@ -1,0 +1,140 @@
+//! What metrics say of the topology: the process that leads says it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use prometheus::{Histogram, IntGauge, IntGaugeVec};
+
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
+use policy_sync_topology::Graph;
+
+/// How long a build may take, in seconds.
+const BUCKETS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+
+/// What metrics say of the topology. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct TopologyMetrics {
+    nodes: IntGaugeVec,
+    unattached: IntGaugeVec,
+    without_effect: IntGaugeVec,
+    unknown: IntGauge,
+    unreadable: IntGauge,
+    stored: IntGauge,
+    pending: IntGauge,
+    build: Histogram,
+}
+
+impl TopologyMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let made = metrics.registering();
+        Ok(Self {
+            nodes: made.gauges(
+                "policy_sync_topology_nodes",
+                "Objects of the topology, and sections of them, by kind.",
+                &["kind"],
+            )?,
+            unattached: made.gauges(
+                "policy_sync_topology_unattached",
+                "References that attach nowhere, by reason.",
+                &["reason"],
+            )?,
+            without_effect: made.gauges(
+                "policy_sync_topology_policies_without_effect",
+                "Policies that none of their targets will have, by kind.",
+                &["kind"],
+            )?,
+            unknown: made.gauge(
+                "policy_sync_topology_unknown_kinds",
+                "Kinds that something refers to, and that cannot be listed, or are not served.",
+            )?,
+            unreadable: made.gauge(
+                "policy_sync_topology_unreadable_objects",
+                "Objects that are not as the API has them, and are left out.",
+            )?,
+            stored: made.gauge(
+                "policy_sync_topology_stored",
+                "Whether the ConfigMap topology says what is attached to what: 0 where it is somebody else's.",
+            )?,
+            pending: made.gauge(
+                "policy_sync_topology_status_writes_pending",
+                "Gateways and routes whose status does not say yet what they are attached to, and which policies affect them.",
+            )?,
+            build: made.histogram(
+                "policy_sync_topology_build_seconds",
+                "How long the topology took to build, whenever something of it changed.",
+                &BUCKETS,
+            )?,
+        })
+    }
+
+    /// Forgets what another process says now.
+    pub(super) fn forget(&self) {
+        self.nodes.reset();
+        self.unattached.reset();
+        self.without_effect.reset();
+        self.unknown.set(0);
+        self.unreadable.set(0);
+        self.stored.set(0);
+    }
+
+    pub(super) fn built(&self, counts: &Counts, took: Duration) {
+        let set = |gauges: &IntGaugeVec, counts: &BTreeMap<String, usize>| {
+            gauges.reset();
+            for (label, count) in counts {
+                gauges.with_label_values(&[label]).set(gauge_value(*count));
+            }
+        };
+        set(&self.nodes, &counts.nodes);
+        set(&self.unattached, &counts.unattached);
+        set(&self.without_effect, &counts.without_effect);
+        self.unknown.set(gauge_value(counts.unknown));
+        self.unreadable.set(gauge_value(counts.unreadable));
+        self.build.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn pending(&self, count: usize) {
+        self.pending.set(gauge_value(count));
+    }
+
+    pub(super) fn stored(&self, is_stored: bool) {
+        self.stored.set(is_stored.into());
+    }
+}
+
+/// How many there are of what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    nodes: BTreeMap<String, usize>,
+    unattached: BTreeMap<String, usize>,
+    without_effect: BTreeMap<String, usize>,
+    unknown: usize,
+    unreadable: usize,
+}
+
+impl Counts {
+    /// Those of `graph`, beside which so many objects cannot be read.
+    pub(super) fn of(graph: &Graph<'_>, unreadable: usize) -> Self {
+        fn count(labels: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+            let mut counts = BTreeMap::new();
+            for label in labels {
+                *counts.entry(label).or_default() += 1;
+            }
+            counts
+        }
+        let nodes = graph.nodes().map(|node| graph.nature(node));
+        // Leaves may be of any kind that somebody writes.
+        let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
+        Self {
+            nodes: count(nodes.map(str::to_owned)),
+            unattached: count(graph.unattached().iter().map(|item| item.reason.to_string())),
+            without_effect: count(void.map(|policy| policy.locator.kind.to_string())),
+            unknown: graph.unknown().len(),
+            unreadable,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The status of a route, as far as it says what the route is attached to: the row, the entries, and the request.
+//!
+//! The list of entries is one value: it is read, and replaced in the version that was read, with others' entries as they were.
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Patch, PatchParams};
+use kube::core::request;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::digest;
+use super::pending::{Desired, DesiredStatus};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, GroupVersionResource};
+use policy_sync_api::object::HubObject;
+use policy_sync_hub::reconcile::of_kind;
+use policy_sync_topology::conditions::ParentConditions;
+use policy_sync_topology::rows::ParentReference;
+
+/// The most entries of a route's status.
+pub(super) const ENTRIES_LIMIT: usize = 32;
+
+/// What stands in the status of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteStatus {
+    /// The hash of the route's uid.
+    pub(super) uid: Hash,
+    /// Of its spec.
+    pub(super) generation: i64,
+    /// The hash of what this controller says.
+    pub(super) digest: Hash,
+    /// Whether it says anything, and of the present generation.
+    pub(super) is_current: bool,
+    /// How many entries others have written: not more than the API lets there be.
+    pub(super) others: u8,
+}
+
+impl RouteStatus {
+    /// What stands in that of `route`.
+    pub(super) fn of(route: &HubObject, controller: &ControllerName) -> Self {
+        let entries = Entries::read(route, controller);
+        let generation = route.metadata.generation;
+        let mut generations = entries.ours.iter().flatten().map(Entry::generation);
+        Self {
+            uid: Hash::of_text(&route.metadata.uid),
+            generation,
+            digest: entries.digest(),
+            is_current: !entries.ours.is_empty() && generations.all(|seen| seen == Some(generation)),
+            others: u8::try_from(entries.others.len()).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+/// The entries of a route's status.
+#[derive(Debug)]
+struct Entries<'o> {
+    /// Those of this controller; `None` what is none that it writes.
+    ours: Vec<Option<Entry>>,
+    /// Those of others, as they are.
+    others: Vec<&'o RawValue>,
+}
+
+/// What this controller says of one reference.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    parent_ref: ParentReference,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+impl Entry {
+    /// The generation that all of it is of.
+    fn generation(&self) -> Option<i64> {
+        let first = self.conditions.first()?.observed_generation;
+        self.conditions.iter().all(|condition| condition.observed_generation == first).then_some(first)?
+    }
+
+    fn digest(&self) -> Option<Hash> {
+        let conditions = digest::of_conditions(&self.conditions);
+        Some(digest::of_entry(&self.parent_ref, conditions, self.generation()?))
+    }
+}
+
+impl<'o> Entries<'o> {
+    fn read(route: &'o HubObject, controller: &ControllerName) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Status<'o> {
+            #[serde(borrow, default)]
+            parents: Vec<&'o RawValue>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Owned {
+            controller_name: String,
+        }
+        let status = route.status.as_deref().map(|status| serde_json::from_str::<Status<'o>>(status.get()));
+        let status = status.and_then(Result::ok).unwrap_or_default();
+        let is_ours = |entry: &&RawValue| {
+            let owned = serde_json::from_str::<Owned>(entry.get());
+            owned.is_ok_and(|owned| owned.controller_name == controller.as_str())
+        };
+        let (ours, others): (Vec<_>, Vec<_>) = status.parents.into_iter().partition(is_ours);
+        let ours = ours.into_iter().map(|entry| serde_json::from_str(entry.get()).ok()).collect();
+        Self { ours, others }
+    }
+
+    fn digest(&self) -> Hash {
+        digest::of_route(self.ours.iter().map(|entry| entry.as_ref().and_then(Entry::digest)))
+    }
+
+    /// The conditions that this controller says of `reference`.
+    fn conditions(&self, reference: &ParentReference) -> &[Condition] {
+        let mut ours = self.ours.iter().flatten();
+        ours.find(|entry| entry.parent_ref == *reference).map_or(&[], |entry| &entry.conditions)
+    }
+}
+
+/// The request that has the route `found`, which is of this `gvr`, have the status `desired`; `None` where it is newer than the graph,
+/// which is about to be built anew, or has that status already.
+///
+/// # Errors
+///
+/// Where the request cannot be made.
+pub fn replacing_parents(
+    controller: &ControllerName,
+    gvr: &GroupVersionResource,
+    found: &HubObject,
+    desired: &DesiredStatus,
+    now: Moment,
+) -> Result<Option<Request<Vec<u8>>>, request::Error> {
+    let Desired::Route { generation, entries } = &desired.desired else { return Ok(None) };
+    let there = Entries::read(found, controller);
+    let metadata = &found.metadata;
+    let is_another = Hash::of_text(&metadata.uid) != desired.uid || metadata.generation != *generation;
+    if is_another || there.digest() == desired.digest {
+        return Ok(None);
+    }
+    let spec = found.spec_value();
+    let room = ENTRIES_LIMIT.saturating_sub(there.others.len());
+    let mut parents: Vec<Box<RawValue>> = there.others.iter().map(|entry| (*entry).to_owned()).collect();
+    for ParentConditions { reference, conditions } in entries.iter().take(room) {
+        let written: &Value = &spec["parentRefs"][*reference];
+        let Ok(parent) = serde_json::from_value::<ParentReference>(written.clone()) else { continue };
+        let before = there.conditions(&parent);
+        let dated: Vec<Condition> =
+            conditions.texts.iter().map(|text| text.dated(before, *generation, now)).collect();
+        let entry = json!({"parentRef": written, "controllerName": controller.as_str(), "conditions": dated});
+        parents.push(serde_json::value::to_raw_value(&entry).map_err(request::Error::SerializeBody)?);
+    }
+    let body = json!({
+        "metadata": {"resourceVersion": metadata.resource_version},
+        "status": {"parents": parents},
+    });
+    let parameters =
+        PatchParams { field_manager: Some(controller.topology_field_manager()), ..PatchParams::default() };
+    let routes = of_kind(gvr, &metadata.namespace);
+    let request = routes.patch_subresource("status", &metadata.name, &parameters, &Patch::Merge(&body))?;
+    Ok(Some(request))
+}

@@ -1,0 +1,143 @@
+//! The rows of a hub's controller: the fields of each object that the graph reads, or the fault. Labels are left out to save memory, so
+//! the target selectors of policies are not evaluated.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::route_status::RouteStatus;
+use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::ControllerName;
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Prunes, Row};
+use policy_sync_topology::fault::Fault;
+use policy_sync_topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind};
+
+/// What the graph reads of an object, or why that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read<T>(pub(super) Result<Arc<T>, Box<Fault>>);
+
+impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> {}
+
+impl Pruned for Read<ListenerSet> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        read_set(SetKind::Standard, object)
+    }
+}
+
+fn read_set(kind: SetKind, object: &HubObject) -> Read<ListenerSet> {
+    let set = ListenerSet::read(kind, object).map(|set| Arc::new(ListenerSet { labels: None, ..set }));
+    Read(set.map_err(Box::new))
+}
+
+/// Reads XListenerSets.
+pub(super) struct ExperimentalSets;
+
+impl Prunes for ExperimentalSets {
+    type Row = Read<ListenerSet>;
+
+    fn prune(object: &HubObject, _: &ControllerName) -> Read<ListenerSet> {
+        read_set(SetKind::Experimental, object)
+    }
+}
+
+impl Pruned for Read<Service> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Service::read(object).map(Arc::new).map_err(Box::new))
+    }
+}
+
+impl Pruned for Read<Grant> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Grant::read(object).map(Arc::new).map_err(Box::new))
+    }
+}
+
+impl Pruned for Read<Namespace> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Ok(Arc::new(Namespace::read(object))))
+    }
+}
+
+/// A kind of routes, as a type.
+pub trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The kind.
+    const KIND: RouteKind;
+}
+
+macro_rules! kinds {
+    ($($name:ident = $kind:ident),+) => {
+        $(
+            #[doc = concat!("Routes of the kind ", stringify!($kind), ".")]
+            #[derive(Clone, Debug, PartialEq)]
+            pub struct $name;
+
+            impl OfKind for $name {
+                const KIND: RouteKind = RouteKind::$kind;
+            }
+        )+
+    };
+}
+
+kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
+
+/// A route of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteRow<K> {
+    /// What is read of it.
+    pub(super) read: Result<Arc<Route>, Box<Fault>>,
+    /// What stands in its status.
+    pub(super) status: RouteStatus,
+    kind: PhantomData<K>,
+}
+
+impl<K: OfKind> Row for RouteRow<K> {}
+
+impl<K: OfKind> RouteRow<K> {
+    /// Whether `other` differs in nothing but what this controller writes.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let key = |row: &Self| (row.status.uid, row.status.generation, row.status.others);
+        key(self) == key(other) && self.read == other.read
+    }
+}
+
+impl<K: OfKind> Pruned for RouteRow<K> {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let read = Route::read(K::KIND, object).map(|route| Arc::new(Route { labels: None, ..route }));
+        let read = read.map_err(Box::new);
+        Self { read, status: RouteStatus::of(object, controller), kind: PhantomData }
+    }
+}
+
+/// The ConfigMap that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// Unique over time.
+    pub(super) uid: String,
+    /// Whether it is this controller's own.
+    pub(super) is_ours: bool,
+    /// The hash of what it says.
+    pub(super) text: Hash,
+    /// How much it says that it says.
+    pub(super) detail: String,
+}
+
+impl Row for StoredText {}
+
+impl Pruned for StoredText {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let is = |key: &str, value: &str| metadata.labels.get(key).is_some_and(|found| found == value);
+        let data: BTreeMap<String, String> = object.data_as();
+        Self {
+            uid: metadata.uid.clone(),
+            is_ours: is(MANAGED_BY, MANAGED_BY_US)
+                && is(CONTROLLER, controller.hash())
+                && is(TOPOLOGY, "true"),
+            text: Hash::of_text(data.get(super::text::KEY).map(String::as_str).unwrap_or_default()),
+            detail: metadata.annotations.get(TOPOLOGY_DETAIL).cloned().unwrap_or_default(),
+        }
+    }
+}

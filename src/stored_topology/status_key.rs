@@ -1,0 +1,57 @@
+//! Whose status is written, and which comes first.
+
+use std::fmt;
+
+use policy_sync_api::names::ObjectKey;
+use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_topology::rows::RouteKind;
+
+const OF_GATEWAY: &str = "topology_gateway";
+const OF_ROUTE: &str = "topology_route";
+
+/// An object whose status says what the graph has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StatusKey {
+    /// A Gateway.
+    Gateway(ObjectKey),
+    /// A route.
+    Route(RouteKind, ObjectKey),
+}
+
+impl fmt::Display for StatusKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gateway(key) => write!(f, "Gateway {key}"),
+            Self::Route(kind, key) => write!(f, "{} {key}", kind.kind().kind),
+        }
+    }
+}
+
+/// A turn to write one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Turn {
+    /// Whose.
+    pub key: StatusKey,
+    /// Whether the object has changed itself: it does not wait for those of its namespace that only follow others.
+    pub changed: bool,
+}
+
+impl reconcile::Key for Turn {
+    const CATEGORIES: &'static [&'static str] = &[OF_GATEWAY, OF_ROUTE];
+
+    fn category(&self) -> &'static str {
+        match self.key {
+            StatusKey::Gateway(_) => OF_GATEWAY,
+            StatusKey::Route(..) => OF_ROUTE,
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match &self.key {
+            StatusKey::Gateway(_) => Priority::First,
+            StatusKey::Route(_, key) if self.changed => Priority::InTurn(key.namespace.clone()),
+            // No namespace is called so.
+            StatusKey::Route(_, key) => Priority::InTurn(format!("{}/", key.namespace).into()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The capability that writes the statuses that wait.
+//!
+//! ```text
+//! graph ──▶ what differs ──▶ queue: Gateways first, namespaces of routes in turn ──▶ so many a second ──▶ hub
+//!              ▲                                                                                           │
+//!              └──────────── the watch shows it: as written, it is done; otherwise the graph is built ◀────┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::api::GetParams;
+use parking_lot::Mutex;
+use tracing::{debug, warn};
+
+use super::index::Index;
+use super::kinds::{self, GATEWAYS};
+use super::pending::{Desired, PendingWrite};
+use super::route_status::replacing_parents;
+use super::status_key::{StatusKey, Turn};
+use super::statuses::Statuses;
+use super::throttle::Throttle;
+use crate::sync;
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
+    Capability, Failure, Queue, Repeats, RequestError, Requests, Slot, apply, of_kind,
+};
+use policy_sync_mirror::Extent;
+use policy_sync_topology::rows::RouteKind;
+
+/// How many routes are written in a second: this is never urgent, and whoever puts a policy on a Gateway changes as many as it has.
+pub(super) const PER_SECOND: u32 = 20;
+
+const FORBIDDEN: u16 = 403;
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+
+/// Why a status could not be written. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the status of {object}")]
+pub(super) struct StatusError {
+    object: String,
+    source: RequestError,
+}
+
+impl Failure for StatusError {
+    fn category(&self) -> &'static str {
+        self.source.category()
+    }
+
+    /// What one object's writes are refused for, thousands may be: that was logged once.
+    fn is_routine(&self) -> bool {
+        self.source.is_routine()
+            || self.source.code() == FORBIDDEN
+            || matches!(self.source, RequestError::Stale(_))
+    }
+}
+
+/// Writes the statuses of Gateways and routes.
+pub(super) struct StatusWriter {
+    pub(super) controller: ControllerName,
+    pub(super) mirror: Arc<policy_sync_mirror::Mirror<Index>>,
+    pub(super) clock: Clock,
+    pub(super) requests: Requests,
+    pub(super) queue: Arc<Queue<Turn>>,
+    pub(super) statuses: Arc<Statuses>,
+    pub(super) throttle: Throttle,
+    /// What goes first.
+    pub(super) syncing: Arc<Queue<sync::Key>>,
+    /// What was written last: the hash of it, and of the uid of the object.
+    pub(super) repeats: Repeats<StatusKey, (Hash, Hash)>,
+    pub(super) logged: Logged,
+}
+
+/// The kinds of which a warning was logged, `None` for Gateways: one stands for all objects of a kind.
+#[derive(Debug, Default)]
+pub(super) struct Logged {
+    refused: Mutex<BTreeSet<Option<RouteKind>>>,
+    undone: Mutex<BTreeSet<Option<RouteKind>>>,
+}
+
+fn written_of(write: &PendingWrite) -> (Hash, Hash) {
+    (write.status.digest, write.status.uid)
+}
+
+fn kind_of(key: &StatusKey) -> Option<RouteKind> {
+    match key {
+        StatusKey::Gateway(_) => None,
+        StatusKey::Route(kind, _) => Some(*kind),
+    }
+}
+
+impl Capability for StatusWriter {
+    type Key = Turn;
+    type Error = StatusError;
+
+    /// What there is to write comes with the next graph.
+    fn everything(&self) -> BTreeSet<Turn> {
+        BTreeSet::new()
+    }
+
+    async fn carry_out(&self, turn: &Turn, _slot: Slot) -> Result<(), StatusError> {
+        let key = &turn.key;
+        // What another graph has taken back takes no turn from others.
+        let Some(write) = self.statuses.read(|pending| pending.next(key)) else { return Ok(()) };
+        if let Some(wait) = self.repeats.wait(key, &written_of(&write), self.clock.now()) {
+            if self.logged.undone.lock().insert(kind_of(key)) {
+                warn!(object = %key, "somebody undoes what is written into its status, and maybe into others of its kind");
+            }
+            self.queue.add_after(turn.clone(), wait);
+            return Ok(());
+        }
+        let written = match key {
+            StatusKey::Gateway(gateway) => self.gateway(key, gateway, &write).await,
+            StatusKey::Route(kind, route) => {
+                self.throttle.turn(&self.syncing).await;
+                // While it waited, a later graph may have had something else.
+                match self.statuses.read(|pending| pending.next(key)) {
+                    Some(write) => self.route(key, *kind, route, &write).await,
+                    None => Ok(()),
+                }
+            }
+        };
+        let Err(source) = written else { return Ok(()) };
+        let object = key.to_string();
+        if source.code() == FORBIDDEN && self.logged.refused.lock().insert(kind_of(key)) {
+            warn!(object, error = %source, "may not write its status, and maybe no other of its kind");
+        }
+        Err(StatusError { object, source })
+    }
+}
+
+impl StatusWriter {
+    async fn gateway(
+        &self,
+        key: &StatusKey,
+        gateway: &ObjectKey,
+        write: &PendingWrite,
+    ) -> Result<(), RequestError> {
+        let Desired::Gateway { uid, generation, conditions } = &write.status.desired else { return Ok(()) };
+        let there = self.mirror.read().view(self.clock.now()).gateway(gateway).cloned();
+        let Some(there) = there.filter(|there| there.is_of(uid)) else {
+            self.statuses.change(|pending| pending.is_gone(key, write));
+            return Ok(());
+        };
+        let what = (&*conditions.texts, *generation);
+        let request = there.request(&self.controller, gateway, what, self.clock.now());
+        match apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await {
+            Ok(written) => self.wrote(key, write, written.version()),
+            Err(error) if error.code() == NOT_FOUND => {
+                self.statuses.change(|pending| pending.is_gone(key, write));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn route(
+        &self,
+        key: &StatusKey,
+        kind: RouteKind,
+        route: &ObjectKey,
+        write: &PendingWrite,
+    ) -> Result<(), RequestError> {
+        let gone = || self.statuses.change(|pending| pending.is_gone(key, write));
+        let served =
+            self.mirror.read().view(self.clock.now()).served(&kinds::routes(kind).to_string()).cloned();
+        let Some(gvr) = served else {
+            gone();
+            return Ok(());
+        };
+        let get = of_kind(&gvr, &route.namespace).get(&route.name, &GetParams::default());
+        let found = match self.requests.read(get, Extent::Whole).await {
+            Err(error) if error.code() == NOT_FOUND => {
+                gone();
+                return Ok(());
+            }
+            found => found?,
+        };
+        let request = replacing_parents(&self.controller, &gvr, &found, &write.status, self.clock.now());
+        let Some(request) = request.map_err(RequestError::Build)? else {
+            let version = found.metadata.version();
+            self.statuses.settle(|pending| pending.settle(key, write, version));
+            return Ok(());
+        };
+        match self.requests.write(Ok(request)).await {
+            Ok(written) => {
+                self.wrote(key, write, written.version());
+                Ok(())
+            }
+            Err(error) if error.code() == NOT_FOUND => {
+                gone();
+                Ok(())
+            }
+            Err(RequestError::Refused(status)) if status.code == CONFLICT => Err(RequestError::Stale(status)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wrote(&self, key: &StatusKey, write: &PendingWrite, version: u64) {
+        self.statuses.change(|pending| pending.wrote(key, write, version));
+        self.repeats.wrote(key, written_of(write), self.clock.now());
+        self.logged.refused.lock().remove(&kind_of(key));
+        debug!(object = %key, "wrote its status");
+    }
+}

@@ -1,0 +1,46 @@
+//! The text of the ConfigMap: [DOT](https://graphviz.org/doc/info/lang.html), with as much detail as fits.
+
+use policy_sync_topology::Graph;
+use policy_sync_topology::show::dot::{self, Detail};
+use policy_sync_topology::show::{Scope, TopologyReport};
+
+/// The key under which the text stands.
+pub(super) const KEY: &str = "topology";
+/// The most bytes of it: the API server takes one MiB for the whole object, and Kuadrant's console shows no more.
+pub const LIMIT: usize = 900 * 1024;
+
+/// What is to stand in the ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// How much it says.
+    pub detail: Detail,
+    /// The text.
+    pub dot: String,
+}
+
+/// The text of `graph` with the most detail that fits into `limit` bytes.
+#[must_use]
+pub fn text(graph: &Graph<'_>, limit: usize) -> Text {
+    let report = TopologyReport::new(graph, Scope::default(), Vec::new());
+    for detail in [Detail::Full, Detail::Routes, Detail::Listeners, Detail::Gateways] {
+        if let Some(dot) = dot::within(&report, detail, limit) {
+            return Text { detail, dot };
+        }
+    }
+    // How many fit is found by halving.
+    let all = dot::gateways(&report);
+    let (mut fits, mut too_many) = (0, all);
+    let mut text = Text { detail: Detail::First(0, all), dot: dot::empty() };
+    while fits + 1 < too_many {
+        let half = fits.midpoint(too_many);
+        let detail = Detail::First(half, all);
+        match dot::within(&report, detail, limit) {
+            Some(dot) => {
+                fits = half;
+                text = Text { detail, dot };
+            }
+            None => too_many = half,
+        }
+    }
+    text
+}

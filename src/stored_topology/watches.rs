@@ -1,0 +1,41 @@
+//! What to watch: what the hub serves of routes, and beside it what these refer to.
+
+use super::index::View;
+use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};
+use policy_sync_api::names::{GroupVersionResource, ObjectKey};
+use policy_sync_mirror::Wanted;
+use policy_sync_topology::Needs;
+use policy_sync_topology::rows::{BackendKind, RouteKind, SetKind};
+
+/// What to watch where the graph has these `needs`; the ConfigMap is `stored`.
+pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
+    let config_map = (kinds::config_map(stored), CONFIG_MAPS.gvr());
+    let mut wanted = Wanted::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
+    let mut served = RouteKind::ALL.map(kinds::source).to_vec();
+    served.extend(SetKind::ALL.map(kinds::sets));
+    let needed = |kind: BackendKind| needs.backends[kind as usize];
+    let backends = BackendKind::ALL.into_iter().filter(|kind| needed(*kind));
+    served.extend(backends.filter(|kind| *kind != BackendKind::Service).map(kinds::backends));
+    if needs.grants {
+        served.push(kinds::grants());
+    }
+    for source in served {
+        let plural = source.resource().map(ToString::to_string).unwrap_or_default();
+        if let Some(gvr) = view.served(&plural) {
+            wanted.insert(source, gvr.clone());
+        }
+    }
+    if needed(BackendKind::Service) {
+        wanted.insert(SERVICES.all(), SERVICES.gvr());
+    }
+    if needs.namespaces {
+        wanted.insert(kinds::namespaces(), GroupVersionResource::new("", "v1", "namespaces"));
+    }
+    wanted
+}
+
+/// Whether it is known what the hub serves, and of each of `wanted` what there is, or that it cannot be known.
+pub(super) fn is_settled(view: View<'_>, wanted: &Wanted) -> bool {
+    kinds::plurals().all(|plural| view.is_looked_up(&plural))
+        && wanted.keys().all(|source| view.is_settled(source))
+}
