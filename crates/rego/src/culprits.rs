@@ -217,7 +217,9 @@ mod tests {
         let input: Value = json!({"name": "a"}).into();
         let failure = engine.ask(query, &input).unwrap_err();
         assert!(failure.too_long, "{failure}");
-        let found = Exceeded::new(true, engine, query, &input).culprits();
+        // On a busy machine an evaluation may use too little of the processor to count.
+        let exceeded = Exceeded::new(true, engine, query, &input);
+        let found = (0..20).map(|_| exceeded.culprits()).find(|found| !found.is_empty()).unwrap_or_default();
         assert!(found.iter().all(|culprit| culprit.excess == Excess::Time), "{found:?}");
         found.into_iter().map(|culprit| culprit.module.to_string()).collect()
     }
