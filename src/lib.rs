@@ -25,15 +25,15 @@
 //! [`report`] is the data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
 //! [`policy_sync_api`] has the types of the Kubernetes objects that all of them share.
 
+pub mod admission;
 pub mod cli;
 pub mod flow;
-pub mod gatekeeper;
 pub mod health;
-pub mod placement;
-pub mod registration;
+pub mod placement_policy;
 pub mod rego_loading;
 pub mod report;
 pub mod server;
 pub mod stored_topology;
 pub mod sync;
 pub mod web;
+pub mod webhook_config;

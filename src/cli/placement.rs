@@ -15,8 +15,8 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use super::{Answer, names, namespaces_exist, policies, progress};
-use crate::placement::by_hand::Found;
-use crate::placement::compliance::Compliance;
+use crate::placement_policy::by_hand::Found;
+use crate::placement_policy::compliance::Compliance;
 use crate::rego_loading::Settings;
 use policy_sync_hub::HubClient;
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::HubArguments;
-use crate::placement::by_hand::{Found, Look};
+use crate::placement_policy::by_hand::{Found, Look};
 use crate::rego_loading::{Loaded, Loading, Settings};
 use crate::sync::OfflineMirror;
 use crate::sync::desired::covered::covered;

@@ -17,7 +17,7 @@ use super::asking::{Asking, Silence};
 use super::bearer::{self, Tokens};
 use super::bodies::{self, Bodies};
 use super::webhooks::{AUTHORIZE, WebhookMetrics};
-use crate::gatekeeper::access::{self, Judged};
+use crate::admission::access::{self, Judged};
 use crate::rego_loading::{Loaded, RegoMetrics};
 use policy_sync_api::access::{AccessReview, Opinion};
 use policy_sync_rego::turns::Requester;

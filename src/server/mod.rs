@@ -27,12 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::flow::Flow;
 use crate::health::{self, Health};
-use crate::placement::remediation::{Remediated, Remediation};
-use crate::registration::{Registered, RegistrationMetrics};
+use crate::placement_policy::remediation::{Remediated, Remediation};
 use crate::rego_loading::{Loaded, RegoMetrics};
 use crate::stored_topology::Stored;
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
+use crate::webhook_config::{Registered, RegistrationMetrics};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::telemetry::metrics::Metrics;

@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::asking::{Asking, Silence};
 use super::bodies::{self, Bodies};
-use crate::gatekeeper::events::Denied;
-use crate::gatekeeper::review::{self as gatekeeper, Registration as By, Reviewed};
-use crate::placement::refusals::Refusals;
-use crate::placement::review as placement;
-use crate::registration::{ADMIT, ADMIT_LAST};
+use crate::admission::events::Denied;
+use crate::admission::review::{Registration as By, Reviewed};
+use crate::placement_policy::refusals::Refusals;
 use crate::rego_loading::{Loaded, RegoMetrics, Written};
+use crate::webhook_config::{ADMIT, ADMIT_LAST};
+use crate::{admission, placement_policy};
 use policy_sync_api::admission::{Asked, Request, Verdict};
 use policy_sync_api::text::with_causes;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
@@ -164,7 +164,7 @@ impl Webhooks {
         let refusals = self.reporters.refusals.clone();
         let tell = move |request: &Request, verdict: &Verdict| refusals.tell(request, verdict);
         let review = |snapshot: &Snapshot, request: &Request, _: &Asked| {
-            Ok(placement::review(snapshot, request)?.into())
+            Ok(placement_policy::review::review(snapshot, request)?.into())
         };
         self.review("placement", asked, began, review, tell).await
     }
@@ -175,7 +175,7 @@ impl Webhooks {
             let denied = self.reporters.denied.clone();
             let tell = move |request: &Request, verdict: &Verdict| denied.tell(request, verdict);
             let review = move |snapshot: &Snapshot, request: &Request, asked: &Asked| {
-                gatekeeper::review(snapshot, request, asked, by)
+                admission::review::review(snapshot, request, asked, by)
             };
             self.review("admission", asked, began, review, tell).await
         };

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::gatekeeper::review as gatekeeper;
-use policy_sync::placement::review::review;
+use policy_sync::admission::review as admission;
+use policy_sync::placement_policy::review::review;
 use policy_sync_api::admission::{Asked, Request, Verdict};
 use policy_sync_api::names::GroupResource;
 use policy_sync_rego::bundle::Bundle;
@@ -215,7 +215,7 @@ fn reviewed(review: &Value, rules: &str) -> Result<String> {
         Err(fault) => return Ok(format!("400: {fault}")),
     };
     let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
-    let reviewed = gatekeeper::review(&snapshot, &request, &asked, gatekeeper::Registration::Mutating);
+    let reviewed = admission::review(&snapshot, &request, &asked, admission::Registration::Mutating);
     Ok(match reviewed.map(|reviewed| reviewed.verdict) {
         Ok(Verdict::Denied { message, .. }) => message,
         Ok(Verdict::Allowed { warnings, .. }) => warnings.join("; "),

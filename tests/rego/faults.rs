@@ -12,10 +12,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use kube::api::DeleteParams;
-use policy_sync::gatekeeper::auditing::{self, AuditMetrics, Auditing};
-use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
-use policy_sync::registration::{self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url};
+use policy_sync::admission::auditing::{self, AuditMetrics, Auditing};
+use policy_sync::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use policy_sync::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync::webhook_config::{self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url};
 use policy_sync_rego::confined;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_testenv::apply::{api_for, apply};
@@ -293,7 +293,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     let (asked, metrics) = ((hub.loaded.clone(), Exemptions::default()), AuditMetrics::new(&flow.metrics)?);
     flow.auditing =
         Some(Auditing::new(asked, Vec::new, settings, flow.controller.clone(), flow.clock, metrics));
-    let settings = registration::Settings {
+    let settings = webhook_config::Settings {
         name: NAME.to_owned(),
         namespace: "default".to_owned(),
         url: Url::of_service("policy-sync-webhook", "default"),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use futures::FutureExt;
-use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
+use policy_sync::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use policy_sync::rego_loading::{Loaded, Loading, RegoMetrics, Settings};
 use policy_sync_api::annotations::CLUSTER_SELECTOR;
 use policy_sync_rego::confined;

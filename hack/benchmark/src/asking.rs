@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use policy_sync::gatekeeper::review::{Registration, review};
-use policy_sync::placement::question::{self, Said};
+use policy_sync::admission::review::{Registration, review};
+use policy_sync::placement_policy::question::{self, Said};
 use policy_sync_api::admission::Asked;
 use policy_sync_hub::json_client::{Files, JsonClient};
 use policy_sync_rego::bundle::Bundle;

@@ -14,12 +14,12 @@ use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use regorus::Value;
 
+use crate::admission::audit::{Existing, Findings, LeftOut, audit};
 use crate::cli::manifests::Manifest;
 use crate::cli::output::say;
 use crate::cli::rego::files;
-use crate::gatekeeper::audit::{Existing, Findings, LeftOut, audit};
-use crate::registration::is_ungated;
 use crate::rego_loading::{DEFAULT_ALIAS, document};
+use crate::webhook_config::is_ungated;
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
 use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;

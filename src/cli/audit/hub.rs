@@ -4,15 +4,15 @@ use anyhow::{anyhow, bail};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::OfHub;
+use crate::admission::audit::{Findings, Found, Resource, Violation};
+use crate::admission::auditor::{Auditor, Misplaced};
 use crate::cli::hub::HubArguments;
 use crate::cli::namespaces_exist;
 use crate::cli::output::say;
 use crate::cli::policies::{self, WITHIN};
 use crate::cli::text::printable;
-use crate::gatekeeper::audit::{Findings, Found, Resource, Violation};
-use crate::gatekeeper::auditor::{Auditor, Misplaced};
-use crate::placement::by_hand;
-use crate::placement::compliance::Compliance;
+use crate::placement_policy::by_hand;
+use crate::placement_policy::compliance::Compliance;
 use crate::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 

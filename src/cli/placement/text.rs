@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::cli::text::printable;
-use crate::placement::by_hand::Found;
-use crate::placement::compliance::Compliance;
+use crate::placement_policy::by_hand::Found;
+use crate::placement_policy::compliance::Compliance;
 
 /// The object, in words.
 pub(super) fn heading(found: &Found) -> String {

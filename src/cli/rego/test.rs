@@ -7,11 +7,11 @@ use regorus::Value;
 
 use super::check::counted;
 use super::files;
+use crate::admission::sample::mended;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use crate::gatekeeper::sample::mended;
 use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::called::{Called, SAMPLE, TEST};
 use policy_sync_rego::embedded::{Embedded, Evaluated};

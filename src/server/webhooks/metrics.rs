@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounterVec};
 
-use crate::registration::{ADMIT, ADMIT_LAST};
+use crate::webhook_config::{ADMIT, ADMIT_LAST};
 use policy_sync_hub::telemetry::metrics::Metrics;
 
 /// Seconds until a review is answered: the API server waits for five.

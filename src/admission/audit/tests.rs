@@ -1,0 +1,235 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::admission::in_force::in_force;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::rego_policy::Enforcement;
+use policy_sync_rego::fault::Fault;
+use policy_sync_rego::module::ModuleId;
+use policy_sync_rego::secrets::Contents;
+use policy_sync_rego::snapshot::Gates;
+
+const PULL: &str = "package admission
+deny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": namespace, \"name\": name}, \"resolution\": {
+    \"message\": \"images are always pulled\", \"patches\": [{\"op\": \"replace\", \"path\": \"/spec/pull\", \"value\": \"Always\"}]}}] {
+    matches[[\"pods\", namespace, name, pod]]
+    pod.spec.pull != \"Always\"
+}
+";
+const QUOTA: &str = "package admission
+deny[{\"id\": \"quota\", \"resource\": {\"kind\": \"pods\", \"namespace\": namespace, \"name\": name}}] {
+    matches[[\"pods\", namespace, name, _]]
+    count(data.kubernetes.pods[namespace]) > 1
+}
+";
+/// Fails where there is a label, and denies nothing.
+const FAILS: &str = "package admission
+deny[{\"id\": \"fails\"}] { input.reviewed[3].fails; numbers.range(1, 1000000) }
+";
+
+fn pods() -> Json {
+    json!({"shop": {"one": {"kind": "Pod", "spec": {"pull": "Always"}}, "two": {"kind": "Pod", "spec": {"pull": "Never"}}},
+        "other": {"one": {"kind": "Pod", "spec": {"pull": "Never"}, "fails": true},
+            "terminating": {"kind": "Pod", "metadata": {"deletionTimestamp": "now"}, "spec": {"pull": "Never"}}}})
+}
+
+fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
+    in_force("", texts, json!({"kubernetes": {"pods": pods()}}), enforcement)
+}
+
+/// What all pods break, each as `namespace/name id message enforcement`.
+fn all(snapshot: &Snapshot) -> Vec<String> {
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let mut found = Vec::new();
+    for (namespace, pods) in pods().as_object().unwrap() {
+        for (name, object) in pods.as_object().unwrap() {
+            let object = object.clone().into();
+            found
+                .extend(audit(snapshot, Existing { gvr: &gvr, namespace, name, object: &object }).violations);
+        }
+    }
+    let line = |Violation { resource, id, resolution, enforcement, .. }: &Violation| {
+        format!("{}/{} {id} {enforcement} {}", resource.namespace, resource.name, resolution.message)
+    };
+    found.iter().map(line).collect()
+}
+
+#[test]
+fn what_stands_breaks_what_it_would_if_it_was_written_now() {
+    let found = all(&snapshot(&[PULL, QUOTA], Enforcement::Deny));
+    let expected = [
+        "other/one pull deny images are always pulled",
+        "other/one quota deny ",
+        "other/terminating pull deny images are always pulled",
+        "other/terminating quota deny ",
+        "shop/one quota deny ",
+        "shop/two pull deny images are always pulled",
+        "shop/two quota deny ",
+    ];
+    assert_eq!(found, expected);
+    let found = all(&snapshot(&[PULL], Enforcement::Warn));
+    assert_eq!(found[0], "other/one pull warn images are always pulled");
+    assert_eq!(all(&snapshot(&[], Enforcement::Deny)), [""; 0]);
+}
+
+#[test]
+fn what_fails_for_one_object_is_told_of_it_and_hides_no_other() {
+    let found = all(&snapshot(&[PULL, FAILS], Enforcement::Deny));
+    assert_eq!(found.len(), 3);
+    assert!(found[0].starts_with("other/one  error ") && found[0].contains("above its limit"), "{found:?}");
+    assert_eq!(found[1], "other/terminating pull deny images are always pulled");
+    assert_eq!(found[2], "shop/two pull deny images are always pulled");
+}
+
+#[test]
+fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
+    let never = PULL.replace("Always", "IfNotPresent").replace("\"pull\"", "\"never\"");
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let conflict = |texts: &[&str], enforcement| {
+        let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
+        let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot(texts, enforcement), existing).conflict
+    };
+    let found = conflict(&[PULL, &never], Enforcement::Deny).unwrap();
+    let text = "pods shop/two: pull: replace /spec/pull conflicts with never: replace /spec/pull";
+    let mut policies = found.policies.clone();
+    policies.sort();
+    assert_eq!(policies, ["0.rego", "1.rego"]);
+    let turned = "pods shop/two: never: replace /spec/pull conflicts with pull: replace /spec/pull";
+    assert!([text, turned].contains(&found.text.as_str()), "{found:?}");
+    assert_eq!(conflict(&[PULL, PULL], Enforcement::Deny), None, "they want the same");
+    assert_eq!(conflict(&[PULL, &never], Enforcement::Warn), None, "they mend nothing");
+    assert_eq!(conflict(&[PULL, &never, QUOTA], Enforcement::Deny), None, "it is refused anyway");
+}
+
+#[test]
+fn a_report_counts_all_and_tells_a_thousand() {
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
+    let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+    let violation = audit(&snapshot(&[PULL], Enforcement::Deny), existing).violations.remove(0);
+    let findings = |count: usize| {
+        let mut findings = Findings::default();
+        (0..count).for_each(|_| findings.add(violation.clone()));
+        findings.in_order()
+    };
+    let one = json!({
+        "id": "pull", "resource": {"kind": "pods", "namespace": "shop", "name": "two"}, "policy": "0.rego", "enforcement": "deny",
+        "resolution": {"message": "images are always pulled", "patches": [{"op": "replace", "path": "/spec/pull", "value": "Always"}]},
+    });
+    let expected = json!({"message": "total violations:1", "violations": [one], "truncated": false});
+    assert_eq!(json!(findings(1).report()), expected);
+    assert_eq!(json!(findings(1).report_of(Moment(0)))["at"], "1970-01-01T00:00:00Z");
+    let many = json!(findings(5_001).report());
+    assert_eq!((&many["message"], &many["truncated"]), (&json!("total violations:5001"), &json!(true)));
+    assert_eq!(many["violations"].as_array().unwrap().len(), 1_000);
+}
+
+#[test]
+fn the_first_in_order_are_kept_however_they_come_and_all_are_counted() {
+    let violation = |name: usize| Violation {
+        enforcement: if name.is_multiple_of(2) { "deny" } else { "warn" }.to_owned(),
+        ..Violation::placement(
+            Resource { kind: "pods".into(), namespace: "shop".into(), name: format!("{name:04}") },
+            Sort::default(),
+            &"long ".repeat(1_000),
+            false,
+        )
+    };
+    let mut findings = Findings::default();
+    (0..4_000).map(|number| (number * 1_237) % 4_000).for_each(|name| findings.add(violation(name)));
+    let findings = findings.in_order();
+    let names = findings.kept().iter().map(|violation| violation.resource.name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), (0..1_000).map(|name| format!("{name:04}")).collect::<Vec<_>>());
+    assert_eq!(findings.counts(), &BTreeMap::from([("deny".to_owned(), 2_000), ("warn".to_owned(), 2_000)]));
+    assert_eq!(json!(findings.report())["violations"].as_array().unwrap().len(), 1_000);
+    let report = json!(findings.report_of(Moment(0)));
+    assert!(report.to_string().len() < 1 << 20, "a MiB");
+    assert!(report["violations"].as_array().unwrap().len() > 700, "and not much less");
+    assert_eq!((&report["message"], &report["truncated"]), (&json!("total violations:4000"), &json!(true)));
+}
+
+#[test]
+fn what_webhooks_are_not_asked_about_is_left_out() {
+    let exemptions = Exemptions::new(["kube-*".to_owned()]);
+    let ignored: Value = json!({"metadata": {"labels": {"openpolicyagent.org/webhook": "ignore"}}}).into();
+    let plain: Value = json!({"metadata": {}}).into();
+    let left_out = LeftOut::new(&exemptions, [("quiet", &ignored), ("shop", &plain)]);
+    let gvr = |kind: &str| GroupVersionResource::new("", "v1", kind);
+    let object = Value::new_object();
+    for (kind, namespace, name, is) in [
+        ("pods", "quiet", "a", true),
+        ("pods", "kube-system", "a", true),
+        ("pods", "shop", "a", false),
+        ("pods", "unknown", "kube-system", false),
+        ("namespaces", "", "quiet", true),
+        ("namespaces", "", "kube-system", true),
+        ("namespaces", "", "shop", false),
+        ("nodes", "", "quiet", false),
+    ] {
+        let gvr = gvr(kind);
+        let existing = Existing { gvr: &gvr, namespace, name, object: &object };
+        assert_eq!(left_out.has(existing), is, "{kind} {namespace}/{name}");
+    }
+}
+
+#[test]
+fn patches_that_nobody_reads_are_not_told() {
+    let large = "package admission
+deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path\": \"/a\", \"value\": input.reviewed[3].spec}]}}] {
+    input.reviewed[0] == \"pods\"
+}
+";
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let snapshot = snapshot(&[large], Enforcement::Deny);
+    let patches = |length: usize| {
+        let object = json!({"kind": "Pod", "spec": "x".repeat(length)}).into();
+        let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot, existing).violations.remove(0).resolution.patches.len()
+    };
+    assert_eq!((patches(8_000), patches(9_000)), (1, 0));
+}
+
+#[test]
+fn what_manifests_bring_for_the_controller_itself_is_left_out() {
+    let exemptions = Exemptions::default().with_own("ours");
+    let left_out = LeftOut::new(&exemptions, []);
+    let object = json!({}).into();
+    let has = |group: &str, plural: &str, namespace: &str, name: &str| {
+        let gvr = GroupVersionResource::new(group, "v1", plural);
+        left_out.has(Existing { gvr: &gvr, namespace, name, object: &object })
+    };
+    assert!(has("rbac.authorization.k8s.io", "clusterroles", "", "ours-rego"));
+    assert!(!has("rbac.authorization.k8s.io", "clusterroles", "", "theirs"));
+    assert!(!has("rbac.authorization.k8s.io", "clusterroles", "shop", "ours-rego"));
+}
+
+#[test]
+fn reports_have_no_contents_of_secrets() {
+    let gvr = GroupVersionResource::new("", "v1", "secrets");
+    let object: Value = json!({"kind": "Secret", "data": {"password": "aHVudGVyMg=="}}).into();
+    let existing = Existing { gvr: &gvr, namespace: "shop", name: "db", object: &object };
+    let of = |rule: &str, secrets: Contents| {
+        let snapshot = snapshot(&[&format!("package admission\n{rule}")], Enforcement::Deny);
+        let judged = audit(&snapshot.with_gates(Gates { secrets, ..Gates::default() }), existing);
+        let mut findings = Findings::default();
+        judged.violations.into_iter().for_each(|violation| findings.add(violation));
+        json!(findings.report()).to_string()
+    };
+    let tells = of("deny[x] { x := json.marshal(input) }", Contents::Withheld(None));
+    assert!(tells.contains("shop") && !tells.contains("aHVudGVyMg=="), "{tells}");
+    let fault = Fault::new(&ModuleId::new("p"), None, "reads it");
+    let unread = of("deny[x] { x := json.marshal(input) }", Contents::Withheld(Some(fault)));
+    assert!(unread.contains("p: reads it") && unread.contains("\"error\""), "{unread}");
+    for rule in [
+        "deny[x] { x := input.reviewed[3].data.password & {\"a\"} }",
+        "deny[x] { x := {\"id\": \"a\", \"resolution\": input.reviewed[3].data.password} }",
+        "deny[{\"id\": \"a\", \"resolution\": {\"patches\": [\
+            {\"op\": \"add\", \"path\": \"/data/copy\", \"value\": input.reviewed[3].data.password}]}}] { true }",
+    ] {
+        let told = of(rule, Contents::Readable);
+        assert!(told.contains("\"error\"") && !told.contains("aHVudGVyMg=="), "{rule}: {told}");
+    }
+}

@@ -1,0 +1,331 @@
+//! The capability that audits, and writes reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::audited::Audited;
+use super::key::Key;
+use super::metrics::AuditMetrics;
+use super::reports::{self, ByNamespace, Report};
+use super::settings::Settings;
+use crate::admission::audit::{Conflict, Findings, Found};
+use crate::rego_loading::Loaded;
+use policy_sync_api::annotations::{CONTROLLER, REPORTED};
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::Metadata;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::Pages;
+use policy_sync_hub::aside;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
+    Capability, Failure, Leadership, Queue, RequestError, Requests, Slot, apply, of_kind,
+};
+use policy_sync_mirror::Extent;
+use policy_sync_rego::module::ModuleId;
+
+/// How soon it is tried again what is not known yet.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long it waits for what is not known: after that all else is looked at.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many pairs of policies are told that they do not fit each other.
+const CONFLICTS: usize = 100;
+/// How many reports are listed at a time.
+const PAGE: u32 = 500;
+
+/// Audits, and writes reports.
+pub(super) struct Inspector {
+    pub(super) loaded: Loaded,
+    pub(super) audited: Audited,
+    pub(super) settings: Settings,
+    pub(super) controller: ControllerName,
+    pub(super) requests: Requests,
+    pub(super) leadership: Leadership,
+    pub(super) queue: Arc<Queue<Key>>,
+    pub(super) metrics: AuditMetrics,
+    pub(super) clock: Clock,
+    pub(super) reports: Mutex<Reports>,
+    pub(super) stop: CancellationToken,
+}
+
+/// What the last audit of this term has to say.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// What was found last, until it is known which reports say so already.
+    found: Option<BTreeMap<Arc<str>, Report>>,
+    /// What is to become of reports, by namespace.
+    due: BTreeMap<Arc<str>, Due>,
+    /// The resource version of each report without a pending change, by namespace. With another resource version, someone else has changed it.
+    versions: BTreeMap<Arc<str>, String>,
+    /// Whether reports are served, once that is known.
+    are_served: Option<bool>,
+    /// Since when it waits for what is not known yet.
+    waits_since: Option<Instant>,
+}
+
+/// What is to become of a report; one that goes has a uid.
+#[derive(Clone, Debug, PartialEq)]
+enum Due {
+    Create(Report),
+    Write(Report),
+    Delete(String),
+}
+
+/// A report that is there.
+#[derive(Debug)]
+struct There {
+    uid: String,
+    version: String,
+    /// A hash of what it says.
+    says: String,
+}
+
+/// Why something could not be done. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what}")]
+pub(super) struct InspectError {
+    what: String,
+    source: RequestError,
+}
+
+impl Failure for InspectError {
+    fn category(&self) -> &'static str {
+        self.source.category()
+    }
+
+    fn is_routine(&self) -> bool {
+        self.source.is_routine()
+    }
+}
+
+impl Capability for Inspector {
+    type Key = Key;
+    type Error = InspectError;
+
+    fn everything(&self) -> BTreeSet<Key> {
+        BTreeSet::from([Key::Run])
+    }
+
+    fn leadership_changed(&self) {
+        *self.reports.lock() = Reports::default();
+        self.loaded.conflicting([]);
+        self.metrics.forget();
+    }
+
+    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), InspectError> {
+        match key {
+            Key::Run => self.run().await,
+            Key::Reports => return self.compare().await,
+            Key::Report(namespace) => return self.write(namespace).await,
+        }
+        Ok(())
+    }
+}
+
+impl Inspector {
+    async fn run(&self) {
+        let Some(interval) = self.settings.interval else {
+            // What an audit has left says nothing any more.
+            self.reports.lock().found = Some(BTreeMap::new());
+            return self.queue.affect([Key::Reports]);
+        };
+        if let Some(why) = self.audited.missing() {
+            debug!(why, "there is no audit yet");
+            let since = *self.reports.lock().waits_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < PATIENCE {
+                return self.queue.add_after(Key::Run, LOOK_AGAIN);
+            }
+        }
+        self.reports.lock().waits_since = None;
+        let began = Instant::now();
+        let (audited, stop, leadership) = (self.audited.clone(), self.stop.clone(), self.leadership.clone());
+        let goes_on = move || !stop.is_cancelled() && leadership.leads();
+        let collect = self.are_known();
+        let (all, by_namespace, conflicts) =
+            match aside("audit", move || find(&audited, collect, goes_on)).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(why)) => {
+                    debug!(why, "there is no audit yet");
+                    return self.queue.add_after(Key::Run, LOOK_AGAIN);
+                }
+                Err(error) => {
+                    warn!(error = with_causes(&error), "an audit has no end");
+                    return self.queue.add_after(Key::Run, interval);
+                }
+            };
+        if !self.leadership.leads() {
+            return;
+        }
+        let took = began.elapsed();
+        self.metrics.found(&all, took, self.clock.now());
+        debug!(violations = all.count(), took = took.as_secs_f64(), "audited what stands");
+        let conflicts = conflicts.into_iter();
+        self.loaded.conflicting(conflicts.map(|(pair, text)| (pair.map(|id| ModuleId::new(&id)), text)));
+        let found = by_namespace.reports(&self.settings.name, &self.controller);
+        self.reports.lock().found = Some(found);
+        self.queue.affect([Key::Reports]);
+        self.queue.add_after(Key::Run, interval);
+    }
+
+    /// Whether the hub has reports, in whatever version.
+    fn are_known(&self) -> bool {
+        [false, true].into_iter().all(|of_cluster| self.loaded.read_as(&reports::kind(of_cluster)).is_some())
+    }
+
+    /// All reports of our name, by namespace; `None` where the hub serves none.
+    async fn there(&self) -> Result<Option<BTreeMap<Arc<str>, There>>, InspectError> {
+        let mut there = BTreeMap::new();
+        for gvr in [false, true].map(reports::resource) {
+            let name = format!("metadata.name={}", self.settings.name);
+            let params = ListParams::default().fields(&name).limit(PAGE);
+            let mut pages = Pages::new(&gvr, "", params, Extent::Metadata);
+            loop {
+                let page = match self.requests.list(pages.request(), Extent::Metadata).await {
+                    Ok(page) => page,
+                    Err(RequestError::Refused(status)) if status.code == 404 => return Ok(None),
+                    Err(source) => {
+                        return Err(InspectError { what: format!("list {}", gvr.kind), source });
+                    }
+                };
+                let (objects, token) = page;
+                there.extend(objects.into_iter().filter_map(|object| self.ours(object.metadata)));
+                if !pages.turn(token) {
+                    break;
+                }
+            }
+        }
+        Ok(Some(there))
+    }
+
+    /// A report that another controller has not labelled as its own.
+    fn ours(&self, metadata: Metadata) -> Option<(Arc<str>, There)> {
+        let namespace: Arc<str> = metadata.namespace.as_str().into();
+        let owner = metadata.labels.get(CONTROLLER).map_or(self.controller.hash(), String::as_str);
+        if owner != self.controller.hash() {
+            warn!(%namespace, name = self.settings.name, "another controller has the report of this name");
+            return None;
+        }
+        let says = metadata.annotations.get(REPORTED).cloned().unwrap_or_default();
+        Some((namespace, There { uid: metadata.uid, version: metadata.resource_version, says }))
+    }
+
+    /// Finds out which reports say something else than what was found.
+    async fn compare(&self) -> Result<(), InspectError> {
+        let there = if self.are_known() { self.there().await? } else { None };
+        let mut reports = self.reports.lock();
+        let are_served = there.is_some();
+        if reports.are_served.replace(are_served) != Some(are_served) {
+            match are_served {
+                true => info!("reports of audits are written"),
+                false => info!("no reports of audits are written: the hub has no openreports.io/v1alpha1"),
+            }
+        }
+        let (Some(there), Some(found)) = (there, reports.found.take()) else { return Ok(()) };
+        let mut due = BTreeMap::new();
+        for (namespace, There { uid, .. }) in &there {
+            if !found.contains_key(namespace) {
+                due.insert(namespace.clone(), Due::Delete(uid.clone()));
+            }
+        }
+        let mut versions = BTreeMap::new();
+        for (namespace, report) in found {
+            let next = match there.get(&namespace) {
+                None => Due::Create(report),
+                Some(There { version, says, .. }) => {
+                    let known = reports.versions.get(&namespace);
+                    if *says == report.says && known.is_none_or(|known| known == version) {
+                        versions.insert(namespace, version.clone());
+                        continue;
+                    }
+                    Due::Write(report)
+                }
+            };
+            due.insert(namespace, next);
+        }
+        let keys: Vec<Key> = due.keys().cloned().map(Key::Report).collect();
+        (reports.due, reports.versions) = (due, versions);
+        drop(reports);
+        self.queue.affect(keys);
+        Ok(())
+    }
+
+    /// Writes the report of `namespace`, or takes it away.
+    async fn write(&self, namespace: &Arc<str>) -> Result<(), InspectError> {
+        let Some(due) = self.reports.lock().due.get(namespace).cloned() else { return Ok(()) };
+        let gvr = reports::resource(namespace.is_empty());
+        let (objects, name) = (of_kind(&gvr, namespace), &*self.settings.name);
+        let manager = self.controller.hub_field_manager();
+        let written = match &due {
+            Due::Create(report) => {
+                let params = PostParams { field_manager: Some(manager), ..PostParams::default() };
+                let body = report.object.to_string().into_bytes();
+                self.requests.write(objects.create(&params, body)).await
+            }
+            // One that has gone meanwhile is made anew.
+            Due::Write(report) => {
+                let params = PatchParams::apply(&manager).force();
+                let request =
+                    apply::body(&report.object).and_then(|body| objects.patch(name, &params, &body));
+                self.requests.write(request).await
+            }
+            Due::Delete(uid) => {
+                let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
+                let params = DeleteParams::default().preconditions(preconditions);
+                self.requests.write(objects.delete(name, &params)).await
+            }
+        };
+        let version = match written {
+            Ok(written) => Some(written.resource_version).filter(|_| !matches!(due, Due::Delete(_))),
+            Err(RequestError::Refused(status)) if status.code == 404 => None,
+            // It may be going, or full: the next audit tries again.
+            Err(RequestError::Refused(status)) if matches!(status.code, 400..=428) => {
+                let key = ObjectKey::new(namespace, name);
+                warn!(report = %key, error = status.message, "the hub does not take a report");
+                None
+            }
+            Err(source) => {
+                let what = format!("write the report {}", ObjectKey::new(namespace, name));
+                return Err(InspectError { what, source });
+            }
+        };
+        let mut reports = self.reports.lock();
+        // Another audit may have found something else meanwhile.
+        if reports.due.get(namespace) == Some(&due) {
+            reports.due.remove(namespace);
+            match version {
+                Some(version) => drop(reports.versions.insert(namespace.clone(), version)),
+                None => drop(reports.versions.remove(namespace)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an audit finds: how much of all, what each namespace is told where `collect` says so, and which policies do not fit each
+/// other.
+type Run = (Findings, ByNamespace, BTreeMap<[String; 2], String>);
+
+fn find(audited: &Audited, collect: bool, goes_on: impl Fn() -> bool) -> Result<Run, String> {
+    let (mut all, mut by_namespace) = (Findings::default(), ByNamespace::default());
+    let mut conflicts = BTreeMap::new();
+    let mut add = |found: Found| match found {
+        Found::Violation(violation) => {
+            all.count_one(&violation.enforcement);
+            if collect {
+                by_namespace.add(violation);
+            }
+        }
+        // The first object is as good as any other.
+        Found::Conflict(Conflict { policies, text }) if conflicts.len() < CONFLICTS => {
+            conflicts.entry(policies).or_insert(text);
+        }
+        Found::Conflict(_) => {}
+    };
+    audited.find(&mut add, goes_on)?;
+    Ok((all, by_namespace, conflicts))
+}

@@ -1,0 +1,55 @@
+//! What metrics say of audits: the process that leads says it.
+
+use std::time::Duration;
+
+use prometheus::{Gauge, IntGaugeVec};
+
+use crate::admission::audit::{ENFORCEMENTS, Findings};
+use policy_sync_api::moment::Moment;
+use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
+
+/// What metrics say of it. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct AuditMetrics {
+    violations: IntGaugeVec,
+    seconds: Gauge,
+    last: Gauge,
+}
+
+impl AuditMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let made = metrics.registering();
+        let violations = made.gauges(
+            "policy_sync_violations",
+            "What stands and breaks policies, as the last audit found, by how strict the policy is; what cannot be looked at is an error.",
+            &["enforcement"],
+        )?;
+        let seconds = made.seconds("policy_sync_audit_seconds", "Time that the last audit took.")?;
+        let last = made.seconds(
+            "policy_sync_audit_last_success_timestamp_seconds",
+            "When the last audit ended, in seconds since 1970; 0 where there was none.",
+        )?;
+        let metrics = Self { violations, seconds, last };
+        metrics.forget();
+        Ok(metrics)
+    }
+
+    pub(super) fn found(&self, findings: &Findings, took: Duration, at: Moment) {
+        for enforcement in ENFORCEMENTS {
+            let count = findings.counts().get(enforcement).copied().unwrap_or_default();
+            self.violations.with_label_values(&[enforcement]).set(gauge_value(count));
+        }
+        self.seconds.set(took.as_secs_f64());
+        self.last.set(at.since(Moment(0)).as_secs_f64());
+    }
+
+    /// Says nothing of what another process finds out from now on.
+    pub(super) fn forget(&self) {
+        self.found(&Findings::default(), Duration::ZERO, Moment(0));
+    }
+}

@@ -1,0 +1,121 @@
+//! What reports say: <https://github.com/openreports/reports-api>.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::admission::audit::{Findings, Violation};
+use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, REPORTED};
+use policy_sync_api::json::Hash;
+use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
+
+/// Their group.
+const GROUP: &str = "openreports.io";
+/// The version that is written.
+const VERSION: &str = "v1alpha1";
+/// Who reports.
+const SOURCE: &str = "policy-sync";
+/// How many violations one tells.
+const TOLD: usize = 100;
+
+/// The kind of a report on a namespace, or on the cluster.
+pub(super) fn kind(of_cluster: bool) -> GroupResource {
+    GroupResource::new(GROUP, if of_cluster { "clusterreports" } else { "reports" })
+}
+
+/// How a report on a namespace, or on the cluster, is written, where the hub has such a kind in any version.
+pub(super) fn resource(of_cluster: bool) -> GroupVersionResource {
+    GroupVersionResource { kind: kind(of_cluster), version: VERSION.into() }
+}
+
+/// What is found, by namespace; that of the cluster is empty.
+#[derive(Debug, Default)]
+pub(super) struct ByNamespace(BTreeMap<Arc<str>, Findings>);
+
+impl ByNamespace {
+    /// Adds what a report tells.
+    pub(super) fn add(&mut self, mut violation: Violation) {
+        if result(&violation.enforcement).is_none() {
+            return;
+        }
+        // Reports tell no patches.
+        violation.resolution.patches = Vec::new();
+        let namespace: Arc<str> = violation.resource.namespace.as_str().into();
+        self.0.entry(namespace).or_insert_with(|| Findings::keeping(TOLD)).add(violation);
+    }
+
+    /// The reports of this name that `controller` writes, by namespace.
+    pub(super) fn reports(self, name: &str, controller: &ControllerName) -> BTreeMap<Arc<str>, Report> {
+        let of = |(namespace, findings): (Arc<str>, Findings)| {
+            let report = Report::new(name, &namespace, &findings.in_order(), controller);
+            (namespace, report)
+        };
+        self.0.into_iter().map(of).collect()
+    }
+}
+
+/// A report as it is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Report {
+    /// A hash of what it says.
+    pub says: String,
+    /// The object.
+    pub object: Value,
+}
+
+impl Report {
+    fn new(name: &str, namespace: &str, findings: &Findings, controller: &ControllerName) -> Self {
+        let count = |word: &str| findings.counts().get(word).copied().unwrap_or_default();
+        let content = json!({
+            "source": SOURCE,
+            "configuration": {"limits": {"maxResults": TOLD, "statusFilter": ["fail", "warn", "error"]}},
+            "summary": {"pass": 0, "fail": count("deny"), "warn": count("warn"), "error": count("error"), "skip": 0},
+            "results": findings.kept().iter().map(told).collect::<Vec<_>>(),
+        });
+        let says = Hash::of_value(&content).to_string();
+        let mut object = content;
+        object["apiVersion"] = format!("{GROUP}/{VERSION}").into();
+        object["kind"] = if namespace.is_empty() { "ClusterReport" } else { "Report" }.into();
+        object["metadata"] = json!({
+            "name": name,
+            "labels": {MANAGED_BY: MANAGED_BY_US, CONTROLLER: controller.hash()},
+            "annotations": {REPORTED: says},
+        });
+        if !namespace.is_empty() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        Self { says, object }
+    }
+}
+
+/// What reports call how strict a policy is; nothing where they do not tell it.
+fn result(enforcement: &str) -> Option<&'static str> {
+    match enforcement {
+        "deny" => Some("fail"),
+        "warn" => Some("warn"),
+        "error" => Some("error"),
+        _ => None,
+    }
+}
+
+fn told(violation: &Violation) -> Value {
+    let Violation { resource, id, resolution, policy, enforcement, sort } = violation;
+    let policy = policy.as_deref().unwrap_or(SOURCE);
+    let mut told = json!({
+        "policy": policy, "rule": id, "result": result(enforcement), "message": resolution.message,
+        // Whoever is to act is told what to do; what is only a warning counts for nothing.
+        "scored": enforcement != "warn",
+    });
+    if !resource.name.is_empty() {
+        let mut subject = json!({"apiVersion": sort.api_version, "kind": sort.kind, "name": resource.name});
+        if !resource.namespace.is_empty() {
+            subject["namespace"] = resource.namespace.as_str().into();
+        }
+        told["resources"] = json!([subject]);
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests;

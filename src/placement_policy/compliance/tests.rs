@@ -1,0 +1,162 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::placement_policy::question::ContentHash;
+use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::engine::Evaluator;
+use policy_sync_rego::module::{ModuleId, Text};
+use policy_sync_rego::snapshot::Gates;
+
+fn snapshot(rules: &str) -> Snapshot {
+    let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
+    let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
+    let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
+    Snapshot::new(engine, BTreeMap::new())
+}
+
+fn without_policies() -> Snapshot {
+    let engine = Evaluator::Embedded.engine(&Bundle::default()).unwrap();
+    Snapshot::new(engine, BTreeMap::new())
+}
+
+/// What is stored once what policies say was written, as a merge patch does it.
+fn brought(snapshot: &Snapshot, object: &Value) -> Value {
+    match compliance(snapshot, object).unwrap() {
+        Compliance::AsSaid => object.clone(),
+        Compliance::Differs(change) => {
+            let mut object = object.clone();
+            let patch = change.merge_patch("u", "7");
+            json_patch::merge(&mut object, &patch);
+            assert_eq!(compliance(snapshot, &object).unwrap(), Compliance::AsSaid, "one patch is enough");
+            object
+        }
+        Compliance::Breaks(text) => panic!("{text}"),
+    }
+}
+
+#[test]
+fn one_patch_brings_an_object_where_policies_say_and_another_brings_its_developers_wish_back() {
+    let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7",
+        "annotations": {"mine": "1", "ours": "wish", "gone": "x"}, "labels": {"l": "1"}}});
+    let policy = snapshot(
+        "annotations := {\"ours\": \"policy\", \"gone\": null, \"new\": {\"a\": 1}}\nlabels.l := \"2\"",
+    );
+    let placed = brought(&policy, &app);
+    let annotations = &placed["metadata"]["annotations"];
+    assert_eq!((&annotations["ours"], &annotations["new"]), (&json!("policy"), &json!(r#"{"a":1}"#)));
+    assert_eq!((&annotations["mine"], &annotations["gone"]), (&json!("1"), &Value::Null));
+    assert_eq!(placed["metadata"]["labels"], json!({"l": "2"}));
+    assert_eq!(brought(&without_policies(), &placed), app);
+    let other = brought(&snapshot("annotations := {\"ours\": input.metadata.annotations.gone}"), &placed);
+    assert_eq!(other["metadata"]["annotations"]["ours"], "x", "it is asked about the wish");
+    assert_eq!(other["metadata"]["labels"], json!({"l": "1"}));
+    assert_eq!(compliance(&without_policies(), &app).unwrap(), Compliance::AsSaid);
+}
+
+#[test]
+fn a_patch_has_what_differs_and_what_it_is_decided_from() {
+    let app = json!({"metadata": {"name": "app", "annotations": {"a": "1", "b": "2"}}});
+    let Compliance::Differs(change) =
+        compliance(&snapshot("annotations := {\"a\": \"1\", \"b\": null}"), &app).unwrap()
+    else {
+        panic!("it does not differ")
+    };
+    let mut patch = change.merge_patch("u", "7");
+    assert!(patch["metadata"]["annotations"].as_object_mut().unwrap().remove(PLACED_BY_POLICY).is_some());
+    assert_eq!(patch, json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {"b": null}}}));
+    assert_eq!(change.to_string(), "annotation b: gone");
+}
+
+#[test]
+fn what_changes_is_told_in_words_of_any_length() {
+    let long = "x".repeat(1_000);
+    let policy = snapshot(&format!("annotations.a := \"{long}\"\nlabels.l := \"v\""));
+    let Compliance::Differs(change) = compliance(&policy, &json!({"metadata": {"name": "app"}})).unwrap()
+    else {
+        panic!("it does not differ")
+    };
+    let lines: Vec<String> = change.lines().collect();
+    assert!(lines[0].starts_with("annotation a: \"xxx") && lines[0].len() < 250, "{}", lines[0]);
+    assert_eq!(lines[1], "label l: \"v\"");
+    // What a policy says no longer is what its developer wrote.
+    let placed =
+        brought(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
+    let mut wished = placed.clone();
+    wished["metadata"]["annotations"]["a"] = "w".into();
+    let Compliance::Differs(change) = compliance(&without_policies(), &wished).unwrap() else {
+        panic!("it does not differ")
+    };
+    assert_eq!(change.to_string(), "what is kept of its owner's wish");
+}
+
+#[test]
+fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
+    let app = json!({"metadata": {"name": "app"}});
+    let breaks = |rules: &str| match compliance(&snapshot(rules), &app).unwrap() {
+        Compliance::Breaks(text) => text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(breaks("errors contains \"b\"\nerrors contains \"a\""), "a; b");
+    let query = "data.io.k8s.federation.admission";
+    assert_eq!(
+        breaks("annotations := 1"),
+        format!("{query}: annotations: expected an object, found a number")
+    );
+    let starting = without_policies().starting("pods are not listed".to_owned());
+    assert!(matches!(compliance(&starting, &app), Err(Unanswered::Starting(_))));
+}
+
+#[test]
+fn a_hidden_document_counts_as_if_it_was_not_on_the_hub() {
+    let engine = |rules: &str, data: Value| {
+        let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
+        let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
+        let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
+        let kind = |group: &str, resource: &str| GroupResource::new(group, resource);
+        let gates = Gates {
+            names: [
+                (kind("example.com", "managedclusters"), ["clusters".to_owned()].into()),
+                (kind("", "pods"), ["pods".to_owned()].into()),
+            ]
+            .into(),
+            ..Gates::default()
+        };
+        Snapshot::new(engine.with_data(data.into()).unwrap(), BTreeMap::new()).with_gates(gates)
+    };
+    let rules = "annotations.clusters := concat(\",\", [name | some name, cluster in data.kubernetes.clusters; not cluster.closed])\nannotations.pods := concat(\",\", [name | some name, _ in data.kubernetes.pods.shop])";
+    let data = json!({"kubernetes": {"clusters": {"a": {}, "b\"] as 1": {}, "c": {"closed": true}},
+        "pods": {"shop": {"p": {}, "q": {}}, "other": {"p": {}}}}});
+    let (snapshot, app) = (engine(rules, data), json!({"metadata": {"name": "app"}}));
+    let cluster =
+        |name: &str| (GroupResource::new("example.com", "managedclusters"), ObjectKey::new("", name));
+    let pod = |name: &str| (GroupResource::new("", "pods"), ObjectKey::new("shop", name));
+    let said =
+        |hidden: &[(GroupResource, ObjectKey)]| match compliance_without(&snapshot, &app, hidden).unwrap() {
+            Compliance::Differs(change) => {
+                ["clusters", "pods"].map(|key| change.annotations[key].clone().unwrap())
+            }
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(said(&[]), ["a,b\"] as 1", "p,q"]);
+    assert_eq!(said(&[cluster("b\"] as 1")]), ["a", "p,q"]);
+    assert_eq!(said(&[cluster("a"), cluster("c"), pod("q"), pod("none")]), ["b\"] as 1", "p"]);
+}
+
+#[test]
+fn the_hash_of_a_content_is_that_of_all_but_what_each_write_changes() {
+    let policy = snapshot("annotations.a := \"p\"");
+    let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7", "annotations": {"b": "1"}}, "status": {"n": 1}});
+    let hash = ContentHash::of_stored;
+    let mut placed = brought(&policy, &app);
+    assert_ne!(hash(&placed), hash(&app));
+    let set = |field: &str| strings(&placed, field);
+    assert_eq!(ContentHash::of_patched(&app, &set("labels"), &set("annotations")), hash(&placed));
+    let before = hash(&placed);
+    placed["status"]["n"] = 2.into();
+    placed["metadata"]["resourceVersion"] = "8".into();
+    placed["metadata"]["labels"] = json!({});
+    assert_eq!(hash(&placed), before);
+    // The owner removes the policy's annotation: the original object is the same, and the content differs.
+    placed["metadata"]["annotations"].as_object_mut().unwrap().remove("a");
+    assert_ne!(hash(&placed), before);
+}

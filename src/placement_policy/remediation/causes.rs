@@ -1,0 +1,182 @@
+//! Attributes moves of objects to the documents that caused them: decisions over plain data.
+//!
+//! If an object with the same content no longer complies, the object was not changed. So policies changed, or documents that they read. A
+//! document that moves objects too often, such as a ManagedCluster whose agent flips a label, is flapping. For a while its changes move no
+//! objects; other moves continue.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use super::key::Object;
+use crate::placement_policy::compliance::{Change, Compliance};
+use crate::placement_policy::question::ContentHash;
+use crate::rego_loading::MovedBy;
+use policy_sync_api::cluster;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_api::shrink::give_back;
+
+/// How long a move counts.
+const WITHIN: Duration = Duration::from_secs(600);
+/// How many changes of one document may move objects within that time before the document is flapping.
+const MOVES: usize = 3;
+/// How many changes of documents are remembered.
+const CHANGES: usize = 4_096;
+/// How many documents that have moved objects are remembered.
+const DOCUMENTS: usize = 4_096;
+/// How many documents that are flapping are named.
+const NAMED: usize = 3;
+/// If more documents changed at once, a move is attributed to none.
+const AT_ONCE: usize = 256;
+
+/// The unit that moves are attributed to: a cluster-scoped document, or all documents of a kind in one namespace, because a tenant can
+/// create any number of them.
+fn source(kind: &GroupResource, key: &ObjectKey) -> Object {
+    let key = if key.namespace.is_empty() { key.clone() } else { ObjectKey::new("", &key.namespace) };
+    Object { kind: kind.clone(), key }
+}
+
+/// Attributes moves of objects to documents. Documents of a kind in one namespace count as one, with the name of the namespace.
+#[derive(Debug, Default)]
+pub(super) struct Causes {
+    /// The number of the latest change.
+    latest: u64,
+    /// Changes of documents, with their numbers, the oldest first.
+    changes: VecDeque<(u64, Object)>,
+    /// The latest change that is not one of a document, or is no longer remembered.
+    unknown: u64,
+    /// The content of each object when it last complied, and the latest change at that time.
+    asked: HashMap<Object, (ContentHash, u64)>,
+    /// Which changes of each document have moved objects, and when, the oldest first.
+    moves: HashMap<Object, Vec<(u64, Moment)>>,
+    /// The documents that are flapping, and until when.
+    flapping: BTreeMap<Object, Moment>,
+}
+
+impl Causes {
+    /// The number of the latest change.
+    pub(super) fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    /// Notes a change of the policies or documents that placement is evaluated with.
+    pub(super) fn changed(&mut self, by: &MovedBy) {
+        self.latest += 1;
+        let MovedBy::Documents(documents) = by else {
+            self.unknown = self.latest;
+            return;
+        };
+        let sources: BTreeSet<Object> = documents.iter().map(|(kind, key)| source(kind, key)).collect();
+        self.changes.extend(sources.into_iter().map(|source| (self.latest, source)));
+        while self.changes.len() > CHANGES {
+            if let Some((number, _)) = self.changes.pop_front() {
+                self.unknown = self.unknown.max(number);
+            }
+        }
+    }
+
+    /// Notes that `object` complied with this `content` after the change `at`.
+    pub(super) fn agrees(&mut self, object: &Object, content: ContentHash, at: u64) {
+        match self.asked.get_mut(object) {
+            Some(asked) => *asked = (content, at),
+            None => drop(self.asked.insert(object.clone(), (content, at))),
+        }
+    }
+
+    /// The documents whose changes made `object` differ with this `content`, each with its latest change. Empty if the object or a
+    /// policy was changed.
+    pub(super) fn of(&self, object: &Object, content: ContentHash) -> BTreeMap<Object, u64> {
+        let Some((before, at)) = self.asked.get(object) else { return BTreeMap::new() };
+        if *before != content || *at < self.unknown {
+            return BTreeMap::new();
+        }
+        let since = self.changes.range(self.changes.partition_point(|(number, _)| number <= at)..);
+        let documents: BTreeMap<Object, u64> =
+            since.map(|(number, document)| (document.clone(), *number)).collect();
+        if documents.len() > AT_ONCE { BTreeMap::new() } else { documents }
+    }
+
+    /// Notes a move of an object that `documents` caused, and returns those that are flapping from now on.
+    pub(super) fn moved(&mut self, documents: &BTreeMap<Object, u64>, now: Moment) -> Vec<Object> {
+        let mut new = Vec::new();
+        for (document, number) in documents {
+            if !self.moves.contains_key(document) && self.moves.len() >= DOCUMENTS {
+                self.moves.retain(|_, moves| moves.iter().any(|(_, at)| at.after(WITHIN) > now));
+                give_back(&mut self.moves);
+                if self.moves.len() >= DOCUMENTS {
+                    continue;
+                }
+            }
+            let moves = self.moves.entry(document.clone()).or_default();
+            if moves.last().is_some_and(|(last, _)| last == number) {
+                continue;
+            }
+            moves.retain(|(_, at)| at.after(WITHIN) > now);
+            moves.push((*number, now));
+            if let Some(at) = moves.len().checked_sub(MOVES) {
+                let until = moves[at].1.after(WITHIN);
+                if self.flapping.insert(document.clone(), until).is_none_or(|before| before <= now) {
+                    new.push(document.clone());
+                }
+            }
+        }
+        self.flapping.retain(|_, until| *until > now);
+        new
+    }
+
+    /// The documents that are flapping, and until when.
+    pub(super) fn flapping(&self, now: Moment) -> BTreeMap<Object, Moment> {
+        let flapping = self.flapping.iter().filter(|(_, until)| **until > now);
+        flapping.map(|(document, until)| (document.clone(), *until)).collect()
+    }
+
+    /// Forgets `object`, which was deleted or is not placed.
+    pub(super) fn forget(&mut self, object: &Object) {
+        if self.asked.remove(object).is_some() {
+            give_back(&mut self.asked);
+        }
+    }
+
+    /// Keeps only the objects for which `is` returns true.
+    pub(super) fn retain(&mut self, is: impl Fn(&Object) -> bool) {
+        self.asked.retain(|object, _| is(object));
+        give_back(&mut self.asked);
+    }
+}
+
+/// The next step for an object that does not comply while documents are flapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Apply this change.
+    Change(Change),
+    /// No change until the documents are no longer flapping.
+    Hold,
+}
+
+/// Decides about an object that policies would `change`. `without` is its compliance without the flapping `documents`.
+///
+/// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of them are
+/// ManagedClusters, the object goes to the clusters that policies select without these, as if they had left the fleet. Other documents are
+/// not removed: a policy may read facts from them that their writers cannot change.
+pub(super) fn step(change: Change, without: Compliance, documents: impl IntoIterator<Item = Object>) -> Step {
+    let clusters = GroupResource::new(cluster::GROUP, "managedclusters");
+    match without {
+        Compliance::Differs(other) if other == change => Step::Change(change),
+        Compliance::Differs(other) if documents.into_iter().all(|document| document.kind == clusters) => {
+            Step::Change(other)
+        }
+        Compliance::Differs(_) | Compliance::AsSaid | Compliance::Breaks(_) => Step::Hold,
+    }
+}
+
+/// The note of an Event on an object that is held.
+pub(super) fn held(flapping: &BTreeMap<Object, Moment>) -> String {
+    let named: Vec<String> = flapping.keys().take(NAMED).map(ToString::to_string).collect();
+    format!(
+        "policies would move it because of changes of {}, which has moved objects three times within 10 minutes; it waits until these have passed",
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Evaluates the compliance of one object and catches panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use regorus::Value as Rego;
+use tracing::error;
+
+use crate::placement_policy::compliance::{Compliance, compliance_without};
+use crate::placement_policy::question::ContentHash;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+
+/// The compliance of an object, and the hash of its content.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) compliance: Result<Compliance, Unanswered>,
+    /// `None` if the object could not be evaluated.
+    pub(super) content: Option<ContentHash>,
+}
+
+/// Evaluates `object` with `hidden` documents left out of `data`. A panic is caught.
+pub(super) fn judge(snapshot: &Snapshot, object: &Rego, hidden: &[(GroupResource, ObjectKey)]) -> Judgement {
+    let breaks = |text: String| Judgement { compliance: Ok(Compliance::Breaks(text)), content: None };
+    let judged = catch_unwind(AssertUnwindSafe(|| match serde_json::to_value(object) {
+        Ok(object) => Judgement {
+            compliance: compliance_without(snapshot, &object, hidden),
+            content: Some(ContentHash::of_stored(&object)),
+        },
+        Err(fault) => breaks(format!("it cannot be read: {fault}")),
+    }));
+    judged.unwrap_or_else(|_| {
+        error!("asking policies about an object panicked");
+        breaks("asking policies about it panicked: see the log of the controller".to_owned())
+    })
+}
+
+/// A reference to `object` for Events.
+pub(super) fn reference(object: &Rego) -> ObjectReference {
+    let text = |value: &Rego| value.as_string().ok().map(ToString::to_string);
+    let metadata = &object["metadata"];
+    ObjectReference {
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
+        namespace: text(&metadata["namespace"]),
+        name: text(&metadata["name"]),
+        uid: text(&metadata["uid"]),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,126 @@
+//! Passes over all objects of a kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use regorus::Value as Rego;
+use tracing::debug;
+
+use super::judge::Judgement;
+use super::key::{Key, Object};
+use super::remediator::{Remediator, UNREACHED};
+use super::violations::Why;
+use crate::placement_policy::compliance::Compliance;
+use crate::placement_policy::placed_kinds::is_placed;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_rego::snapshot::Unanswered;
+
+/// Interleaves objects by namespace, so that slow evaluations of one namespace delay another by at most one for each of its objects.
+fn in_turn<T>(objects: Vec<(ObjectKey, T)>) -> Vec<(ObjectKey, T)> {
+    let mut counts: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    let turn = |(key, object): (ObjectKey, T)| {
+        let count = counts.entry(key.namespace.clone()).or_default();
+        *count += 1;
+        (*count, key, object)
+    };
+    let mut turns: Vec<_> = objects.into_iter().map(turn).collect();
+    turns.sort_by_key(|(turn, ..)| *turn);
+    turns.into_iter().map(|(_, key, object)| (key, object)).collect()
+}
+
+impl Remediator {
+    /// Evaluates all objects of `kind` and queues those that do not comply.
+    pub(super) async fn pass(&self, key: &Key, kind: &GroupResource) {
+        let began = self.clock.now();
+        let rest = {
+            let passes = self.passes.lock();
+            if !passes.kept().contains(kind) {
+                return;
+            }
+            passes.rest(kind, began)
+        };
+        if let Some(rest) = rest {
+            return self.queue.add_after(key.clone(), rest);
+        }
+        // The next pass starts when both kinds are listed.
+        let (Ok(all), Ok(spaces)) =
+            (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
+        else {
+            return;
+        };
+        let Some(covered) = self.covered.borrow().clone() else { return };
+        let spaces: BTreeMap<Arc<str>, Rego> =
+            spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
+        let mut objects = Vec::new();
+        for (key, object) in all {
+            let space = spaces.get(&key.namespace);
+            if space.is_some_and(|space| is_placed(&covered, &self.settings.exemptions, kind, &object, space))
+            {
+                objects.push((key, object));
+            } else {
+                self.forget(&Object { kind: kind.clone(), key });
+            }
+        }
+        let present: BTreeSet<&ObjectKey> = objects.iter().map(|(key, _)| key).collect();
+        let is_there = |object: &Object| object.kind != *kind || present.contains(&object.key);
+        self.violations.retain(is_there);
+        self.causes.lock().retain(is_there);
+        let (count, mut differ, mut left) = (objects.len(), 0, in_turn(objects));
+        while !left.is_empty() {
+            if self.stop.is_cancelled() || !self.leadership.leads() {
+                return;
+            }
+            let judged = self.judge(left, Vec::new()).await;
+            left = judged.left;
+            for ((name, _), Judgement { compliance, content }) in judged.results {
+                let object = Object { kind: kind.clone(), key: name };
+                let is_known = match compliance {
+                    // The loader reports this in the status of the policies. It starts another pass once they can be evaluated.
+                    Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
+                    Err(Unanswered::Unreached(why)) => {
+                        debug!(%kind, why, "policies cannot be asked");
+                        return self.queue.add_after(key.clone(), UNREACHED);
+                    }
+                    Err(Unanswered::Failed(failure)) => {
+                        self.violations.is_noted(&object, Why::Violated, &failure.to_string())
+                    }
+                    Ok(Compliance::Breaks(text)) => self.violations.is_noted(&object, Why::Violated, &text),
+                    Ok(Compliance::AsSaid) => {
+                        self.violations.forget(&object);
+                        self.agrees(&object, content, judged.at);
+                        true
+                    }
+                    Ok(Compliance::Differs(_)) => {
+                        differ += 1;
+                        false
+                    }
+                };
+                if !is_known {
+                    self.queue.affect([Key::Object(object)]);
+                }
+            }
+        }
+        let now = self.clock.now();
+        let took = now.since(began);
+        debug!(%kind, count, differ, took = took.as_secs_f64(), "asked policies about all objects");
+        self.passes.lock().ended(kind, took, now);
+        self.look_for_left_later(kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_objects_of_a_namespace_wait_for_one_of_each_other_at_a_time() {
+        let many = (0..100).map(|number| (ObjectKey::new("a", &number.to_string()), ()));
+        let few = (0..2).map(|number| (ObjectKey::new("shop", &number.to_string()), ()));
+        let order: Vec<ObjectKey> =
+            in_turn(many.chain(few).collect()).into_iter().map(|(key, ())| key).collect();
+        let places = [0, 1].map(|name: usize| {
+            order.iter().position(|key| *key == ObjectKey::new("shop", &name.to_string()))
+        });
+        assert_eq!((order.len(), places), (102, [Some(1), Some(3)]));
+    }
+}

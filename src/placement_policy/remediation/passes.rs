@@ -1,0 +1,212 @@
+//! Decides which kinds are kept in memory, and when the next pass over a kind begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::placement_policy::placed_kinds;
+use crate::sync::desired::covered::Covered;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::GroupResource;
+
+/// The time after a change of policies or their data in which objects placed before the change may still be stored. It covers the API
+/// server's timeouts for reviews and storage, and the lag between replicas.
+const SETTLES: Duration = Duration::from_secs(75);
+
+/// The kept kinds and the results of checks for traces of former policies.
+#[derive(Clone, Debug)]
+pub(super) struct Passes {
+    kept: BTreeSet<GroupResource>,
+    /// Kinds without traces of former policies.
+    clean: BTreeSet<GroupResource>,
+    /// The covered kinds (`covered`), and the kinds with traces of former policies (`left`).
+    covered: BTreeSet<GroupResource>,
+    left: BTreeSet<GroupResource>,
+    /// The classes whose Gateways were placed.
+    classes: BTreeSet<Arc<str>>,
+    /// The time of the last known change of policies or their data.
+    moved: Moment,
+    /// When the next pass over a kind may begin.
+    rests: BTreeMap<GroupResource, Moment>,
+}
+
+impl Passes {
+    /// No kind is kept yet. The time of the last change is assumed to be `now`.
+    #[must_use]
+    pub(super) fn new(now: Moment) -> Self {
+        let (kept, clean, covered, left, classes, rests) = Default::default();
+        Self { kept, clean, covered, left, classes, moved: now, rests }
+    }
+
+    /// The kinds that are kept.
+    #[must_use]
+    pub(super) fn kept(&self) -> &BTreeSet<GroupResource> {
+        &self.kept
+    }
+
+    /// Updates the kept kinds. With policies, all covered kinds are kept. Without policies, kinds stay that have traces, or that were kept
+    /// and are not known to be clean. Returns the kinds that need a pass: newly kept kinds, and Gateways if the covered classes changed.
+    #[must_use]
+    pub(super) fn keep(&mut self, covered: &Covered, is_placed: bool) -> BTreeSet<GroupResource> {
+        self.covered = placed_kinds::kinds(covered, &self.covered);
+        if is_placed {
+            self.clean.clear();
+            self.left.clear();
+        }
+        self.clean.retain(|kind| self.covered.contains(kind));
+        self.left.retain(|kind| self.covered.contains(kind));
+        let mut kinds = self.covered.clone();
+        kinds.retain(|kind| {
+            is_placed || self.left.contains(kind) || (self.kept.contains(kind) && !self.clean.contains(kind))
+        });
+        if !kinds.is_empty() {
+            kinds.insert(GroupResource::namespaces());
+        }
+        self.rests.retain(|kind, _| kinds.contains(kind));
+        let before = std::mem::replace(&mut self.kept, kinds);
+        let mut new: BTreeSet<GroupResource> = self.kept.difference(&before).cloned().collect();
+        let gateways = GroupResource::gateways();
+        if std::mem::replace(&mut self.classes, covered.classes.clone()) != covered.classes
+            && self.kept.contains(&gateways)
+        {
+            new.insert(gateways);
+        }
+        new.remove(&GroupResource::namespaces());
+        new
+    }
+
+    /// The kinds that may have traces of former policies, if there are no policies.
+    #[must_use]
+    pub(super) fn may_all_have_left(&self) -> BTreeSet<GroupResource> {
+        self.covered.difference(&self.clean).cloned().collect()
+    }
+
+    /// Whether `kind` may have traces of former policies.
+    #[must_use]
+    pub(super) fn may_have_left(&self, kind: &GroupResource) -> bool {
+        self.covered.contains(kind) && !self.clean.contains(kind)
+    }
+
+    /// The time until the next pass over `kind` may begin.
+    #[must_use]
+    pub(super) fn rest(&self, kind: &GroupResource, now: Moment) -> Option<Duration> {
+        self.rests.get(kind).filter(|until| **until > now).map(|until| until.since(now))
+    }
+
+    /// Records that a pass over `kind` took `took` and ended `now`. Passes use at most half of the time.
+    pub(super) fn ended(&mut self, kind: &GroupResource, took: Duration, now: Moment) {
+        if self.kept.contains(kind) {
+            self.rests.insert(kind.clone(), now.after(took));
+        }
+    }
+
+    /// Records a change of policies or their data. Objects of each kind may have traces of the earlier state.
+    pub(super) fn moved(&mut self, now: Moment) {
+        self.clean.clear();
+        self.moved = now;
+    }
+
+    /// The remaining time in which objects placed before the last change may still be stored.
+    #[must_use]
+    pub(super) fn settles(&self, now: Moment) -> Option<Duration> {
+        let until = self.moved.after(SETTLES);
+        (until > now).then(|| until.since(now))
+    }
+
+    /// Records that objects of `kind` have no traces.
+    pub(super) fn is_clean(&mut self, kind: &GroupResource) {
+        self.left.remove(kind);
+        if self.covered.contains(kind) {
+            self.clean.insert(kind.clone());
+        }
+    }
+
+    /// Records that objects of `kind` have traces.
+    pub(super) fn has_left(&mut self, kind: &GroupResource) {
+        if self.covered.contains(kind) {
+            self.left.insert(kind.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(plural: &str) -> GroupResource {
+        GroupResource::new("apps", plural)
+    }
+
+    fn covering(plurals: &[&str]) -> Covered {
+        let kinds = plurals.iter().map(|plural| kind(plural)).collect();
+        Covered { kinds, is_whole: true, ..Covered::default() }
+    }
+
+    fn kept(passes: &Passes) -> Vec<String> {
+        passes.kept().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_covered_is_kept_while_there_is_a_policy_and_until_nothing_is_left_of_one() {
+        let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
+        let mut passes = Passes::new(now);
+        let both = ["namespaces", "a.apps", "b.apps"];
+        // An earlier process may have left traces, and its last object may not be stored yet.
+        assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
+        assert_eq!((passes.settles(now), passes.settles(now.after(SETTLES))), (Some(SETTLES), None));
+        assert_eq!(passes.may_all_have_left(), covered.kinds);
+        passes.is_clean(&kind("a"));
+        passes.has_left(&kind("b"));
+        assert_eq!(passes.keep(&covered, false), BTreeSet::from([kind("b")]));
+        assert_eq!(kept(&passes), ["namespaces", "b.apps"]);
+        passes.is_clean(&kind("b"));
+        assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
+        assert!(passes.may_all_have_left().is_empty());
+        // A policy is created and deleted. Kept kinds stay until a check has found no traces.
+        passes.moved(now);
+        assert_eq!(passes.keep(&covered, true), covered.kinds);
+        passes.moved(now);
+        assert!(passes.keep(&covered, false).is_empty());
+        assert_eq!(kept(&passes), both);
+        for plural in ["a", "b"] {
+            passes.is_clean(&kind(plural));
+        }
+        let _ = passes.keep(&covered, false);
+        assert!(passes.kept().is_empty());
+        // A policy may leave traces even if it existed only for a moment.
+        passes.moved(now);
+        let _ = passes.keep(&covered, false);
+        assert!(passes.may_have_left(&kind("a")) && passes.kept().is_empty());
+        let more = covering(&["a", "b", "c"]);
+        assert_eq!(passes.keep(&more, true), more.kinds);
+        assert!(passes.keep(&covering(&[]), true).is_empty() && passes.kept().is_empty());
+        assert!(!passes.may_have_left(&kind("a")));
+    }
+
+    #[test]
+    fn gateways_are_asked_about_where_a_class_becomes_ours() {
+        let of = |classes: &[&str]| Covered {
+            classes: classes.iter().map(|class| Arc::from(*class)).collect(),
+            is_whole: true,
+            ..Covered::default()
+        };
+        let (mut passes, gateways) = (Passes::new(Moment(0)), BTreeSet::from([GroupResource::gateways()]));
+        assert_eq!(passes.keep(&of(&["a"]), true), gateways);
+        assert!(passes.keep(&of(&["a"]), true).is_empty());
+        assert_eq!(passes.keep(&of(&["a", "b"]), true), gateways);
+        assert_eq!(passes.keep(&of(&["b"]), true), gateways, "one is ours no more");
+    }
+
+    #[test]
+    fn a_pass_rests_as_long_as_it_took() {
+        let now = Moment(1_000);
+        let mut passes = Passes::new(now);
+        let _ = passes.keep(&covering(&["a"]), true);
+        assert_eq!(passes.rest(&kind("a"), now), None);
+        passes.ended(&kind("a"), Duration::from_secs(2), now);
+        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(1))), Some(Duration::from_secs(1)));
+        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(2))), None);
+        passes.ended(&kind("gone"), Duration::from_secs(2), now);
+        assert_eq!(passes.rest(&kind("gone"), now), None, "nothing is remembered of what is not kept");
+    }
+}

@@ -1,0 +1,363 @@
+//! The controller that patches objects to comply with policies, and reports objects that do not comply.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::api::{GetParams, Patch, PatchParams};
+use kube::runtime::events::EventType;
+use parking_lot::Mutex;
+use regorus::Value as Rego;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::causes::{Causes, Step, held};
+use super::error::{RemediationError, is_conflict};
+use super::judge::{Judgement, judge, reference};
+use super::key::{Key, Object};
+use super::metrics::RemediationMetrics;
+use super::passes::Passes;
+use super::recent::Recent;
+use super::settings::{Mode, ObjectMode, Settings};
+use super::violations::{Violations, Why};
+use crate::placement_policy::compliance::{Change, Compliance};
+use crate::placement_policy::placed_kinds::{KEEPER, is_placed};
+use crate::placement_policy::question::ContentHash;
+use crate::rego_loading::{Loaded, RegoMetrics};
+use crate::sync::desired::covered::Covered;
+use policy_sync_api::annotations::REMEDIATE;
+use policy_sync_api::names::{GroupResource, ObjectKey};
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::reconcile::{
+    Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
+    of_kind,
+};
+use policy_sync_rego::snapshot::Unanswered;
+
+/// The time slice for objects of a pass. Other evaluations may run between two slices.
+const BATCH: Duration = Duration::from_millis(100);
+/// The maximum number of concurrent patches.
+pub(super) const PATCHES: usize = 8;
+/// The delay after an evaluation that ran out of time, because the machine may have been busy.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// The delay when the engine is unreachable.
+pub(super) const UNREACHED: Duration = Duration::from_secs(5);
+
+/// The reason of the Event about a patch.
+const CHANGED: &str = "PlacementChanged";
+
+/// Remediates.
+pub(super) struct Remediator {
+    pub(super) loaded: Loaded,
+    pub(super) settings: Settings,
+    pub(super) covered: watch::Receiver<Option<Covered>>,
+    pub(super) requests: Requests,
+    pub(super) leadership: Leadership,
+    pub(super) events: Events,
+    pub(super) queue: Arc<Queue<Key>>,
+    pub(super) written: Expectations<Key, LastWrite>,
+    pub(super) passes: Mutex<Passes>,
+    /// Patches that the object itself or policies caused.
+    pub(super) recent: Recent,
+    /// Patches that the hub has rejected or undone.
+    pub(super) refused: Recent,
+    pub(super) causes: Arc<Mutex<Causes>>,
+    pub(super) violations: Arc<Violations>,
+    pub(super) metrics: RemediationMetrics,
+    pub(super) rego_metrics: RegoMetrics,
+    /// Admits one evaluation at a time, so that reviews have the other cores.
+    pub(super) asking: Semaphore,
+    pub(super) patching: Semaphore,
+    pub(super) clock: Clock,
+    pub(super) manager: String,
+    pub(super) stop: CancellationToken,
+}
+
+/// The results of evaluations.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) results: Vec<((ObjectKey, Rego), Judgement)>,
+    /// The latest change of the data that they were evaluated with.
+    pub(super) at: u64,
+    /// Objects that were not evaluated yet.
+    pub(super) left: Vec<(ObjectKey, Rego)>,
+}
+
+impl Capability for Remediator {
+    type Key = Key;
+    type Error = RemediationError;
+
+    fn everything(&self) -> BTreeSet<Key> {
+        BTreeSet::from([Key::Kinds])
+    }
+
+    fn leadership_changed(&self) {
+        *self.passes.lock() = Passes::new(self.clock.now());
+        self.loaded.keep(KEEPER, BTreeSet::new(), BTreeSet::new());
+        self.violations.retain(|_| false);
+        self.causes.lock().retain(|_| false);
+    }
+
+    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
+        match key {
+            Key::Kinds => self.keep(),
+            Key::Moved => {
+                self.passes.lock().moved(self.clock.now());
+                self.keep();
+                self.queue.affect([Key::All]);
+            }
+            Key::All => self.queue.affect(self.kinds().into_iter().map(Key::Kind)),
+            Key::Kind(kind) => self.pass(key, kind).await,
+            Key::Left(kind) => return self.look_for_left(key, kind).await,
+            Key::Namespace(namespace) => self.look_into(namespace),
+            Key::Object(object) => {
+                let done = self.remediate(key, object).await;
+                self.look_for_left_later(&object.kind);
+                return done;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Remediator {
+    /// Updates the set of kinds kept in memory.
+    fn keep(&self) {
+        let (Some(covered), Some(in_use)) =
+            (self.covered.borrow().clone(), self.loaded.in_use().borrow().clone())
+        else {
+            return;
+        };
+        if !self.leadership.leads() {
+            return;
+        }
+        let (new, may_have_left) = {
+            let mut passes = self.passes.lock();
+            let new = passes.keep(&covered, in_use.placement);
+            let may_have_left = passes.may_all_have_left();
+            self.loaded.keep(KEEPER, passes.kept().clone(), may_have_left.clone());
+            self.violations.retain(|object| passes.kept().contains(&object.kind));
+            (new, may_have_left)
+        };
+        // A kind that a policy also reads is listed already.
+        self.queue.affect(new.into_iter().map(Key::Kind));
+        for kind in may_have_left {
+            self.look_for_left_later(&kind);
+        }
+    }
+
+    fn kinds(&self) -> BTreeSet<GroupResource> {
+        let mut kinds = self.passes.lock().kept().clone();
+        kinds.remove(&GroupResource::namespaces());
+        kinds
+    }
+
+    fn look_into(&self, namespace: &str) {
+        for kind in self.kinds() {
+            // A kind that is not listed yet gets a pass later.
+            let Ok(objects) = self.loaded.objects(&kind) else { continue };
+            let keys = objects.into_iter().map(|(key, _)| key).filter(|key| &*key.namespace == namespace);
+            self.queue.affect(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
+        }
+    }
+
+    /// Whether policies place `object` of `kind` in the Namespace `space`. Returns false if that is unknown.
+    pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
+        let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
+        is_placed(covered, &self.settings.exemptions, kind, object, space)
+    }
+
+    /// Evaluates `objects` for up to [`BATCH`], with `hidden` documents left out of `data`.
+    pub(super) async fn judge(
+        &self,
+        objects: Vec<(ObjectKey, Rego)>,
+        hidden: Vec<(GroupResource, ObjectKey)>,
+    ) -> Judged {
+        let _turn = self.asking.acquire().await;
+        let at = self.causes.lock().latest();
+        let (snapshot, metrics, stop) =
+            (self.loaded.snapshot(), self.rego_metrics.clone(), self.stop.clone());
+        let judging = move || {
+            let (began, mut objects, mut results) = (Instant::now(), objects.into_iter(), Vec::new());
+            while began.elapsed() < BATCH && !stop.is_cancelled() {
+                let Some(object) = objects.next() else { break };
+                let asked = Instant::now();
+                let judgement = judge(&snapshot, &object.1, &hidden);
+                let reason = judgement.compliance.as_ref().err().map(Unanswered::reason);
+                metrics.asked("placement", asked.elapsed(), reason);
+                results.push((object, judgement));
+            }
+            Judged { results, at, left: objects.collect() }
+        };
+        // The task catches panics, and it is cancelled only when the process ends.
+        tokio::task::spawn_blocking(judging).await.unwrap_or_default()
+    }
+
+    /// Patches `object` to comply with policies, or reports why it does not comply.
+    async fn remediate(&self, key: &Key, object: &Object) -> Result<(), RemediationError> {
+        let Some(found) = self.loaded.object(&object.kind, &object.key) else {
+            self.recent.forget(object);
+            self.refused.forget(object);
+            self.forget(object);
+            return Ok(());
+        };
+        let space =
+            self.loaded.object(&GroupResource::namespaces(), &ObjectKey::new("", &object.key.namespace));
+        let placed = self.passes.lock().kept().contains(&object.kind)
+            && self.is_placed(&object.kind, &found, space.as_ref());
+        let Some((gvr, seen)) = self.loaded.read_as(&object.kind).filter(|_| placed) else {
+            self.forget(object);
+            return Ok(());
+        };
+        if !self.written.with(key, |last| last.is_visible(seen)) {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        }
+        let judged = self.judge(vec![(object.key.clone(), found)], Vec::new()).await;
+        let at = judged.at;
+        let Some(((_, found), Judgement { compliance, content })) = judged.results.into_iter().next() else {
+            return Ok(());
+        };
+        let change = match compliance {
+            Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
+            Err(Unanswered::Unreached(_)) => {
+                self.queue.add_after(key.clone(), UNREACHED);
+                return Ok(());
+            }
+            Err(Unanswered::Failed(failure)) => {
+                if failure.too_long {
+                    self.queue.add_after(key.clone(), ASK_AGAIN);
+                }
+                self.tell(object, &found, Why::Violated, failure.to_string());
+                return Ok(());
+            }
+            Ok(Compliance::Breaks(text)) => {
+                self.tell(object, &found, Why::Violated, text);
+                return Ok(());
+            }
+            Ok(Compliance::AsSaid) => {
+                self.violations.forget(object);
+                self.agrees(object, content, at);
+                return Ok(());
+            }
+            Ok(Compliance::Differs(change)) => change,
+        };
+        let mode = self.settings.mode_of(&found, space.as_ref());
+        if mode == ObjectMode::Manual {
+            self.tell(object, &found, Why::Manual, self.by_hand(&change));
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let flapping = self.causes.lock().flapping(now);
+        let (found, change) = match self.settled(object, found, change, &flapping).await {
+            (found, Step::Change(change)) => (found, change),
+            (found, Step::Hold) => {
+                self.tell(object, &found, Why::Unsettled, held(&flapping));
+                if let Some(until) = flapping.values().min() {
+                    self.queue.add_after(key.clone(), until.since(now));
+                }
+                return Ok(());
+            }
+        };
+        let causes = content.map(|content| self.causes.lock().of(object, content)).unwrap_or_default();
+        if let Some(wait) = self.refused.wait(object, now) {
+            // The rejection was reported. The wait limits the rate of further attempts.
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
+        if causes.is_empty()
+            && let Some(wait) = self.recent.wait(object, now)
+        {
+            let text = format!(
+                "it was changed three times within 10 minutes, and waits for these to pass: {change}"
+            );
+            self.tell(object, &found, Why::Unsettled, text);
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
+        let failed = |source| RemediationError { what: format!("bring {object} where policies say"), source };
+        let _turn = self.patching.acquire().await;
+        let text =
+            |field: &str| found["metadata"][field].as_string().map(ToString::to_string).unwrap_or_default();
+        let (uid, version) = (text("uid"), text("resourceVersion"));
+        let objects = of_kind(&gvr, &object.key.namespace);
+        let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+        let patch =
+            objects.patch(&object.key.name, &params, &Patch::Merge(change.merge_patch(&uid, &version)));
+        let get = objects.get(&object.key.name, &GetParams::default());
+        match self.requests.write_guarded(patch, get, |there| there.resource_version != version).await {
+            Ok(written) => {
+                if causes.is_empty() {
+                    self.recent.noted(object, now);
+                }
+                self.written.note(key, |last| last.wrote(written.version()));
+                self.metrics.patched();
+                if !change.is_in(&written.labels, &written.annotations) {
+                    let text = format!("something else of the hub takes back what policies say: {change}");
+                    self.refused.noted(object, now);
+                    self.tell(object, &found, Why::Failed, text);
+                    // The watch delivers no event if the object is unchanged.
+                    self.queue.add_after(key.clone(), ASK_AGAIN);
+                    return Ok(());
+                }
+                self.violations.forget(object);
+                let patched = serde_json::to_value(&found)
+                    .ok()
+                    .map(|found| ContentHash::of_patched(&found, &written.labels, &written.annotations));
+                self.agrees(object, patched, at);
+                self.moved(causes, &flapping, now);
+                info!(%object, %change, "brought an object where policies say");
+                self.events.tell(
+                    reference(&found),
+                    EventType::Normal,
+                    CHANGED,
+                    format!("as policies say{}: {change}", mode.note()),
+                );
+                Ok(())
+            }
+            // The object was deleted; the watch delivers that.
+            Err(RequestError::Refused(status)) if status.code == 404 => Ok(()),
+            Err(source) if source.is_routine() => Err(failed(source)),
+            Err(source) if is_conflict(&source) => {
+                self.metrics.conflict();
+                Err(failed(source))
+            }
+            Err(source) => {
+                self.metrics.failed();
+                // Temporary errors of the hub are no fault of the object.
+                if matches!(source.code(), 400..=407 | 410..=428) {
+                    self.refused.noted(object, now);
+                    let text = format!("cannot be changed as policies say: {source}: {change}");
+                    self.tell(object, &found, Why::Failed, text);
+                }
+                Err(failed(source))
+            }
+        }
+    }
+
+    /// The message for objects whose owner applies changes by hand.
+    fn by_hand(&self, change: &Change) -> String {
+        let who = match self.settings.mode {
+            Mode::Manual => "--remediate manual".to_owned(),
+            Mode::Automatic => format!("annotation {REMEDIATE}"),
+        };
+        format!(
+            "policies say otherwise, which is done by hand ({who}, policy-sync placement apply): {change}"
+        )
+    }
+
+    fn tell(&self, object: &Object, found: &Rego, why: Why, text: String) {
+        if self.leadership.leads() && self.violations.note(object, why, &text) {
+            self.events.warn(reference(found), why.reason(), text);
+        }
+    }
+
+    /// Forgets `object`, which policies do not place.
+    pub(super) fn forget(&self, object: &Object) {
+        self.violations.forget(object);
+        self.causes.lock().forget(object);
+        self.written.note(&Key::Object(object.clone()), |last| *last = LastWrite::default());
+    }
+}

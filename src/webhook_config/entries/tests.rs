@@ -1,0 +1,272 @@
+use super::*;
+use crate::rego_loading::{Gated, InUse};
+use crate::sync::desired::covered::Covered;
+use crate::webhook_config::settings::{Authority, Url};
+
+const USER: &str = "system:serviceaccount:ours:policy-sync";
+
+fn settings() -> Settings {
+    Settings {
+        name: "policy-sync".to_owned(),
+        namespace: "ours".to_owned(),
+        url: Url::of_service("policy-sync-webhook", "ours"),
+        failure_policy: FailurePolicy::Fail,
+        exemptions: Exemptions::new(["kube-*", "ours", "policies"].map(str::to_owned)),
+        policy_namespaces: BTreeSet::from(["policies".to_owned()]),
+        authority: Authority::Own,
+    }
+}
+
+fn controller() -> ControllerName {
+    ControllerName::new("example.com/c")
+}
+
+fn covered(classes: &[&str], kinds: &[&str], is_whole: bool) -> Covered {
+    Covered {
+        classes: classes.iter().map(|class| (*class).into()).collect(),
+        kinds: kinds.iter().map(|kind| GroupResource::new("kuadrant.io", kind)).collect(),
+        is_whole,
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        in_use: Some(InUse { placement: true, carriers: true, admission: None }),
+        covered: Some(covered(&["multi"], &["limits"], true)),
+        user: Some(USER.to_owned()),
+    }
+}
+
+fn trusted() -> Result<Option<String>, String> {
+    Ok(Some("ca".to_owned()))
+}
+
+fn planned(sort: Sort, stored: &Configuration, facts: &Facts) -> Plan {
+    plan(sort, stored, facts, &trusted(), &settings(), &controller())
+}
+
+/// The one entry that is applied to a configuration without any.
+fn entry(sort: Sort, facts: &Facts) -> Value {
+    match planned(sort, &Configuration::default(), facts) {
+        Plan::Apply(mut entries) if entries.len() == 1 => entries.remove(0),
+        plan => panic!("{plan:?}"),
+    }
+}
+
+fn stored(entry: Value) -> Configuration {
+    Configuration { uid: "u".to_owned(), entries: vec![(3, entry)], former: Vec::new() }
+}
+
+#[test]
+fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
+    let entry = entry(Sort::Mutating, &facts());
+    let suffix = entry_suffix(&controller());
+    assert_eq!(entry["name"], format!("placement{suffix}"));
+    assert_eq!(
+        entry["clientConfig"],
+        json!({"caBundle": STANDARD.encode("ca"), "service": {"name": "policy-sync-webhook", "namespace": "ours",
+            "path": "/placement", "port": 443}})
+    );
+    let rules: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
+    assert_eq!(rules, ["gateways.gateway.networking.k8s.io", "limits.kuadrant.io"]);
+    for rule in entry["rules"].as_array().unwrap() {
+        assert_eq!(
+            (&rule["operations"], &rule["apiVersions"]),
+            (&json!(["CREATE", "UPDATE"]), &json!(["*"]))
+        );
+    }
+    let names: Vec<&str> =
+        entry["matchConditions"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["not-released", "not-the-api-servers", "not-exempt", "not-ours", "gateways-of-ours"]);
+    assert!(entry["matchConditions"][4]["expression"].as_str().unwrap().ends_with(r#"in ["multi"]"#));
+    assert_eq!((&entry["failurePolicy"], &entry["reinvocationPolicy"]), (&json!("Fail"), &json!("IfNeeded")));
+}
+
+#[test]
+fn policies_are_checked_where_they_are_and_never_kept_from_being_mended() {
+    let entry = entry(Sort::Validating, &facts());
+    assert_eq!(entry["failurePolicy"], "Ignore");
+    let kinds: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
+    assert_eq!(kinds, ["configmaps", "regopolicies.policysync.kuadrant.io"]);
+    assert_eq!(entry["namespaceSelector"]["matchExpressions"][0]["values"], json!(["policies"]));
+    assert_eq!(entry.get("reinvocationPolicy"), None, "it may not have one");
+}
+
+#[test]
+fn what_is_stored_as_planned_is_left_alone() {
+    for sort in Sort::ALL {
+        let entry = entry(sort, &facts());
+        assert_eq!(planned(sort, &stored(entry.clone()), &facts()), Plan::Nothing);
+        for (field, value) in [
+            ("failurePolicy", json!("Whatever")),
+            ("matchConditions", json!([])),
+            ("objectSelector", json!({"matchLabels": {"a": "b"}})),
+            ("rules", json!([])),
+            ("timeoutSeconds", json!(30)),
+        ] {
+            let mut edited = entry.clone();
+            edited[field] = value;
+            assert_eq!(
+                planned(sort, &stored(edited), &facts()),
+                Plan::Replace(vec![(3, entry.clone())]),
+                "{field}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bundle_that_others_write_is_theirs() {
+    let plan = |stored: &Configuration, trusted: &Result<Option<String>, String>| {
+        plan(Sort::Mutating, stored, &facts(), trusted, &settings(), &controller())
+    };
+    let Plan::Apply(entries) = plan(&Configuration::default(), &Ok(None)) else {
+        panic!("nothing is applied")
+    };
+    assert_eq!(entries[0]["clientConfig"].get("caBundle"), None);
+    let mut injected = entries[0].clone();
+    injected["clientConfig"]["caBundle"] = "theirs".into();
+    assert_eq!(plan(&stored(injected.clone()), &Ok(None)), Plan::Nothing);
+    let mut edited = injected.clone();
+    edited["failurePolicy"] = "Ignore".into();
+    assert_eq!(plan(&stored(edited), &Ok(None)), Plan::Replace(vec![(3, injected.clone())]), "and stays");
+    assert!(matches!(plan(&stored(injected), &trusted()), Plan::Replace(_)), "ours is ours");
+    assert_eq!(plan(&Configuration::default(), &Err("why".to_owned())), Plan::Wait("why".to_owned()));
+}
+
+#[test]
+fn without_policies_entries_go_whatever_else_is_known() {
+    let nothing = Facts { in_use: Some(InUse::default()), ..Facts::default() };
+    for sort in Sort::ALL {
+        let there = stored(entry(sort, &facts()));
+        let name = there.entries[0].1["name"].as_str().unwrap().to_owned();
+        assert_eq!(planned(sort, &there, &nothing), Plan::Remove(vec![(3, name)]));
+        assert_eq!(planned(sort, &Configuration::default(), &nothing), Plan::Nothing);
+    }
+    let carriers = Facts { in_use: Some(InUse { carriers: true, ..InUse::default() }), ..facts() };
+    assert_eq!(planned(Sort::Mutating, &Configuration::default(), &carriers), Plan::Nothing);
+    assert!(matches!(planned(Sort::Validating, &Configuration::default(), &carriers), Plan::Apply(_)));
+    let uncovered = Facts { covered: Some(covered(&[], &[], true)), ..facts() };
+    let there = stored(entry(Sort::Mutating, &facts()));
+    assert!(matches!(planned(Sort::Mutating, &there, &uncovered), Plan::Remove(_)), "nothing is covered");
+}
+
+#[test]
+fn what_is_not_known_changes_nothing() {
+    for (unknown, what) in [
+        (Facts { in_use: None, ..facts() }, "which policies there are"),
+        (Facts { covered: None, ..facts() }, "what the classes list"),
+        (Facts { user: None, ..facts() }, "who this controller is"),
+    ] {
+        for there in [Configuration::default(), stored(entry(Sort::Mutating, &facts()))] {
+            let Plan::Wait(why) = planned(Sort::Mutating, &there, &unknown) else { panic!("{what}") };
+            assert!(why.contains(what), "{why}");
+        }
+    }
+}
+
+#[test]
+fn while_a_class_cannot_be_read_rules_only_grow() {
+    let there = stored(entry(Sort::Mutating, &facts()));
+    let grown = |is_whole| {
+        let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
+        match planned(Sort::Mutating, &there, &facts) {
+            Plan::Replace(entries) => {
+                reviewed_by(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
+            }
+            plan => panic!("{plan:?}"),
+        }
+    };
+    assert_eq!(grown(false), ["gateways", "limits", "routes"]);
+    assert_eq!(grown(true), ["gateways", "routes"]);
+}
+
+#[test]
+fn only_a_service_account_is_exempt_as_ours() {
+    let conditions = |user: &str| {
+        let facts = Facts { user: Some(user.to_owned()), ..facts() };
+        entry(Sort::Mutating, &facts)["matchConditions"].to_string()
+    };
+    assert!(conditions(USER).contains("not-ours"));
+    assert!(!conditions("admin").contains("not-ours"), "others may be called so, too");
+}
+
+#[test]
+fn an_entry_under_a_former_name_goes_where_it_has_our_webhooks_asked() {
+    let mut former = entry(Sort::Mutating, &facts());
+    former["name"] = "placement-0123456789abcdef.policysync.kuadrant.io".into();
+    let with = |former: Value| Configuration {
+        former: vec![(0, former)],
+        ..stored(entry(Sort::Mutating, &facts()))
+    };
+    let gone = Plan::Remove(vec![(0, "placement-0123456789abcdef.policysync.kuadrant.io".to_owned())]);
+    assert_eq!(planned(Sort::Mutating, &with(former.clone()), &facts()), gone);
+    former["clientConfig"]["service"]["name"] = "theirs".into();
+    assert_eq!(planned(Sort::Mutating, &with(former), &facts()), Plan::Nothing, "it is another's");
+}
+
+fn gating(gated: Gated) -> Facts {
+    Facts { in_use: Some(InUse { admission: Some(gated), ..InUse::default() }), ..facts() }
+}
+
+fn pods() -> Gated {
+    Gated { kinds: BTreeSet::from([GroupResource::new("", "pods")]), is_whole: true, ..Gated::default() }
+}
+
+#[test]
+fn what_policies_deny_is_asked_of_their_kinds_by_both_configurations() {
+    for (sort, path) in [(Sort::Mutating, "/admit"), (Sort::Validating, "/admit/validating")] {
+        let entry = entry(sort, &gating(pods()));
+        assert_eq!(entry["name"], format!("admit{}", entry_suffix(&controller())));
+        assert_eq!(entry["clientConfig"]["service"]["path"], path);
+        assert_eq!(
+            entry["rules"],
+            json!([{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"],
+                "scope": "*"}])
+        );
+        assert_eq!(entry["failurePolicy"], "Fail");
+        assert_eq!(entry.get("reinvocationPolicy").is_some(), sort == Sort::Mutating, "{path}");
+        assert_eq!(entry["namespaceSelector"], Exemptions::selector());
+    }
+}
+
+#[test]
+fn a_denial_that_names_no_kind_is_asked_of_all_but_what_the_hub_cannot_do_without() {
+    let entry = entry(Sort::Mutating, &gating(Gated { any: true, is_whole: true, ..Gated::default() }));
+    assert_eq!(
+        (&entry["rules"][0]["apiGroups"], &entry["rules"][0]["resources"]),
+        (&json!(["*"]), &json!(["*"]))
+    );
+    let conditions = entry["matchConditions"].as_array().unwrap();
+    let expression = conditions.last().unwrap()["expression"].as_str().unwrap();
+    for part in [
+        r#"!(request.resource.group == "" && request.resource.resource == "nodes")"#,
+        r#"!(request.resource.group == "coordination.k8s.io" && request.resource.resource == "leases")"#,
+        r#"!(request.resource.group == "authorization.k8s.io")"#,
+        r#"!(request.resource.group == "policysync.kuadrant.io")"#,
+    ] {
+        assert!(expression.contains(part), "{part} is missing in {expression}");
+    }
+}
+
+#[test]
+fn while_a_policy_cannot_be_asked_what_it_may_name_stays() {
+    let there = stored(entry(Sort::Mutating, &gating(pods())));
+    let services = GroupResource::new("", "services");
+    let grown = |is_whole| {
+        let gated = Gated { kinds: BTreeSet::from([services.clone()]), is_whole, ..Gated::default() };
+        match planned(Sort::Mutating, &there, &gating(gated)) {
+            Plan::Replace(entries) => entries[0].1["rules"][0]["resources"].clone(),
+            plan => panic!("{plan:?}"),
+        }
+    };
+    assert_eq!(grown(false), json!(["pods", "services"]));
+    assert_eq!(grown(true), json!(["services"]));
+    let unknown = Gated { kinds: BTreeSet::new(), is_whole: false, ..Gated::default() };
+    assert_eq!(planned(Sort::Mutating, &there, &gating(unknown)), Plan::Nothing);
+    let awaited = Gated { awaited: Some("quotas".to_owned()), ..pods() };
+    let Plan::Wait(why) = planned(Sort::Mutating, &there, &gating(awaited)) else {
+        panic!("it does not wait")
+    };
+    assert!(why.contains("what quotas are"), "{why}");
+}
