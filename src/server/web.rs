@@ -93,11 +93,15 @@ async fn policy(
     let Some(mut found) = found else {
         return Err(pages.missing(&format!("There is no {what}, or nothing places it.")));
     };
-    found.unavailable = pages.live.look().unavailable().into();
+    let clusters_unread = {
+        let look = pages.live.look();
+        found.unavailable = look.unavailable().into();
+        look.clusters_unread()
+    };
     let query = query.unwrap_or_default();
     let why = value(&query, "why").filter(|why| !why.is_empty());
     let notices = Notices {
-        unread: report.unread,
+        unread: report.unread.into_iter().chain(clusters_unread).collect(),
         faults: report.faults,
         is_read_once: why.is_some(),
         ..pages.notices()

@@ -51,6 +51,11 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     let cluster = one.get("/clusters/eu-1").await;
     assert!(cluster.status == 200 && cluster.body.contains("Not all can be read"), "{cluster:?}");
     assert!(!cluster.body.contains("Nothing of ours"), "{cluster:?}");
+    let policy = one.get("/policies/ratelimitpolicies.kuadrant.io/web-rights/limits").await;
+    assert!(
+        policy.body.contains("Not all can be read") && policy.body.contains("ManagedCluster"),
+        "{policy:?}"
+    );
 
     // What is attached is that of the namespace, and what else there may be is said.
     let route = json!({
