@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
+use futures::future::{OptionFuture, join, join_all};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ use crate::sync::{Mirror, Settings, triggers};
 use crate::webhook_config::{Registration, RegistrationMetrics, Sources};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Elector, Leadership, Queue, Worker};
+use policy_sync_hub::reconcile::{Elector, Leadership, Parts, Queue, Worker};
 use policy_sync_hub::tasks::{Ended, Tasks};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
@@ -96,54 +96,59 @@ impl Flow {
             let electing = elector.run(move || mirror.read().view(clock.now()).ready(), stop.clone());
             tokio::spawn(tasks.clone().watch("election", electing))
         });
-        let (leadership, metrics) = (self.leadership, self.metrics);
+        let parts = Parts {
+            client: self.client.clone(),
+            leadership: self.leadership.clone(),
+            metrics: self.metrics.clone(),
+            tasks: tasks.clone(),
+            stop: stop.clone(),
+        };
         let (covered, covering) = watch::channel(None);
         let loaded = self.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone()));
         let remediating =
             self.remediation.zip(loaded.clone()).map(|(remediation, (loaded, rego_metrics))| {
-                let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
                 let sources = remediation::Sources { loaded, rego_metrics, covered: covering.clone() };
-                remediation.start(client, sources, leadership, &metrics, &tasks, stop)
+                remediation.start(sources, parts.clone())
             });
-        let auditing = self.auditing.map(|auditing| {
-            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
-            auditing.start(client, leadership, &metrics, &tasks, stop)
-        });
+        let auditing = self.auditing.map(|auditing| auditing.start(parts.clone()));
         let storing = self.topology.map(|topology| {
-            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
             let sources = stored_topology::Sources { sync: self.mirror.clone(), syncing: queue.clone() };
-            topology.start(client, sources, leadership, &metrics, &tasks, stop)
+            topology.start(sources, parts.clone())
         });
-        let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });
-        let registering = self.registration.zip(sources).map(|((registration, _), sources)| {
-            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
-            registration.start(client, sources, leadership, &metrics, &tasks, stop)
+        let registering = self.registration.zip(loaded).map(|((registration, _), (loaded, _))| {
+            registration.start(Sources { loaded, covered: covering }, parts.clone())
         });
-        let loading = self.rego.map(|(loading, _)| {
-            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
-            loading.start(client, leadership, &metrics, &tasks, stop)
-        });
+        let loading = self.rego.map(|(loading, _)| loading.start(parts));
+        let capabilities = [
+            ("placement queue", remediating),
+            ("audit queue", auditing),
+            ("topology queue", storing),
+            ("webhook queue", registering),
+            ("rego queue", loading),
+        ];
         let options = PolicySyncOptions {
             settings: self.settings,
-            leadership: leadership.clone(),
+            leadership: self.leadership.clone(),
             wanted,
             others,
             covered,
             tasks: tasks.clone(),
             hub_metrics: self.hub_metrics,
         };
-        let sync =
-            PolicySync::new(self.client, self.mirror, queue.clone(), self.clock, metrics.clone(), options);
-        let worker = Worker::new(sync, queue, leadership, metrics, tasks.clone());
+        let sync = PolicySync::new(
+            self.client,
+            self.mirror,
+            queue.clone(),
+            self.clock,
+            self.metrics.clone(),
+            options,
+        );
+        let worker = Worker::new(sync, queue, self.leadership, self.metrics, tasks.clone());
         tokio::spawn(async move {
-            let loading = tasks.clone().watch("rego queue", OptionFuture::from(loading));
-            let registering = tasks.clone().watch("webhook queue", OptionFuture::from(registering));
-            let remediating = tasks.clone().watch("placement queue", OptionFuture::from(remediating));
-            let auditing = tasks.clone().watch("audit queue", OptionFuture::from(auditing));
-            let storing = tasks.clone().watch("topology queue", OptionFuture::from(storing));
             let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
-            let others = futures::future::join5(loading, registering, remediating, auditing, storing);
-            let mut working = std::pin::pin!(futures::future::join(syncing, others));
+            let others =
+                capabilities.map(|(name, running)| tasks.clone().watch(name, OptionFuture::from(running)));
+            let mut working = std::pin::pin!(join(syncing, join_all(others)));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

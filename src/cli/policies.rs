@@ -15,7 +15,7 @@ use crate::sync::desired::covered::covered;
 use crate::sync::dry_run;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::Leadership;
+use policy_sync_hub::reconcile::{Leadership, Parts};
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::{HubClient, watching};
@@ -59,7 +59,8 @@ pub(super) fn start(
     let client = watching(config, &metrics, hub.request_timeout())?;
     let loading = loading(controller, settings, Clock::start())?;
     let (loaded, stop, tasks) = (loading.loaded(), CancellationToken::new(), Tasks::new(metrics.clone()));
-    tokio::spawn(loading.start(client, Leadership::never(), &metrics, &tasks, stop.clone()));
+    let leadership = Leadership::never();
+    tokio::spawn(loading.start(Parts { client, leadership, metrics, tasks, stop: stop.clone() }));
     Ok((loaded, stop.drop_guard()))
 }
 

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use super::following::MovedBy;
 use super::key::Key;
@@ -22,9 +20,7 @@ use super::slow::name_slow;
 use super::triggers;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Events, Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::reconcile::{Events, Expectations, Parts, Queue, Repeats, Requests, Worker};
 use policy_sync_hub::watch::{Feed, Supervisor, look_up_plurals};
 use policy_sync_mirror::Wanted;
 use policy_sync_rego::confined::Check;
@@ -66,14 +62,8 @@ impl Loading {
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
-    pub(crate) fn start(
-        self,
-        client: Client,
-        leadership: Leadership,
-        metrics: &Metrics,
-        tasks: &Tasks,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+    pub(crate) fn start(self, parts: Parts) -> BoxFuture<'static, ()> {
+        let Parts { client, leadership, metrics, tasks, stop } = parts;
         let shared = self.loaded.0;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
         let (affected, noting) = (queue.clone(), shared.clone());
@@ -102,7 +92,7 @@ impl Loading {
             let pushing = async move { stop.run_until_cancelled(pusher.run()).await };
             tokio::spawn(tasks.clone().watch("opa", pushing));
         }
-        let events = Events::start(client.clone(), tasks, metrics.clone(), "Load");
+        let events = Events::start(client.clone(), &tasks, metrics.clone(), "Load");
         if let Some(exceeded) = shared.exceeded.1.lock().take() {
             let naming = name_slow(shared.clone(), exceeded, events.clone());
             let stop = stop.clone();

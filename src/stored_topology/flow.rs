@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Client;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::affected::is_affected;
 use super::index::Index;
@@ -26,8 +24,7 @@ use crate::sync::topology::affects_topology;
 use crate::sync::{self, Changes};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::reconcile::{Expectations, Parts, Queue, Repeats, Requests, Worker};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor, look_up_plurals};
 use policy_sync_mirror::Mirror;
@@ -107,15 +104,8 @@ impl Stored {
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
-    pub(crate) fn start(
-        self,
-        client: Client,
-        Sources { sync, syncing }: Sources,
-        leadership: Leadership,
-        metrics: &Metrics,
-        tasks: &Tasks,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+    pub(crate) fn start(self, Sources { sync, syncing }: Sources, parts: Parts) -> BoxFuture<'static, ()> {
+        let Parts { client, leadership, metrics, tasks, stop } = parts;
         let Self { settings, controller, clock, mirror, queue, statuses, turns, metrics: own } = self;
         let (affects, shown) = (queue.clone(), statuses.clone());
         let config_map = settings.config_map.clone();

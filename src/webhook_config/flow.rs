@@ -11,7 +11,6 @@ use kube::api::{Api, PostParams};
 use kube::runtime::watcher::DefaultBackoff;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::facts::Facts;
@@ -26,9 +25,7 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::certificates::Certificates;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::reconcile::{Expectations, Parts, Queue, Repeats, Requests, Worker};
 use policy_sync_hub::watch::{Feed, Supervisor, answered};
 use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 
@@ -71,15 +68,8 @@ impl Registration {
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
-    pub(crate) fn start(
-        self,
-        client: Client,
-        sources: Sources,
-        leadership: Leadership,
-        metrics: &Metrics,
-        tasks: &Tasks,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+    pub(crate) fn start(self, sources: Sources, parts: Parts) -> BoxFuture<'static, ()> {
+        let Parts { client, leadership, metrics, tasks, stop } = parts;
         let shared = self.registered.0;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
         let affects = queue.clone();

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 use super::audited::Audited;
 use super::inspector::Inspector;
@@ -18,9 +16,7 @@ use crate::admission::auditor::{Auditor, Misplaced};
 use crate::rego_loading::Loaded;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Leadership, Queue, Requests, Worker};
-use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::reconcile::{Parts, Queue, Requests, Worker};
 use policy_sync_rego::exemptions::Exemptions;
 
 /// Changes within this time are audited together.
@@ -64,14 +60,8 @@ impl Auditing {
     }
 
     /// Starts it. What is returned works until `stop`, and then ends what is in hand.
-    pub(crate) fn start(
-        self,
-        client: Client,
-        leadership: Leadership,
-        metrics: &Metrics,
-        tasks: &Tasks,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+    pub(crate) fn start(self, parts: Parts) -> BoxFuture<'static, ()> {
+        let Parts { client, leadership, metrics, tasks, stop } = parts;
         let keeping = self.audited.auditor.clone().keep();
         tokio::spawn(tasks.clone().watch("audit", {
             let stop = stop.clone();

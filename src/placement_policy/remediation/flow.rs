@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
-use tokio_util::sync::CancellationToken;
 
 use super::causes::Causes;
 use super::key::{Key, Object};
@@ -23,9 +21,7 @@ use crate::rego_loading::{Loaded, Moved, RegoMetrics};
 use crate::sync::desired::covered::Covered;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
-use policy_sync_hub::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
-use policy_sync_hub::tasks::Tasks;
-use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_hub::reconcile::{Events, Expectations, Parts, Queue, Requests, Worker};
 
 /// The interval between checks whether the watch has delivered an own write.
 const WINDOW: Duration = Duration::from_millis(50);
@@ -115,15 +111,8 @@ impl Remediation {
     }
 
     /// Starts remediation. The returned future runs until `stop` and then completes the steps in progress.
-    pub(crate) fn start(
-        self,
-        client: Client,
-        sources: Sources,
-        leadership: Leadership,
-        metrics: &Metrics,
-        tasks: &Tasks,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+    pub(crate) fn start(self, sources: Sources, parts: Parts) -> BoxFuture<'static, ()> {
+        let Parts { client, leadership, metrics, tasks, stop } = parts;
         let Sources { loaded, rego_metrics, covered } = sources;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
         let (affected, causes) = (queue.clone(), self.causes.clone());
@@ -144,7 +133,7 @@ impl Remediation {
             covered,
             requests: Requests::new(client.clone(), leadership.clone()),
             leadership: leadership.clone(),
-            events: Events::start(client, tasks, metrics.clone(), "Place"),
+            events: Events::start(client, &tasks, metrics.clone(), "Place"),
             queue: queue.clone(),
             written: Expectations::default(),
             passes: Mutex::new(Passes::new(self.clock.now())),

@@ -25,6 +25,12 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
 pub use events::{Events, NOTE_LIMIT};
 pub use expectations::{Expectations, Expected, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
@@ -33,6 +39,21 @@ pub use repeats::Repeats;
 pub use requests::of_kind;
 pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};
+
+/// What every capability runs with. Clones share it.
+#[derive(Clone)]
+pub struct Parts {
+    /// The client of the hub.
+    pub client: Client,
+    /// Whether this process may write.
+    pub leadership: Leadership,
+    /// The metrics of the process.
+    pub metrics: Metrics,
+    /// Supervises the tasks.
+    pub tasks: Tasks,
+    /// Ends the capability.
+    pub stop: CancellationToken,
+}
 
 /// Something that is kept as its plan has it.
 pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
