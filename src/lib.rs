@@ -13,9 +13,9 @@
 //! ```
 //!
 //! - [`policy_sync_hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
-//! - [`policy_sync_mirror`] owns facts: tables that report what a change was, and what a capability derives from them.
-//! - the plan owns decisions: functions from a view, a key and a moment to what should exist. For policies these are
-//!   [`sync::desired`], the works of each cluster, and [`sync::status`], the status on the hub.
+//! - [`policy_sync_mirror`] owns facts: tables of rows, and the indexes that capabilities derive from them.
+//! - the plan owns decisions: functions of a view, a key and a moment. For policies these are [`sync::desired`], the works of
+//!   each cluster, and [`sync::status`], the status on the hub.
 //! - [`sync::write`] owns effects: it writes the [difference](sync::diff) between plan and mirror.
 //!
 //! Nothing flows back against the arrows. A *capability* is one module, such as [`sync`]: its kinds ([`sync::kinds`]), their rows,

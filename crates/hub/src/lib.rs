@@ -1,4 +1,4 @@
-//! Watches a hub's API, mirrors what decisions need of it, and writes what they come to.
+//! Watches the API of a hub, mirrors the fields that decisions need, and applies plans.
 //!
 //! ```text
 //! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API

@@ -1,4 +1,4 @@
-//! An in-memory mirror of the hub: what the controller knows of its objects, pruned to the fields that decisions read.
+//! An in-memory mirror of the objects of a hub, pruned to the fields that decisions read.
 //!
 //! ```text
 //! watch ──apply, delete, resync──▶ [ tables, index ] ──view──▶ plan
@@ -10,8 +10,7 @@
 //! consistent view of all tables. Every operation returns what has [changed](Changed), and nothing if only a resource version
 //! did. Capabilities decide which of their keys a change affects.
 //!
-//! A capability declares a [`Kind`] or [`Family`] for each kind of which it keeps rows, and an [`Index`] for what it derives
-//! from them.
+//! A capability declares a [`Kind`] or [`Family`] for each kind of its rows, and an [`Index`] for derived data.
 
 mod change;
 mod failing;

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! text ──parse──▶ module ──check──▶ bundle ──edit──▶ engine ──query, input, data──▶ answer
-//!                   └──▶ which kinds of the hub it reads
+//!                   └──▶ the kinds of the hub that it reads
 //! ```
 //!
-//! [`settle`] selects the texts in force, and queries are evaluated on a [`snapshot`]. Nothing here knows what an answer is for, nor
-//! any Kubernetes object but those that carry modules. The parser takes twice the time for each nested literal, and the engine
+//! [`settle`] selects the texts in force, and queries are evaluated on a [`snapshot`]. The only Kubernetes objects here are those that
+//! carry modules. The parser takes twice the time for each nested literal, and the engine
 //! overflows its stack on a function that calls itself, so a text is checked in a separate process ([`confined`]) before this one
 //! parses it.
 
