@@ -64,6 +64,11 @@ const CASES: [Case; 13] = [
     ),
 ];
 
+/// The entry of a case.
+fn entry_of(name: &str) -> &'static str {
+    CASES.iter().find(|case| case.0 == name).unwrap().2
+}
+
 /// Writes the policy `name` with this entry for `cluster`.
 async fn write(tenant: &Tenant<'_>, name: &str, cluster: &str, entry: &str) {
     let entry = format!(r#"{{"cluster":"{cluster}","name":"{name}","namespace":"kuadrant-shop",{entry}}}"#);
@@ -110,8 +115,8 @@ async fn each_state_has_an_exit_code_at_each_level() {
 #[tokio::test]
 async fn not_synced_fails_for_items_that_are_out_of_sync_and_counts_others_on_request() {
     let tenant = tenant("status-not-synced").await;
-    write(&tenant, "enforced", "eu-1", CASES[0].2).await;
-    write(&tenant, "rejected", "eu-1", CASES[11].2).await;
+    write(&tenant, "enforced", "eu-1", entry_of("enforced")).await;
+    write(&tenant, "rejected", "eu-1", entry_of("rejected")).await;
     let run = |arguments: &[&str]| {
         let not_synced = ["policies", "-n", tenant.name(), "--not-synced"];
         status_of(&tenant, tenant.hub().kubeconfig(), &[&not_synced[..], arguments].concat())
@@ -147,7 +152,7 @@ async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
     let tenant = tenant("status-unreachable").await;
     let cluster = "status-unreachable-1";
     tenant.apply(&fixtures::managed_cluster(cluster, &Default::default())).await.unwrap();
-    write(&tenant, "limits", cluster, CASES[0].2).await;
+    write(&tenant, "limits", cluster, entry_of("enforced")).await;
     write(&tenant, "frozen", cluster, r#""applied":true,"frozen":"BadSelector""#).await;
     let run = |kubeconfig: &std::path::Path, arguments: &[&str]| {
         status_of(&tenant, kubeconfig, &[&["-n", tenant.name()][..], arguments].concat())
@@ -173,9 +178,9 @@ async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
 #[tokio::test]
 async fn without_the_right_to_read_clusters_the_exit_code_is_2_unless_no_state_depends_on_it() {
     let tenant = tenant("status-availability").await;
-    write(&tenant, "limits", "eu-1", CASES[0].2).await;
+    write(&tenant, "limits", "eu-1", entry_of("enforced")).await;
     write(&tenant, "frozen", "eu-1", r#""applied":true,"frozen":"BadSelector""#).await;
-    write(&tenant, "rejected", "eu-1", CASES[11].2).await;
+    write(&tenant, "rejected", "eu-1", entry_of("rejected")).await;
     annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), "none", "web"), [].into()).await;
     let rights = [
         (None, "kuadrant.io", "*"),
