@@ -265,7 +265,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
                             (linked(policy)) ": "
                             @match there.state { Some(state) => (word(state)), None => "not there" }
                             (there.note())
-                            @if let Some((code, text)) = &there.reason { ": " (code) ": " (plain(text)) }
+                            @if let Some(why) = there.why() { ": " (plain(&why)) }
                             @if !there.differs().is_empty() { "; its overrides there change " (plain(&there.differs().join(", "))) }
                         }
                     }

@@ -101,6 +101,14 @@ impl PolicyThere {
         if self.counts && self.state == Some(PolicyState::Pending) { ", no cluster has reported" } else { "" }
     }
 
+    /// The reason as text. Its code is left out if it repeats the state.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        let (code, text) = self.reason.as_ref()?;
+        let repeats = self.state.is_some_and(|state| state.as_str() == *code);
+        Some(if repeats { text.clone() } else { format!("{code}: {text}") })
+    }
+
     /// The places at which its spec differs from the hub's.
     #[must_use]
     pub fn differs(&self) -> &[String] {

@@ -109,10 +109,8 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
     for (policy, there) in &answer.policies {
         let state = there.state.map_or("not there", PolicyState::as_str);
         let mut line = format!("    {}: {state}{}", policy.words, there.note());
-        match &there.reason {
-            Some((code, text)) if *code == state => line = format!("{line}: {text}"),
-            Some((code, text)) => line = format!("{line}: {code}: {text}"),
-            None => {}
+        if let Some(why) = there.why() {
+            line = format!("{line}: {why}");
         }
         let differs = there.differs();
         if !differs.is_empty() {
