@@ -111,7 +111,7 @@ impl Loading {
             plurals,
         };
         queue.add(Key::Watches);
-        Worker::new(loader, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+        Worker::new(loader, queue, leadership, metrics, tasks).run(stop).boxed()
     }
 }
 

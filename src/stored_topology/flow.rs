@@ -157,7 +157,7 @@ impl Stored {
         queue.affect([Key]);
         let writing =
             Worker::new(writer, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
-        let working = Worker::new(storer, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
+        let working = Worker::new(storer, queue, leadership, metrics, tasks).run(stop);
         async move {
             futures::future::join(working, writing).await;
             // Watches end with it.

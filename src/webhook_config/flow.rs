@@ -94,7 +94,7 @@ impl Registration {
             planned: Mutex::default(),
         };
         queue.affect(Key::all());
-        let working = Worker::new(registrar, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
+        let working = Worker::new(registrar, queue, leadership, metrics, tasks).run(stop);
         async move {
             working.await;
             // Watches end with it.

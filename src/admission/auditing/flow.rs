@@ -86,7 +86,7 @@ impl Auditing {
             reports: Default::default(),
             stop: stop.clone(),
         };
-        Worker::new(inspector, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+        Worker::new(inspector, queue, leadership, metrics, tasks).run(stop).boxed()
     }
 }
 

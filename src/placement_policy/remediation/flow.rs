@@ -149,7 +149,7 @@ impl Remediation {
             manager: self.controller.hub_field_manager(),
             stop: stop.clone(),
         };
-        Worker::new(remediator, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+        Worker::new(remediator, queue, leadership, metrics, tasks).run(stop).boxed()
     }
 }
 
