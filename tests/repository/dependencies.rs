@@ -104,7 +104,7 @@ pub(crate) struct Package {
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// `dev` or `build`; none for what is built in.
+    /// `dev` or `build`; `None` for normal dependencies.
     pub(crate) kind: Option<String>,
     pub(crate) features: Vec<String>,
     req: String,

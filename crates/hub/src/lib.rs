@@ -6,7 +6,7 @@
 //!
 //! [`watch`] runs one task for each source and feeds a [mirror](policy_sync_mirror::Mirror); [`reconcile`] has the queue, the
 //! workers, leader election, requests and Events with which a capability applies its plans. Nothing here knows any kind of
-//! object: a capability declares the kinds of which it keeps rows.
+//! object: each capability declares its own.
 
 mod aside;
 pub mod certificates;

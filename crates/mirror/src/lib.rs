@@ -7,8 +7,8 @@
 //! ```
 //!
 //! No I/O and no await: the one lock is held for the length of a table operation or of a plan, because a plan needs a
-//! consistent view of all tables. Every operation returns what has [changed](Changed), and nothing if only a resource version
-//! did. Capabilities decide which of their keys a change affects.
+//! consistent view of all tables. Every operation returns the [changes](Changed), and none if only a resource version
+//! changed. Capabilities decide which of their keys a change affects.
 //!
 //! A capability declares a [`Kind`] or [`Family`] for each kind of its rows, and an [`Index`] for derived data.
 

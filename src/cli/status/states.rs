@@ -289,7 +289,7 @@ fn policy_that_is_to_be_there_again_is_pending_while_its_old_work_is_removed() {
     assert!(measured(&case.world, &case.origin).contains("policy_clusters{state=\"Pending\"} 1"));
 }
 
-/// The hub no longer has the ManagedCluster, whose labels select the policy: what is there is left unchanged.
+/// The ManagedCluster whose labels select the policy is gone, so the copy is left unchanged.
 #[test]
 fn explain_exits_as_status_does_if_the_labels_of_a_cluster_are_unknown() {
     let limits = || policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
