@@ -21,7 +21,7 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::Metadata;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::Pages;
-use policy_sync_hub::aside;
+use policy_sync_hub::computed_aside;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{
     Capability, Failure, Leadership, Queue, RequestError, Requests, Slot, apply, of_kind,
@@ -147,7 +147,7 @@ impl Inspector {
         let goes_on = move || !stop.is_cancelled() && leadership.leads();
         let collect = self.are_known();
         let (all, by_namespace, conflicts) =
-            match aside("audit", move || find(&audited, collect, goes_on)).await {
+            match computed_aside("audit", move || find(&audited, collect, goes_on)).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(why)) => {
                     debug!(why, "there is no audit yet");
