@@ -16,6 +16,7 @@ fn pages() -> Vec<PathBuf> {
     let folders = [
         "",
         "docs",
+        "docs/decisions",
         "docs/proposals",
         "docs/reference",
         "gatewayclass-params",
