@@ -1,4 +1,4 @@
-//! `docs/cli.md` is made of the arguments themselves.
+//! `docs/cli.md` is generated from the arguments of the program.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,8 +9,37 @@ use policy_sync::cli::{Cli, hub};
 
 const HEAD: &str = "# The command line
 
-Made of the arguments: `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew. What `status` and `explain` show is in
-[status](status.md), completion and `kubectl policy-sync` in the [README](../README.md#the-command-line).
+Generated from the arguments of the program: `POLICY_SYNC_UPDATE=1 cargo test --test repository` updates this page. [Status](status.md)
+describes the output of `status` and `explain`.
+
+## Conventions
+
+- Each command has `--help` with two examples.
+- Exit codes: 0 is success. 1 is a negative result, such as an object that is invalid, denied or out of sync. 2 is an error, with its reason
+  in one line on standard error. Standard output has only results.
+- The controller waits while the hub is unreachable. It exits with 0 after a signal to stop.
+- On a terminal, tables fit its width, and a progress message appears after one second. Elsewhere no cell is cut. `NO_COLOR` turns colors off.
+- `--kubeconfig`, `--context`, `--as`, `--as-group` and `--request-timeout` have the meaning that they have in `kubectl`.
+- Durations have the format of Kubernetes: `15s`, `500ms`, `1m30s`. An address without a host means all IPv4 and IPv6 addresses of the machine.
+- Logs are text on a terminal and JSON elsewhere. `RUST_LOG`, a filter such as `policy_sync=debug`, takes precedence over `--log-level`.
+- `--webhook-bind-address 0` leaves existing webhook registrations in place: delete the webhook configurations first.
+- `--version` and the metric `policy_sync_build_info` have the commit if `POLICY_SYNC_REVISION` contained it during the build.
+
+## Plugin for kubectl, and completion
+
+`kubectl policy-sync` is the same binary as `kubectl-policy_sync`, and `kubectl` completes it with `kubectl_complete-policy_sync`. Create both
+links in the directory of `policy-sync`, which must be on the `PATH`:
+
+    ln -s policy-sync kubectl-policy_sync
+    ln -s policy-sync kubectl_complete-policy_sync
+
+To complete `policy-sync` without `kubectl`, add a line to the profile of your shell:
+
+    source <(policy-sync completion bash)          # ~/.bashrc
+    source <(policy-sync completion zsh)           # ~/.zshrc, after compinit
+    policy-sync completion fish | source           # ~/.config/fish/config.fish
+
+Names of contexts, namespaces, kinds, clusters and objects are completed if the hub responds within one second.
 
 ";
 
