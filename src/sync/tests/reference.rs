@@ -21,7 +21,7 @@ use policy_sync_api::params::MAX_KINDS;
 
 const EVENTS: &str = include_str!("../../../docs/reference/events.md");
 const CONDITIONS: &str = include_str!("../../../docs/reference/conditions.md");
-const SECURITY: &str = include_str!("../../../docs/security.md");
+const LIMITS: &str = include_str!("../../../docs/reference/limits.md");
 
 /// All that come one after another from the first.
 fn chain<T: Copy>(next: impl Fn(Option<T>) -> Option<T>) -> Vec<T> {
@@ -236,15 +236,15 @@ fn conditions_that_spokes_write_are_documented() {
 
 #[test]
 fn the_bounds_are_those_of_the_code() {
-    let rows = rows(section(SECURITY, "Bounds"));
+    let rows = rows(section(LIMITS, "Gateway API policies and Gateways"));
     let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
     let bounds = [
         ("kinds in parameters", MAX_KINDS.to_string()),
         ("a work", kib(SIZE_LIMIT)),
         ("copies of one policy that differ", format!("{} MiB together", COPIES_LIMIT >> 20)),
         ("overrides of a policy", overrides::LIMIT.to_string()),
-        ("lists and objects inside each other in a spec", DEPTH_LIMIT.to_string()),
-        ("our annotations on a policy", format!("{}, {} with", kib(OUR_LIMIT), kib(ALL_LIMIT))),
+        ("nesting depth of a spec", DEPTH_LIMIT.to_string()),
+        ("annotations of the controller on a policy", format!("{}, {} with", kib(OUR_LIMIT), kib(ALL_LIMIT))),
         ("addresses and listeners on a Gateway", format!("{ADDRESSES_LIMIT} and {LISTENERS_LIMIT}")),
         ("text in an Event", format!("1,{:03} bytes", TEXT_LIMIT - 1000)),
     ];
