@@ -137,7 +137,7 @@ fn every_reason_of_an_explanation_is_in_its_documentation() {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
     let texts =
         files.chain([root().join("src/sync/explain.rs")]).map(|file| fs::read_to_string(file).unwrap());
-    let documentation = fs::read_to_string(root().join("docs/status.md")).unwrap();
+    let documentation = fs::read_to_string(root().join("docs/explain.md")).unwrap();
     let mut reasons = BTreeSet::new();
     for text in texts {
         let words = text.split("Reason::new(\"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -145,7 +145,7 @@ fn every_reason_of_an_explanation_is_in_its_documentation() {
     }
     assert!(reasons.len() > 20, "{reasons:?}");
     for reason in reasons {
-        assert!(documentation.contains(&format!("`{reason}`")), "docs/status.md does not name {reason}");
+        assert!(documentation.contains(&format!("`{reason}`")), "docs/explain.md does not name {reason}");
     }
 }
 
