@@ -644,11 +644,17 @@ fn ten_thousand_limits_are_merged() {
     assert_eq!(rules.len(), 10_001);
 }
 
-/// The commands of docs/topology.md print what stands there.
+/// The examples of these pages have the output of their commands.
 #[test]
 fn the_documentation_shows_what_is_printed() {
+    for page in ["docs/topology.md", "docs/effective-policies.md"] {
+        assert_shows_what_is_printed(page);
+    }
+}
+
+fn assert_shows_what_is_printed(name: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = root.join("docs/topology.md");
+    let path = root.join(name);
     let page = std::fs::read_to_string(&path).unwrap();
     let mut written = String::new();
     let mut blocks = 0;
@@ -669,12 +675,12 @@ fn the_documentation_shows_what_is_printed() {
         written += &format!("```console\n$ policy-sync {command}\n{}```{after}", ran.stdout);
         blocks += 1;
     }
-    assert!(blocks > 1, "the page shows commands");
+    assert!(blocks > 0, "{name} shows no command");
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
         std::fs::write(&path, written).unwrap();
         return;
     }
-    assert!(page == written, "docs/topology.md shows something else: POLICY_SYNC_UPDATE=1 writes it anew");
+    assert!(page == written, "{name} shows something else: POLICY_SYNC_UPDATE=1 writes it anew");
 }
 
 #[test]
