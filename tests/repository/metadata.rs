@@ -40,7 +40,7 @@ fn every_label_and_annotation_is_documented() {
             Place::ByUsers => "By users, on the hub",
             Place::HubPolicies => "By the controller, on hub policies",
             Place::HubGateways => "By the controller, on hub Gateways",
-            Place::Placed => "By the controller, on what policies place",
+            Place::Placed => "By the controller, on objects that Rego policies place",
             Place::Copies => "On copies, on the spokes",
             Place::Works => "On ManifestWorks",
             Place::Topology => "By the controller, on the ConfigMap of the topology",
