@@ -134,7 +134,7 @@ fn every_event_about_how_things_fare_is_documented() {
         };
         said(reason.as_str(), if reason.is_good() { "Normal" } else { "Warning" }, on)
     });
-    assert_eq!(documented("How things fare"), reasons.collect());
+    assert_eq!(documented("State changes"), reasons.collect());
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn every_event_about_what_the_hub_refuses_is_documented() {
         };
         said(reason.as_str(), "Warning", on)
     });
-    assert_eq!(documented("What the hub does not take"), reasons.collect());
+    assert_eq!(documented("Rejected writes"), reasons.collect());
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn every_event_about_a_problem_is_documented() {
                 Of::Gateways => "Gateways",
                 Of::Both => "policies, Gateways",
             };
-            let effect = if problem.freezes() { "stays as it is" } else { "goes on" };
+            let effect = if problem.freezes() { "left unchanged" } else { "still synced" };
             (problem.category().to_owned(), ["Warning".to_owned(), on.to_owned(), effect.to_owned()])
         })
         // Those that are in the table before.
