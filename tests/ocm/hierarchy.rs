@@ -2,7 +2,7 @@
 //! that policy exists, and changes nothing.
 //!
 //! The policy controller of these tests is played: it reads the annotation `kuadrant.io/policy-synced`. Kuadrant 1.5.2 does not,
-//! and lets the creation times decide (docs/parameters.md). These tests show how the hub reports a spoke that implements the RFC,
+//! and lets the creation times decide (docs/policy-kinds.md). These tests show how the hub reports a spoke that implements the RFC,
 //! not what Kuadrant does.
 
 use anyhow::{Context, Result, ensure};
