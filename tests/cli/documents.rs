@@ -17,11 +17,11 @@ use serde_json::Value;
 /// Texts that kubectl and go-yaml v3 read, and [`documents_each`] rejects. The last of each is the example in the documentation.
 const REJECTED: [(&str, &[&str]); 6] = [
     (
-        "two keys are the same key in JSON; kubectl keeps either value",
+        "two keys become the same JSON key; kubectl keeps one of the values",
         &["dup int hex", "dup int float", "dup bool"],
     ),
     (
-        "YAML 1.1 reads something else than YAML 1.2",
+        "YAML 1.1 and YAML 1.2 read the text differently",
         &[
             "anchor-with-colon-in-the-middle",
             "flow-mapping-separate-values",
@@ -39,7 +39,7 @@ const REJECTED: [(&str, &[&str]); 6] = [
     ),
     ("a tag contains a comma", &["invalid-comma-in-tag", "tag comma"]),
     ("a directive follows a document without `...`", &["need-document-footer-before-directives"]),
-    ("a tab indents an item of a list in brackets", &["tabs-in-various-contexts/003"]),
+    ("a tab indents an item of a flow sequence", &["tabs-in-various-contexts/003"]),
 ];
 
 /// Texts of which kubectl reads only the first document without an error; go-yaml v3 rejects them.

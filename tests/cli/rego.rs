@@ -43,148 +43,152 @@ fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
 
 /// What is wrong, the text, and what is said of it after the module's name.
 const REFUSED: [(&str, &str, &str); 40] = [
-    ("no text", "", ":1:1: a module begins with a package: write package NAME first"),
+    ("an empty module", "", ":1:1: a module begins with a package: write package NAME first"),
     ("no package", "p := 1", ":1:1: a module begins with a package: write package NAME first"),
     ("JSON", "{\"a\": 1}", ":1:1: a module begins with a package: write package NAME first"),
     (
-        "a body that does not parse",
+        "a body with a syntax error",
         "package a\np if { x := ) }",
         ":2:10: expected }: something does not end, or two statements are on one line",
     ),
     (
-        "a body of the old syntax in a module of the new one",
+        "a v0 rule body in a v1 module",
         "package a\nimport rego.v1\np { input.x }",
         ":3:3: version 1 of Rego has if before a body: write if, or the whole module in version 0",
     ),
-    ("a text that is not closed", "package a\np := \"open", ":2:6: the string does not end"),
-    ("a character that is none of Rego's", "package a\np := ü", ":2:6: a character that Rego does not have"),
+    ("an unterminated string", "package a\np := \"open", ":2:6: the string does not end"),
+    ("an invalid character", "package a\np := ü", ":2:6: a character that Rego does not have"),
     (
-        "an import of nothing",
+        "an import of an unknown path",
         "package a\nimport x.y\np := 1",
         ":2:8: an import is of data, input, rego.v1 or future.keywords",
     ),
-    ("a line of 5,000 columns", "", ":2:7: the line has more than 4,096 bytes: split it"),
+    ("a line of 5,000 characters", "", ":2:7: the line has more than 4,096 bytes: split it"),
     ("20,001 lines", "", ": has 20,001 lines, 20,000 are allowed"),
     ("1,100,010 bytes", "", ": has 1,100,010 bytes, 1,048,576 are allowed"),
-    ("40 parentheses", "", ":2:38: more than 32 expressions inside each other: assign some to variables"),
     (
-        "a package of OPA's own",
+        "40 nested parentheses",
+        "",
+        ":2:38: more than 32 expressions inside each other: assign some to variables",
+    ),
+    (
+        "a package that OPA reserves",
         "package system.authz\nallow := true",
         ":1:9: package system.authz: that is OPA's own",
     ),
     (
-        "the controller's package",
+        "the package that the controller reserves",
         "package policysync\np := 1",
         ":1:9: package policysync: only the controller writes there",
     ),
     (
-        "rules beside the objects of the hub",
+        "a package for which the controller loads objects",
         "package kubernetes\np := 1",
         ":1:9: package kubernetes: the objects of the hub are there",
     ),
     (
-        "a call of nothing",
+        "a call of an unknown function",
         "package a\np if { input.never; nothing.at_all(1) }",
         ":2:21: unknown function nothing.at_all",
     ),
     (
-        "a call of a function of another package without its import",
+        "a call of a function in another package without an import",
         "package a\np if { lib.f(1) }",
         ":2:8: unknown function lib.f",
     ),
     (
-        "too many arguments of a builtin",
+        "too many arguments for a built-in function",
         "package a\np if { count(1, 2, 3) }",
         ":2:8: count takes 1 argument, found 3",
     ),
     (
-        "too few arguments of a function",
+        "too few arguments for a function",
         "package a\nf(x, y) := x + y\np := f(1)",
         ":3:6: f takes 2 arguments, found 1",
     ),
     (
-        "an argument too many in a value",
+        "too many arguments in an expression",
         "package a\np := numbers.range(1, 2, 3)",
         ":2:6: numbers.range takes 2 arguments, found 3",
     ),
     (
-        "a request",
+        "an HTTP request",
         "package a\np := http.send({\"url\": \"http://example.com\"})",
         ":2:6: http.send may not be called: a policy does not wait for the network",
     ),
     (
-        "a lookup",
+        "a DNS lookup",
         "package a\np := net.lookup_ip_addr(\"example.com\")",
         ":2:6: net.lookup_ip_addr may not be called: a policy does not wait for the network",
     ),
     (
-        "the environment",
+        "a read of the environment",
         "package a\np := opa.runtime().env",
         ":2:6: opa.runtime may not be called: a policy does not read the environment",
     ),
     (
-        "dice",
+        "a random number",
         "package a\np := rand.intn(\"a\", 6)",
         ":2:6: rand.intn may not be called: a policy gives the same answer each time",
     ),
     (
-        "a random id",
+        "a random UUID",
         "package a\np := uuid.rfc4122(\"a\")",
         ":2:6: uuid.rfc4122 may not be called: a policy gives the same answer each time",
     ),
     (
-        "a builtin that the embedded engine lacks",
+        "a built-in function that the embedded engine lacks",
         "package a\np := rego.parse_module(`a`, input.text)",
         ":2:6: the embedded engine has no rego.parse_module: OPA has (--opa-url)",
     ),
+    ("a recursive rule", "package a\np if q\nq if not p", ":2:1: a.p refers to itself, through a.q"),
+    ("a recursive function", "package a\nf(x) := f(x - 1)", ":2:1: a.f refers to itself"),
     (
-        "a rule that refers to itself",
-        "package a\np if q\nq if not p",
-        ":2:1: a.p refers to itself, through a.q",
-    ),
-    ("a function that calls itself", "package a\nf(x) := f(x - 1)", ":2:1: a.f refers to itself"),
-    (
-        "a variable that only not gives a value",
+        "a variable that is bound only inside `not`",
         "package a\np if { not input.x[y] }",
         ":2:20: variable y is unsafe: nothing outside of not gives it a value",
     ),
     (
-        "a variable that nothing gives a value",
+        "an unbound variable",
         "package a\ndeny contains x if { input.y }",
         ":2:15: variable x is unsafe: nothing gives it a value",
     ),
     (
-        "a variable used before it is declared",
+        "a variable that is used before its declaration",
         "package a\np if { x == 1; x := 1 }",
         ":2:8: variable x is used before its definition",
     ),
     (
-        "a second body of a set with a head of several lines",
+        "a second body for a set rule with a head of several lines",
         "package a\np[{\n  \"a\": x}] { x := input.x } { x := input.y }",
         ":3:29: a rule of a set has one body: write the rule twice",
     ),
     (
-        "a variable that some declares and that is called like a rule",
+        "a `some` variable with the name of a rule",
         "package a\nname := 1\np if {\n  some name\n  input[name]\n}",
         ":4:8: variable name is called like a rule or an import: call it otherwise",
     ),
-    ("two values of one rule", "package a\np := 1\np := 2", ":3:1: rule conflicts with rule at stdin:2:1"),
     (
-        "a rule that is a value and a set",
+        "two values for one complete rule",
+        "package a\np := 1\np := 2",
+        ":3:1: rule conflicts with rule at stdin:2:1",
+    ),
+    (
+        "a rule that is both a value and a set",
         "package a\np := 1\np contains 2",
         ":3:1: conflicting values of a rule or a function",
     ),
     (
-        "`matches` that is no statement",
+        "`matches` inside an expression",
         "package admission\nimport data.k8s.matches\nx := matches[[\"pods\", a, b, c]]",
         ":3:6: matches can only be a statement of four variables or constants, matches[[kind, namespace, name, object]]: read data.kubernetes instead",
     ),
     (
-        "more numbers than memory holds",
+        "a range with too many numbers",
         "package a\np := numbers.range(1, 10000000000)",
         ":2:19: numbers.range: more than 100000 elements",
     ),
-    ("25 lists in each other", "", ": the check took more than 0.5 s"),
+    ("25 nested lists", "", ": the check took more than 0.5 s"),
     (
         "a rule that reads the contents of a Secret under review",
         TELLS,
@@ -200,18 +204,18 @@ const REFUSED: [(&str, &str, &str); 40] = [
 /// The texts that are made.
 fn text(what: &str, text: &str) -> String {
     match what {
-        "a line of 5,000 columns" => format!("package a\np := \"{}\"", "x".repeat(5_000)),
+        "a line of 5,000 characters" => format!("package a\np := \"{}\"", "x".repeat(5_000)),
         "20,001 lines" => format!("package a\n{}", "#\n".repeat(20_000)),
         "1,100,010 bytes" => format!("package a\n{}", format!("#{}\n", "x".repeat(998)).repeat(1_100)),
-        "40 parentheses" => format!("package a\np := {}1{}", "(".repeat(40), ")".repeat(40)),
-        "25 lists in each other" => format!("package a\np := {}1{}", "[".repeat(25), "]".repeat(25)),
+        "40 nested parentheses" => format!("package a\np := {}1{}", "(".repeat(40), ")".repeat(40)),
+        "25 nested lists" => format!("package a\np := {}1{}", "[".repeat(25), "]".repeat(25)),
         _ => text.to_owned(),
     }
 }
 
 #[test]
 fn what_is_refused_is_in_the_documentation() {
-    let mut table = "| module | answer |\n|---|---|\n".to_owned();
+    let mut table = "| module | message |\n|---|---|\n".to_owned();
     for (what, written, expected) in REFUSED {
         let ran = check(&text(what, written));
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""), "{what}: {}", ran.stdout);
@@ -232,7 +236,7 @@ fn what_kills_the_check_kills_nothing_else_and_is_named() {
         "x".repeat(2_000)
     );
     write("large.rego", &large);
-    write("slow.rego", &text("25 lists in each other", ""));
+    write("slow.rego", &text("25 nested lists", ""));
     let path = folder.path().to_str().unwrap();
     let ran = run(&["rego", "check", path]);
     let expected = format!(

@@ -58,17 +58,17 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: Service: an object without metadata.name",
         ),
         (
-            "the name of a target as a number",
+            "a target name that is a number",
             of_policy("{targetRef: {kind: Gateway, name: 5}}"),
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.name: invalid type: integer `5`, expected a string",
         ),
         (
-            "targets as a text",
+            "targets as a string",
             of_policy("{targetRefs: web}"),
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRefs: invalid type: string \"web\", expected a sequence",
         ),
         (
-            "a section of a target that is no name",
+            "an invalid section name of a target",
             of_policy("{targetRef: {kind: HTTPRoute, name: r, sectionName: rule-1~1}}"),
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.sectionName: \"rule-1~1\" is no name of Kubernetes",
         ),
@@ -88,17 +88,17 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].kind: \"Gate way\" is no kind",
         ),
         (
-            "a parent's port past the greatest",
+            "a parent's port above the maximum",
             route("{parentRefs: [{name: web, port: 65536}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].port: expected a port from 1 to 65535, found 65536",
         ),
         (
-            "a host in upper case",
+            "a host name in upper case",
             route("{hostnames: [a.example.com, Shop.example.com]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[1]: \"Shop.example.com\" is no host name in lower case",
         ),
         (
-            "an address as a host",
+            "an IP address as a host name",
             route("{hostnames: [10.0.0.1]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[0]: \"10.0.0.1\" is no host name in lower case",
         ),
@@ -108,17 +108,17 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules: has 17 items, at most 16 are allowed",
         ),
         (
-            "two rules of one name",
+            "two rules with the same name",
             route("{rules: [{name: a}, {name: a}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[1].name: \"a\" is the name of two rules",
         ),
         (
-            "a backend's port as a text",
+            "a backend's port as a string",
             route("{rules: [{backendRefs: [{name: orders, port: http}]}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].backendRefs[0].port: invalid type: string \"http\", expected i64",
         ),
         (
-            "a path without a slash",
+            "a path without a leading slash",
             route("{rules: [{matches: [{path: {value: a}}]}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].path.value: \"a\" does not begin with /",
         ),
@@ -133,17 +133,17 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].method: \"get\" is none of GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH",
         ),
         (
-            "an unknown way to compare",
+            "an unknown match type",
             route("{rules: [{matches: [{path: {type: Prefix, value: /}}]}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].path.type: unknown variant `Prefix`, expected one of `Exact`, `PathPrefix`, `RegularExpression`",
         ),
         (
-            "an expression that RE2 refuses",
+            "a regular expression that RE2 rejects",
             route("{rules: [{matches: [{headers: [{name: a, type: RegularExpression, value: '(?!x)'}]}]}]}"),
             "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].headers[0].value: \"(?!x)\" is no regular expression of RE2: it matches nothing",
         ),
         (
-            "two listeners of one name",
+            "two listeners with the same name",
             of_gateway("{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}"),
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[1].name: \"a\" is the name of two listeners",
         ),
@@ -153,12 +153,12 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0]: missing field `port`",
         ),
         (
-            "a domain for a protocol",
+            "a domain as a protocol",
             of_gateway("{name: a, port: 80, protocol: example.com}"),
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].protocol: \"example.com\" is no name of a protocol: expected HTTP or example.com/name",
         ),
         (
-            "routes from everyone",
+            "an unknown source of routes",
             of_gateway("{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Everyone}}}"),
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces.from: unknown variant `Everyone`, expected one of `All`, `Same`, `Selector`, `None`",
         ),
@@ -175,7 +175,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec: missing field `gatewayClassName`",
         ),
         (
-            "a port without a name beside another",
+            "a port without a name beside another port",
             vec![
                 object("Service", "orders", "{ports: [{name: a, port: 80}, {port: 81}]}")
                     .replace("gateway.networking.k8s.io/v1", "v1"),
@@ -198,7 +198,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides.limits[\"a b\"]: expected an object, found a number",
         ),
         (
-            "defaults as a text",
+            "defaults as a string",
             of_policy(&format!("{{{TARGET}, defaults: atomic}}")),
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults: expected an object, found a string",
         ),
@@ -213,17 +213,17 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults.strategy: unknown strategy \"replace\": taken for \"atomic\"",
         ),
         (
-            "defaults and overrides at once",
+            "both defaults and overrides",
             of_policy(&format!("{{{TARGET}, defaults: {{}}, overrides: {{}}}}")),
             "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides: there are defaults and overrides at once: the defaults are read",
         ),
         (
-            "two objects of one identity",
+            "two objects with the same identity",
             vec![CLASS.to_owned(), CLASS.replace("/v1,", "/v1beta1,")],
             "policy-sync: stdin:3: GatewayClass istio is there twice, also at stdin:1",
         ),
         (
-            "no YAML",
+            "not YAML",
             vec!["{".to_owned()],
             "policy-sync: stdin:1: document 1: unclosed bracket '{' at column 1",
         ),
@@ -232,7 +232,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
 
 #[test]
 fn what_is_said_of_objects_is_in_the_documentation() {
-    let mut table = "| what | answer |\n|---|---|\n".to_owned();
+    let mut table = "| input | message |\n|---|---|\n".to_owned();
     let mut faults = Vec::new();
     for (what, objects, expected) in cases() {
         let ran = run_with(&["topology", "-f", "-", "-o", "json"], &text(&objects));
@@ -252,15 +252,15 @@ const REQUESTS: [(&str, &[&str], &str); 12] = [
     ("an empty host", &["--host="], "policy-sync: --host: \"\" is no host"),
     ("a host with an underscore", &["--host=a_b.io"], "policy-sync: --host: \"a_b.io\" is no host"),
     ("a wildcard", &["--host=*.io"], "policy-sync: --host: \"*.io\" is no host"),
-    ("an address that does not end", &["--host=[::1"], "policy-sync: --host: \"[::1\" is no host"),
-    ("a name in brackets", &["--host=[a.io]"], "policy-sync: --host: \"[a.io]\" is no host"),
     (
-        "a port of a host past the greatest",
-        &["--host=a.io:65536"],
-        "policy-sync: --host: \"65536\" is no port",
+        "an IPv6 address without a closing bracket",
+        &["--host=[::1"],
+        "policy-sync: --host: \"[::1\" is no host",
     ),
+    ("a host name in brackets", &["--host=[a.io]"], "policy-sync: --host: \"[a.io]\" is no host"),
+    ("a host's port above the maximum", &["--host=a.io:65536"], "policy-sync: --host: \"65536\" is no port"),
     (
-        "a path without a slash",
+        "a path without a leading slash",
         &["--path=a"],
         "policy-sync: --path: \"a\" is no path: it begins with / and has no #, spaces or control characters",
     ),
@@ -289,7 +289,7 @@ const REQUESTS: [(&str, &[&str], &str); 12] = [
 
 #[test]
 fn what_is_said_of_requests_is_in_the_documentation() {
-    let mut table = "| what | argument | answer |\n|---|---|---|\n".to_owned();
+    let mut table = "| error | argument | message |\n|---|---|---|\n".to_owned();
     for (what, arguments, expected) in REQUESTS {
         let ran = run_with(&[&["effective", "-f", "-"], arguments].concat(), CLASS);
         assert_eq!((ran.code, ran.stderr.trim_end(), &*ran.stdout), (2, expected, ""), "{what}");

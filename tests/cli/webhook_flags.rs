@@ -14,14 +14,14 @@ const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 /// What is wrong, the flags, and what is said of them.
 const FLAGS: [(&str, &str, &str); 27] = [
     ("webhooks without policies", "--webhook-name=a", ""),
-    ("no URL", "--webhook-url=a.b.svc", URL),
+    ("an invalid URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
     ("a URL with a path", "--webhook-url=https://a.b.svc/placement", URL),
     ("a URL with a user", "--webhook-url=https://me@a.b.svc", URL),
-    ("no name", "--webhook-name=a/b", "expected a name of at most 55 characters: a-z, 0-9 and -"),
-    ("no failure policy", "--webhook-failure-policy=fail", "[possible values: Fail, Ignore]"),
+    ("an invalid name", "--webhook-name=a/b", "expected a name of at most 55 characters: a-z, 0-9 and -"),
+    ("an unknown failure policy", "--webhook-failure-policy=fail", "[possible values: Fail, Ignore]"),
     (
-        "no pattern of namespaces",
+        "an invalid pattern of namespaces",
         "--exempt-namespaces=kube.*",
         "expected the name of a namespace, in which * stands for any text",
     ),
@@ -32,33 +32,33 @@ const FLAGS: [(&str, &str, &str); 27] = [
         "data has something else at that name: choose another namespace",
     ),
     (
-        "no package",
+        "an invalid package for placement",
         "--placement-query=data.a[0]",
         "expected data and a package, such as data.kubernetes.admission",
     ),
     (
-        "no package to admit by",
+        "an invalid package for admission",
         "--admit-query=admission",
         "expected data and a package, such as data.kubernetes.admission",
     ),
     (
-        "one package for two things",
+        "one package for two purposes",
         "--admit-query=data.io.k8s.federation.admission",
         "--placement-query and --admit-query need packages of their own, neither of them authorization",
     ),
-    ("no resource", "--replicate=Pods!", "expected a resource, such as pods or deployments.apps"),
+    ("an invalid resource", "--replicate=Pods!", "expected a resource, such as pods or deployments.apps"),
     (
-        "a folder without a certificate",
+        "a directory without a certificate",
         "--webhook-cert-dir=EMPTY",
         "cannot read EMPTY/tls.crt: No such file or directory (os error 2)",
     ),
     (
-        "a key that is another certificate's",
+        "a key for another certificate",
         "--webhook-cert-dir=OTHER",
         "OTHER/tls.key is not the key of OTHER/tls.crt",
     ),
     (
-        "tokens in no file",
+        "a token file that does not exist",
         "--authorize-token-file=EMPTY/token",
         "cannot read EMPTY/token: No such file or directory (os error 2)",
     ),
@@ -68,35 +68,35 @@ const FLAGS: [(&str, &str, &str); 27] = [
         "OTHER/empty has no token: expected one a line",
     ),
     (
-        "a token that is guessed",
+        "a token that is too short",
         "--authorize-token-file=OTHER/short",
         "OTHER/short:1: no token: expected at least 16 printable characters without blanks",
     ),
     (
-        "tokens, where an engine that others fill takes the place of all policies",
+        "a token file together with an external engine",
         "--authorize-token-file=OTHER/short --placement-url=https://opa.example/v1/data",
         "cannot be used with",
     ),
-    ("an OPA that is at no URL", "--opa-url=opa:8181", ADDRESS),
-    ("an OPA by a URL with a user", "--opa-url=https://me@opa.example", ADDRESS),
+    ("an invalid URL of OPA", "--opa-url=opa:8181", ADDRESS),
+    ("a URL of OPA with a user", "--opa-url=https://me@opa.example", ADDRESS),
     (
         "a certificate for OPA without its key",
         "--opa-url=https://opa.example --opa-cert-file=OTHER/tls.crt",
         "the following required arguments were not provided",
     ),
     (
-        "a key that is another certificate's, for OPA",
+        "a key for another certificate, for OPA",
         "--opa-url=https://opa.example --opa-cert-file=OTHER/tls.crt --opa-key-file=OTHER/tls.key",
         "OTHER/tls.key is not the key of OTHER/tls.crt",
     ),
     (
-        "no certificate of an authority for OPA",
+        "a CA file for OPA without a certificate",
         "--opa-url=https://opa.example --opa-ca-file=OTHER/tls.key",
         "OTHER/tls.key has no certificate",
     ),
-    ("an engine that is at no URL", "--placement-url=ftp://opa.example/v1/data", ADDRESS),
+    ("an invalid URL of an external engine", "--placement-url=ftp://opa.example/v1/data", ADDRESS),
     (
-        "two engines",
+        "an external engine and OPA",
         "--placement-url=https://opa.example/v1/data --opa-url=https://opa.example",
         "cannot be used with",
     ),
@@ -118,7 +118,7 @@ fn what_is_said_of_flags_is_in_the_documentation() {
     fs::write(&kubeconfig, KUBECONFIG).unwrap();
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
     let folders = [("EMPTY", empty.path()), ("OTHER", other.path())];
-    let mut table = "| what | flag | answer |\n|---|---|---|\n".to_owned();
+    let mut table = "| error | flag | message |\n|---|---|---|\n".to_owned();
     for (what, flag, expected) in FLAGS {
         let mut argument = flag.to_owned();
         for (name, folder) in folders {

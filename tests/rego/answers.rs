@@ -16,18 +16,14 @@ use serde_json::{Value, json};
 
 /// What a policy does, how it is written, and what whoever writes an object is told.
 const ANSWERS: [(&str, &str, &str); 18] = [
+    ("`annotations` as a list", "annotations := [1]", "QUERY: annotations: expected an object, found a list"),
     (
-        "`annotations` that are a list",
-        "annotations := [1]",
-        "QUERY: annotations: expected an object, found a list",
-    ),
-    (
-        "an annotation that the controller writes",
+        "an annotation of the controller",
         r#"annotations["kuadrant.io/policies-synced"] := "[]""#,
         "QUERY: annotations.kuadrant.io/policies-synced: only the controller writes it",
     ),
     (
-        "`placed-by-policy` forged",
+        "a forged `placed-by-policy`",
         r#"annotations["kuadrant.io/placed-by-policy"] := "{}""#,
         "QUERY: annotations.kuadrant.io/placed-by-policy: only the controller writes it",
     ),
@@ -37,12 +33,12 @@ const ANSWERS: [(&str, &str, &str); 18] = [
         r#"QUERY: annotations.a"] as \b: is no key that the API takes"#,
     ),
     (
-        "a key that is a number",
+        "a number as a key",
         "annotations[1] := 2",
         "QUERY: annotations: expected texts as keys, found a number",
     ),
     (
-        "a label that no label can be",
+        "an invalid label value",
         r#"labels["zone"] := "in Europe""#,
         r#"QUERY: labels.zone: "in Europe" is no value that a label can have"#,
     ),
@@ -52,32 +48,32 @@ const ANSWERS: [(&str, &str, &str); 18] = [
         "QUERY: annotations: the object's would have 304,095 bytes, 262,144 are allowed",
     ),
     (
-        "two values of one key",
+        "two values for one key",
         "annotations[\"a\"] := 1 if input.metadata.name\nannotations[\"a\"] := 2 if input.metadata.name",
         "ID:4:12: conflicting values of a rule or a function",
     ),
     (
-        "`errors` that are no texts",
+        "`errors` with other values than strings",
         "errors contains 1",
         "QUERY: errors: expected a list of texts, found a set",
     ),
-    ("`errors` that are a text", "errors := \"no\"", "QUERY: errors: expected a list of texts, found a text"),
+    ("`errors` as a string", "errors := \"no\"", "QUERY: errors: expected a list of texts, found a text"),
     ("one error", "errors contains \"no\"", "no"),
     ("two errors", "errors contains \"b\"\nerrors contains \"a\"", "a; b"),
     ("the same error twice", "errors := [\"a\", \"a\"]", "a"),
     (
-        "a loop",
+        "a rule that does not end",
         "n := count([1 | some a in range; some b in range; a == b])\nrange := numbers.range(1, 50000)",
         "ID: QUERY took more than 1 s",
     ),
     (
-        "a text that grows to 66 MB",
+        "a string that grows to 66 MB",
         "errors contains d(d(d(d(d(\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\")))))\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])",
         "ID:4:15: the evaluation took more than 32 MiB of memory",
     ),
-    ("a builtin that fails", "errors contains to_number(\"x\")", ""),
-    ("nothing", "p := 1", ""),
-    ("a key that `null` removes", "annotations[\"gone\"] := null", ""),
+    ("a built-in function that fails", "errors contains to_number(\"x\")", ""),
+    ("no result", "p := 1", ""),
+    ("`null` as a value, which removes the key", "annotations[\"gone\"] := null", ""),
 ];
 
 const ID: &str = "policies/p/p.rego";
@@ -109,7 +105,7 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
     let large: String =
         (10..85).map(|n| format!("annotations[\"k{n}\"] := \"{}\"\n", "x".repeat(4_000))).collect();
     let mut wrong = Vec::new();
-    let mut table = "| answer | the object |\n|---|---|\n".to_owned();
+    let mut table = "| result | response to the client |\n|---|---|\n".to_owned();
     for (what, rules, expected) in ANSWERS {
         let found = answer(if rules.is_empty() { &large } else { rules }).with_context(|| what.to_owned())?;
         let found = found.replace(ID, "ID").replace(QUERY, "QUERY");
@@ -124,22 +120,22 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
 
 /// What is wrong, and the rules of a policy that denies a Pod with one container.
 const DENIALS: [(&str, &str); 28] = [
-    ("a text", "deny contains \"no\""),
-    ("two texts", "deny contains \"b\"\ndeny contains \"a\""),
-    ("an id alone", "deny contains {\"id\": \"a\"}"),
+    ("a string", "deny contains \"no\""),
+    ("two strings", "deny contains \"b\"\ndeny contains \"a\""),
+    ("only an `id`", "deny contains {\"id\": \"a\"}"),
     ("a number", "deny contains 1"),
     ("a list as an element", "deny contains [\"a\"]"),
-    ("an object without id", "deny contains {\"resolution\": {}}"),
-    ("an id that is a number", "deny contains {\"id\": 1}"),
-    ("a resource that is a text", "deny contains {\"id\": \"a\", \"resource\": \"web\"}"),
+    ("an object without `id`", "deny contains {\"resolution\": {}}"),
+    ("a number as `id`", "deny contains {\"id\": 1}"),
+    ("a string as `resource`", "deny contains {\"id\": \"a\", \"resource\": \"web\"}"),
     (
-        "another object",
+        "a `resource` that is another object",
         "deny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"shop\", \"name\": \"b\"}}",
     ),
-    ("a resolution that is a list", "deny contains {\"id\": \"a\", \"resolution\": [1]}"),
-    ("a message that is a number", "deny contains {\"id\": \"a\", \"resolution\": {\"message\": 1}}"),
+    ("a list as `resolution`", "deny contains {\"id\": \"a\", \"resolution\": [1]}"),
+    ("a number as `message`", "deny contains {\"id\": \"a\", \"resolution\": {\"message\": 1}}"),
     (
-        "a message of two lines, and an escape",
+        "a message of two lines with an escape character",
         "deny contains {\"id\": \"a\", \"resolution\": {\"message\": \"b\\n\\u001b[31m<b>\"}}",
     ),
     (
@@ -151,28 +147,28 @@ const DENIALS: [(&str, &str); 28] = [
         "deny contains {\"id\": sprintf(\"a%d\", [10000 + n])} if some n in numbers.range(1, 10000)",
     ),
     (
-        "10,000 elements of another object",
+        "10,000 elements for another object",
         "deny contains {\"id\": sprintf(\"a%d\", [n]), \"resource\": {\"name\": \"b\"}} if some n in numbers.range(1, 10000)",
     ),
     ("no rule `deny`", "p := 1"),
-    ("`deny` that is an object", "deny := {\"a\": 1}"),
+    ("`deny` as an object", "deny := {\"a\": 1}"),
     ("no patches", "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": []}}"),
-    ("patches that are an object", "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": {}}}"),
-    ("a patch without operation", PATCH_WITHOUT),
+    ("patches as an object", "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": {}}}"),
+    ("a patch without an operation", PATCH_WITHOUT),
     (
         "an unknown operation",
         "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"put\", \"path\": \"/a\"}]}}",
     ),
     (
-        "a path that is no pointer",
+        "a path that is not a JSON pointer",
         "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": \"/a~2\"}]}}",
     ),
     (
-        "a path that is not there",
+        "a path that does not exist",
         "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": \"/spec/none\"}]}}",
     ),
     (
-        "another name for the object",
+        "a patch of the name",
         "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"replace\", \"path\": \"/metadata/name\", \"value\": \"b\"}]}}",
     ),
     (
@@ -180,11 +176,11 @@ const DENIALS: [(&str, &str); 28] = [
         "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"test\", \"path\": \"/spec/priority\", \"value\": 2}]}}",
     ),
     (
-        "two values for one field",
+        "two patches of one field",
         "deny contains {\"id\": id, \"resolution\": {\"patches\": [{\"op\": \"replace\", \"path\": \"spec/priority\", \"value\": id}]}} if some id in [\"a\", \"b\"]",
     ),
     (
-        "a field, and what is in it",
+        "a patch of a field and one of a nested field",
         "deny contains {\"id\": path, \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": path}]}} if some path in [\"/spec\", \"/spec/priority\"]",
     ),
     (
@@ -225,7 +221,7 @@ fn reviewed(review: &Value, rules: &str) -> Result<String> {
 
 #[test]
 fn what_becomes_of_denials_is_in_the_documentation() -> Result<()> {
-    let mut table = "| `deny` has | the object |\n|---|---|\n".to_owned();
+    let mut table = "| element of `deny` | response to the client |\n|---|---|\n".to_owned();
     for (what, rules) in DENIALS {
         let found = reviewed(&pod(), rules).with_context(|| what.to_owned())?;
         table += &format!("| {what} | {} |\n", told(&found));
@@ -239,7 +235,7 @@ fn told(found: &str) -> String {
     let found = found.replace(ID, "ID");
     let (begins, ends) = (found.char_indices().nth(40), found.char_indices().rev().nth(40));
     match (begins, ends) {
-        _ if found.is_empty() => "is written".to_owned(),
+        _ if found.is_empty() => "is admitted".to_owned(),
         (Some((begins, _)), Some((ends, _))) if found.len() > 400 => {
             format!("{} … {}, {} bytes", code(&found[..begins]), code(&found[ends..]), found.len())
         }
@@ -254,28 +250,28 @@ fn reviews() -> [(&'static str, Value); 15] {
     let mut stored = pod()["request"]["object"].clone();
     json_patch::merge(&mut stored, &terminating);
     [
-        ("nothing", json!({})),
-        ("no uid", request(json!({"uid": null}))),
-        ("a uid that is a number", request(json!({"uid": 1}))),
-        ("no request", json!({"request": null})),
-        ("no object", request(json!({"object": null}))),
-        ("another version of the review", json!({"apiVersion": "admission.k8s.io/v1beta1"})),
-        ("a version of no review", json!({"apiVersion": "admission.k8s.io/v2"})),
-        ("a delete", request(json!({"operation": "DELETE", "object": null}))),
+        ("a complete review", json!({})),
+        ("no `uid`", request(json!({"uid": null}))),
+        ("a number as `uid`", request(json!({"uid": 1}))),
+        ("no `request`", json!({"request": null})),
+        ("no `object`", request(json!({"object": null}))),
+        ("another known version of the review", json!({"apiVersion": "admission.k8s.io/v1beta1"})),
+        ("an unknown version of the review", json!({"apiVersion": "admission.k8s.io/v2"})),
+        ("a deletion", request(json!({"operation": "DELETE", "object": null}))),
         ("a new pod with a `deletionTimestamp`", request(json!({"object": terminating}))),
         (
-            "an update of a terminating pod that removes finalizers alone",
+            "an update of a terminating pod that removes only finalizers",
             request(json!({"operation": "UPDATE", "object": terminating, "oldObject": stored})),
         ),
         ("a subresource", request(json!({"subResource": "status"}))),
-        ("a connection", request(json!({"subResource": "exec", "operation": "CONNECT"}))),
-        ("a kind that no policy names", request(json!({"resource": {"resource": "secrets"}}))),
+        ("a connection, such as exec", request(json!({"subResource": "exec", "operation": "CONNECT"}))),
+        ("a kind without policies", request(json!({"resource": {"resource": "secrets"}}))),
         (
-            "a kind of the same plural in another group",
+            "a kind with the same plural in another group",
             request(json!({"resource": {"group": "metrics.k8s.io"}})),
         ),
         (
-            "a name that the server makes up",
+            "a name that the server generates",
             request(json!({"name": null, "object": {"metadata": {"name": null, "generateName": "a-"}}})),
         ),
     ]
@@ -285,7 +281,7 @@ fn reviews() -> [(&'static str, Value); 15] {
 fn what_becomes_of_reviews_is_in_the_documentation() -> Result<()> {
     let rules = "import data.k8s.matches\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}, \
         \"resolution\": {\"message\": name}} if matches[[\"pods\", ns, name, _]]";
-    let mut table = "| review | answer |\n|---|---|\n".to_owned();
+    let mut table = "| review | response |\n|---|---|\n".to_owned();
     for (what, patch) in reviews() {
         let mut review = pod();
         json_patch::merge(&mut review, &patch);

@@ -210,25 +210,19 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
     let of = async |name, audiences| token(hub.client(), "shop", name, audiences).await;
     let (reader, nobody) = (of("reader", &[]).await?, of("nobody", &[]).await?);
     let elsewhere = of("reader", &["elsewhere"]).await?;
-    let mut rows = String::new();
+    let mut rows = "| request | response | message |\n|---|---|---|\n".to_owned();
     for (what, method, token, expected, words) in [
         ("no token", "GET", None, 401, "expected a token of a user of this hub"),
+        ("an unknown token", "GET", Some("nonsense"), 401, "the API server does not know this token"),
         (
-            "a token that nobody has made",
-            "GET",
-            Some("nonsense"),
-            401,
-            "the API server does not know this token",
-        ),
-        (
-            "a token for others",
+            "a token for another audience",
             "GET",
             Some(elsewhere.as_str()),
             401,
             "the API server does not know this token",
         ),
         (
-            "a token of somebody who may not read it",
+            "a token of a user without the right to read it",
             "GET",
             Some(nobody.as_str()),
             403,

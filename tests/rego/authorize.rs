@@ -317,29 +317,33 @@ fn requests() -> Vec<(&'static str, String, String, u16)> {
     let rows = [
         ("no token", ("\r\nContent-Type: application/json".to_owned(), String::new()), 401),
         ("another token", wrong("Bearer another-token-of-some-length"), 401),
-        ("the token, and more", wrong(&format!("Bearer {TOKEN}x")), 401),
-        ("the token of another scheme", wrong(&format!("Basic {TOKEN}")), 401),
-        ("no type of the body", (no_type, "{}".to_owned()), 415),
+        ("the token with a suffix", wrong(&format!("Bearer {TOKEN}x")), 401),
+        ("the token with another scheme", wrong(&format!("Basic {TOKEN}")), 401),
+        ("no content type", (no_type, "{}".to_owned()), 415),
         ("no body", with(""), 400),
-        ("no JSON", with("{"), 400),
-        ("another review", with(r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#), 400),
-        ("a review of no version that is known", review("v2", "{}"), 400),
-        ("a user that is no text", review("v1", r#"{"user":7}"#), 400),
-        ("a review of nothing", review("v1", r#"{"user":"jane"}"#), 200),
+        ("not JSON", with("{"), 400),
         (
-            "a review of a resource and of a path",
+            "another kind of review",
+            with(r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#),
+            400,
+        ),
+        ("an unknown version of the review", review("v2", "{}"), 400),
+        ("a number as the user", review("v1", r#"{"user":7}"#), 400),
+        ("a review without attributes", review("v1", r#"{"user":"jane"}"#), 200),
+        (
+            "a review of both a resource and a path",
             review("v1", &of(r#","nonResourceAttributes":{"path":"/","verb":"get"}"#)),
             200,
         ),
-        ("a review of 200 levels", review("v1", &of(&deep)), 200),
+        ("a review nested 200 levels deep", review("v1", &of(&deep)), 200),
         (
-            "a review of the first version, whose groups are called `group`",
+            "a review of `v1beta1`, whose groups are in `group`",
             review("v1beta1", &of(r#","group":["dev"]"#)),
             200,
         ),
         ("10,000 groups", review("v1", &of(&format!(r#","groups":[{}]"#, groups.join(",")))), 200),
         (
-            "quotes and backslashes in every place",
+            "quotes and backslashes in every field",
             review(
                 "v1",
                 &format!(
@@ -350,7 +354,7 @@ fn requests() -> Vec<(&'static str, String, String, u16)> {
             200,
         ),
         (
-            "a path",
+            "a non-resource path",
             review("v1", r#"{"user":"jane","nonResourceAttributes":{"path":"/logs","verb":"get"}}"#),
             200,
         ),
@@ -367,7 +371,7 @@ async fn whoever_asks_without_the_token_is_told_nothing_and_what_is_no_review_is
     let controller = world.controller(&arguments).await?;
     world.write("exec", json!({"exec.rego": EXEC})).await?;
     world.until_status("exec", |status| status["status"] == "ok").await?;
-    let mut rows = "| request | answer | |\n|---|---|---|\n".to_owned();
+    let mut rows = "| request | response | message |\n|---|---|---|\n".to_owned();
     for (what, head, body, expected) in requests() {
         let head = format!("POST /authorize HTTP/1.1{head}\r\nContent-Length: {}", body.len());
         let (found, text) = sent::ask(&webhooks, &head, body.as_bytes()).await.context(what)?;
@@ -391,10 +395,10 @@ async fn whoever_asks_without_the_token_is_told_nothing_and_what_is_no_review_is
     );
     let (found, text) = sent::ask(&webhooks, &format!("{shown}\r\nContent-Length: 2097152"), b"{").await?;
     ensure!(found == 413, "{found} {text}");
-    rows += &format!("| a length of 2 MiB | {found} | {} |\n", code(text.trim()));
+    rows += &format!("| a content length of 2 MiB | {found} | {} |\n", code(text.trim()));
     let (found, text) = sent::drip(&webhooks, &shown).await?;
     ensure!(found == 408, "{found} {text}");
-    rows += &format!("| two bytes a second | {found} | {} |\n", code(text.trim()));
+    rows += &format!("| a body at two bytes a second | {found} | {} |\n", code(text.trim()));
     let (found, text) = sent::ask(&webhooks, &shown.replace("POST", "GET"), b"").await?;
     ensure!(found == 405, "{found} {text}");
     rows += &format!("| another method | {found} | {} |\n", code(text.trim()));

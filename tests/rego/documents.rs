@@ -287,10 +287,10 @@ async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> 
     let reads = |kind: &str| format!("package admission\nbad {{ data.kubernetes{kind}[_][_].bad }}\n");
     let modules = [
         ("a kind that the hub does not serve", reads(".unicorns"), "unicorns"),
-        ("a kind where its plural belongs", reads(".Pod"), "use the plural"),
-        ("a plural of two groups: that of the first group is read", reads(".events"), "ok"),
-        ("a kind that nobody can list", reads(".tokenreviews"), "error"),
-        ("Secrets that no flag names", reads(".secrets"), "error"),
+        ("a kind instead of its plural name", reads(".Pod"), "use the plural"),
+        ("a plural name in two groups: the first group is used", reads(".events"), "ok"),
+        ("a kind that cannot be listed", reads(".tokenreviews"), "error"),
+        ("Secrets without `--replicate secrets`", reads(".secrets"), "error"),
         (
             "a rule that reads the contents of a Secret under review",
             "package admission\ndeny[\"no\"] { input.request.kind.kind == \"Secret\"; input.request.object.data.x }\n".to_owned(),
@@ -301,21 +301,21 @@ async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> 
             "package admission\ndeny[\"no\"] { input.request.namespace == \"no\"; input.request.object.data.x }\n".to_owned(),
             "may read",
         ),
-        ("whatever kind the input names", reads("[input.kind]"), "does not name"),
+        ("a kind that the input determines", reads("[input.kind]"), "does not name"),
         (
-            "rules where objects are that another module reads",
+            "a package with objects that another module reads",
             "package kubernetes.events\nbad = 1 { true }\n".to_owned(),
             "error",
         ),
-        ("a package that nobody asks", "package rego_said\nbad = 1 { true }\n".to_owned(), "neither asked"),
+        ("a package that is neither queried nor imported", "package rego_said\nbad = 1 { true }\n".to_owned(), "neither asked"),
     ];
     let data = [
-        ("data that is no JSON", "[\"eu\"", "error"),
-        ("data that is empty", "", "error"),
-        ("data with a key twice: the last counts", r#"{"a": 1, "a": 2}"#, "ok"),
-        ("data of 200 levels", &format!("{}{}", "[".repeat(200), "]".repeat(200)), "error"),
+        ("data that is not JSON", "[\"eu\"", "error"),
+        ("empty data", "", "error"),
+        ("data with a duplicate key: the last value is used", r#"{"a": 1, "a": 2}"#, "ok"),
+        ("data nested 200 levels deep", &format!("{}{}", "[".repeat(200), "]".repeat(200)), "error"),
     ];
-    let mut rows = "| what | its status |\n|---|---|\n".to_owned();
+    let mut rows = "| module or data | status |\n|---|---|\n".to_owned();
     let module = |(what, text, part)| (what, json!({"a.rego": text}), json!({}), part);
     let labels = json!({"openpolicyagent.org/data": "opa"});
     let zones = |(what, text, part)| (what, json!({"zones": text}), labels.clone(), part);

@@ -34,19 +34,19 @@ const POST: &str = "POST /placement HTTP/1.1\r\nContent-Type: application/json";
 const REQUESTS: [(&str, &str, &str, &str, u16); 9] = [
     ("another method", "GET /placement HTTP/1.1", "", "", 405),
     ("another path", "POST /other HTTP/1.1", "\r\nContent-Length: 0", "", 404),
-    ("no type of the body", "POST /placement HTTP/1.1", "\r\nContent-Length: 2", "{}", 415),
+    ("no content type", "POST /placement HTTP/1.1", "\r\nContent-Length: 2", "{}", 415),
     (
-        "a body of text",
+        "the content type `text/plain`",
         "POST /placement HTTP/1.1\r\nContent-Type: text/plain",
         "\r\nContent-Length: 2",
         "{}",
         415,
     ),
     ("no body", POST, "\r\nContent-Length: 0", "", 400),
-    ("no JSON", POST, "\r\nContent-Length: 1", "{", 400),
-    ("no review", POST, "\r\nContent-Length: 2", "{}", 400),
-    ("a length of 20 MiB", POST, "\r\nContent-Length: 20971520", "{", 413),
-    ("a length that lies", POST, "\r\nContent-Length: 100", "{", 408),
+    ("not JSON", POST, "\r\nContent-Length: 1", "{", 400),
+    ("an empty object", POST, "\r\nContent-Length: 2", "{}", 400),
+    ("a content length of 20 MiB", POST, "\r\nContent-Length: 20971520", "{", 413),
+    ("a body that is shorter than its content length", POST, "\r\nContent-Length: 100", "{", 408),
 ];
 
 /// An AdmissionReview of an object.
@@ -138,7 +138,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rule}\n");
     served.world.write("names", json!({"a.rego": text})).await?;
     served.world.until_ok("names").await?;
-    let mut rows = "| request | answer | |\n|---|---|---|\n".to_owned();
+    let mut rows = "| request | response | message |\n|---|---|---|\n".to_owned();
     for (what, head, more, body, expected) in REQUESTS {
         let (found, text) = sent::ask(&served.webhooks, &format!("{head}{more}"), body.as_bytes())
             .await
@@ -152,10 +152,10 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
     let (found, text) =
         sent::ask(&served.webhooks, &format!("{POST}\r\nTransfer-Encoding: chunked"), &body).await?;
     ensure!(found == 413, "{found} {text}");
-    rows += &format!("| 20 MiB in chunks | {found} | {} |\n", code(text.trim()));
+    rows += &format!("| 20 MiB with chunked encoding | {found} | {} |\n", code(text.trim()));
     let (found, text) = sent::drip(&served.webhooks, POST).await?;
     ensure!(found == 408, "{found} {text}");
-    rows += &format!("| two bytes a second | {found} | {} |\n", code(text.trim()));
+    rows += &format!("| a body at two bytes a second | {found} | {} |\n", code(text.trim()));
     let nested = |levels: usize| format!(r#"{{"spec":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
     let odd = r#"a\"] as 1 with input as {\"x\\"#;
     let everywhere = format!(
@@ -163,14 +163,14 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
         "labels":{{"{odd}":"{odd}"}},"annotations":{{"{odd}":"{odd}"}}}},"spec":{{"{odd}":["{odd}"]}}}}"#
     );
     for (what, object, is_allowed) in [
-        ("an object of 5,000 levels", nested(5_000), false),
-        ("an object that is a list", "[1]".to_owned(), true),
+        ("an object nested 5,000 levels deep", nested(5_000), false),
+        ("a list as the object", "[1]".to_owned(), true),
         (
-            "annotations and labels that are none",
+            "invalid annotations and labels",
             r#"{"metadata":{"annotations":{"k":[1]},"labels":7}}"#.to_owned(),
             true,
         ),
-        ("quotes and backslashes in every place, and a policy that reads them", everywhere, false),
+        ("quotes and backslashes in every field, and a policy that reads them", everywhere, false),
     ] {
         let (found, text) = served.post(&review(&object)).await.with_context(|| what)?;
         let answer: Value = serde_json::from_str(&text).with_context(|| format!("{what}: {text}"))?;

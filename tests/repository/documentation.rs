@@ -19,6 +19,7 @@ fn pages() -> Vec<PathBuf> {
         "docs/decisions",
         "docs/proposals",
         "docs/reference",
+        "docs/reference/bad-input",
         "gatewayclass-params",
         "charts/policy-sync",
         "ocm-manifests",

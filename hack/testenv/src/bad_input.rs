@@ -1,14 +1,14 @@
-//! The page of the documentation that says what bad input gets. Each section is a table whose rows tests find;
-//! `POLICY_SYNC_UPDATE=1` writes what they found.
+//! The pages of `docs/reference/bad-input`. Each section is a table that a test generates and compares;
+//! `POLICY_SYNC_UPDATE=1` writes the generated table.
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-/// One file, several tests.
-static PAGE: Mutex<()> = Mutex::new(());
+/// Serializes tests that write the same page.
+static PAGES: Mutex<()> = Mutex::new(());
 
 /// `text` as code in a table's cell, nothing where it is empty.
 #[must_use]
@@ -22,23 +22,28 @@ pub fn code(text: &str) -> String {
     }
 }
 
-/// Checks that the section `name` of the page is this table.
+/// Checks that a page has the section `name` with this table.
 ///
 /// # Errors
 ///
-/// Where it is another, or there is no such section.
+/// With a different table, or without such a section.
 pub fn holds(name: &str, table: &str) -> Result<()> {
-    let _one = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bad-input.md");
-    let page = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let _guard = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
-    let (before, rest) = page.split_once(&start).with_context(|| format!("no section {start}"))?;
-    let (section, after) = rest.split_once(&end).with_context(|| format!("no {end}"))?;
-    let found = format!("\n{table}\n");
-    if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
-        fs::write(&path, format!("{before}{start}{found}{end}{after}"))?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/bad-input");
+    for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        let page = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let Some((before, rest)) = page.split_once(&start) else { continue };
+        let (section, after) = rest.split_once(&end).with_context(|| format!("no {end}"))?;
+        let found = format!("\n{table}\n");
+        if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
+            fs::write(&path, format!("{before}{start}{found}{end}{after}"))?;
+            return Ok(());
+        }
+        let page = path.display();
+        ensure!(section == found, "{page}, {name}: the page has{section}but the tests found{found}");
         return Ok(());
     }
-    ensure!(section == found, "docs/bad-input.md, {name}: the page says{section}but the tests found{found}");
-    Ok(())
+    bail!("no page in {} has a section {name}", folder.display())
 }

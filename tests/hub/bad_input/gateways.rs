@@ -42,13 +42,13 @@ async fn what_owners_of_gateways_write() -> Result<()> {
     let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
 
-    let place = "Event on the Gateway, in the message of its `Accepted`; it serves on for 600 s";
+    let place = "Event on the Gateway, message of its `Accepted`; the grace period is 600 s";
     for (input, name, grace) in [
-        ("a grace with a unit", "unit", "10m"),
-        ("a grace below zero", "negative", "-1"),
-        ("a grace with a fraction", "fraction", "1.5"),
-        ("a grace that is empty", "empty", ""),
-        ("a grace of more than a year", "years", "31536001"),
+        ("a grace period with a unit", "unit", "10m"),
+        ("a negative grace period", "negative", "-1"),
+        ("a grace period with a fraction", "fraction", "1.5"),
+        ("an empty grace period", "empty", ""),
+        ("a grace period of more than a year", "years", "31536001"),
     ] {
         let gateway = lasting(&tenant, name, grace);
         tenant.apply(&gateway).await?;
@@ -60,12 +60,12 @@ async fn what_owners_of_gateways_write() -> Result<()> {
     }
 
     for (input, name, placement) in [
-        ("no Placement is named", "unlabelled", None),
-        ("the name of the Placement is empty", "unnamed", Some("")),
+        ("no label with a Placement", "unlabelled", None),
+        ("an empty label for the Placement", "unnamed", Some("")),
         ("a Placement that does not exist", "missing", Some("none")),
-        ("a Placement in other letters", "capital", Some("All")),
-        ("a Placement of another namespace", "theirs", Some("theirs")),
-        ("a Placement that chooses nothing", "nowhere", Some("nowhere")),
+        ("a Placement name in the wrong case", "capital", Some("All")),
+        ("a Placement in another namespace", "theirs", Some("theirs")),
+        ("a Placement that selects no cluster", "nowhere", Some("nowhere")),
     ] {
         let gateway = gateway(tenant.name(), name, tenant.name(), placement);
         tenant.apply(&gateway).await?;

@@ -20,13 +20,17 @@ fn gvr(group: &str, version: &str, resource: &str) -> Value {
 fn cases() -> Vec<(&'static str, &'static str, Value)> {
     let resource = |group: &str, resource: &str| json!({"resourcesToSync": [gvr(group, "v1", resource)]});
     let resources = [
-        ("Secrets as resources", "secrets", resource("", "secrets")),
-        ("rights as resources", "rights", resource("rbac.authorization.k8s.io", "rolebindings")),
-        ("works as resources", "works", resource("work.open-cluster-management.io", "manifestworks")),
-        ("a cluster-scoped kind of resources", "nodes", resource("", "nodes")),
-        ("what is no stored object as a resource", "bindings", resource("", "bindings")),
-        ("a kind of policies as resources", "both", resource("kuadrant.io", "ratelimitpolicies")),
-        ("a singular where the plural belongs", "singular", resource("apps", "deployment")),
+        ("Secrets in `resourcesToSync`", "secrets", resource("", "secrets")),
+        ("RBAC kinds in `resourcesToSync`", "rights", resource("rbac.authorization.k8s.io", "rolebindings")),
+        (
+            "ManifestWorks in `resourcesToSync`",
+            "works",
+            resource("work.open-cluster-management.io", "manifestworks"),
+        ),
+        ("a cluster-scoped kind in `resourcesToSync`", "nodes", resource("", "nodes")),
+        ("a kind without stored objects in `resourcesToSync`", "bindings", resource("", "bindings")),
+        ("a policy kind in `resourcesToSync`", "both", resource("kuadrant.io", "ratelimitpolicies")),
+        ("a singular name instead of the plural", "singular", resource("apps", "deployment")),
     ];
     policies()
         .into_iter()
@@ -39,15 +43,15 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
 fn policies() -> Vec<(&'static str, &'static str, Vec<Value>)> {
     let missing = (1..=12).map(|index| gvr("example.com", "v1", &format!("missing{index:02}"))).collect();
     vec![
-        ("a kind that the hub does not have", "unknown", vec![gvr("example.com", "v1", "nothings")]),
-        ("twelve of them", "twelve", missing),
+        ("a kind that the hub does not serve", "unknown", vec![gvr("example.com", "v1", "nothings")]),
+        ("twelve such kinds", "twelve", missing),
         (
             "a version that is not served",
             "unserved",
             vec![gvr("policies.example.com", "v9", "timeoutpolicies")],
         ),
         (
-            "another class's kind in a version that is not served",
+            "another class's kind, in a version that is not served",
             "other-version",
             vec![gvr("kuadrant.io", "v9", "ratelimitpolicies")],
         ),
@@ -61,14 +65,14 @@ fn policies() -> Vec<(&'static str, &'static str, Vec<Value>)> {
             "no-policy",
             vec![gvr("gateway.networking.k8s.io", "v1", "gateways")],
         ),
-        ("a kind that is built in", "built-in", vec![gvr("apps", "v1", "deployments")]),
+        ("a built-in kind", "built-in", vec![gvr("apps", "v1", "deployments")]),
         (
             "a kind that the controller may not read",
             "forbidden-kind",
             vec![gvr("kuadrant.io", "v1", "authpolicies")],
         ),
         (
-            "one of them beside a good one",
+            "an unknown kind beside a valid one",
             "mixed",
             vec![rate_limit_policies(), gvr("example.com", "v1", "others")],
         ),

@@ -1,5 +1,5 @@
-//! What bad input gets: one table for each place where things go wrong, found on a real hub and kept in
-//! `docs/bad-input.md`. Beside each of them everything else goes on.
+//! Messages for invalid objects, found on a real hub and compared with the tables in `docs/reference/bad-input`. Other objects
+//! are not affected.
 
 mod gateways;
 mod kinds;

@@ -20,27 +20,31 @@ fn cases() -> Vec<(&'static str, &'static str, String)> {
     let harmless = us(json!({"rate": 5}));
     let second = |item: Value| json!([harmless, item]).to_string();
     vec![
-        ("no JSON", "no-json", "region=us: {rate: 5}".to_owned()),
-        ("no list", "no-list", harmless.to_string()),
-        ("an item that is no object", "no-object", second(json!("region=us"))),
+        ("not JSON", "no-json", "region=us: {rate: 5}".to_owned()),
+        ("not a list", "no-list", harmless.to_string()),
+        ("an item that is not an object", "no-object", second(json!("region=us"))),
         ("no selector", "no-selector", second(json!({"patch": {"rate": 5}}))),
         ("no patch", "no-patch", second(json!({"clusterSelector": "region=us"}))),
         ("an unknown key", "unknown-key", second(json!({"clusterSelector": "region=us", "path": {}}))),
-        ("a key twice", "twice", r#"[{"clusterSelector": "a", "patch": {"rate": 5, "rate": 6}}]"#.to_owned()),
-        ("a selector that is no string", "labels", second(selecting(json!({"region": "us"}), json!({})))),
-        ("a selector that cannot be read", "selector", second(selecting("region in us".into(), json!({})))),
-        ("a patch that is no object", "list", second(us(json!([{"op": "remove", "path": "/rate"}])))),
+        (
+            "a duplicate key",
+            "twice",
+            r#"[{"clusterSelector": "a", "patch": {"rate": 5, "rate": 6}}]"#.to_owned(),
+        ),
+        ("a selector that is not a string", "labels", second(selecting(json!({"region": "us"}), json!({})))),
+        ("an invalid selector", "selector", second(selecting("region in us".into(), json!({})))),
+        ("a patch that is not an object", "list", second(us(json!([{"op": "remove", "path": "/rate"}])))),
         ("a patch of the target references", "retargets", second(us(json!({"targetRef": {"name": "api"}})))),
         ("101 overrides", "many", Value::from(vec![harmless.clone(); 101]).to_string()),
-        ("a value of another type", "type", second(us(json!({"rate": "5"})))),
-        ("a value beyond a limit", "limit", second(us(json!({"rate": 0})))),
+        ("a value of the wrong type", "type", second(us(json!({"rate": "5"})))),
+        ("a value outside the schema's range", "limit", second(us(json!({"rate": 0})))),
         (
             "an integer past 64 bits",
             "large",
             r#"[{"clusterSelector": "", "patch": {"rate": 1e30}}]"#.to_owned(),
         ),
         ("a field that the kind does not have", "unknown-field", second(us(json!({"rates": {"a": 5}})))),
-        ("a required field is taken away", "required", second(us(json!({"rate": null})))),
+        ("a patch that removes a required field", "required", second(us(json!({"rate": null})))),
     ]
 }
 

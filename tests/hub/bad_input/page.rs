@@ -3,7 +3,7 @@
 use anyhow::Result;
 use policy_sync_testenv::bad_input::code;
 
-const HEAD: &str = "| input | told in | reason | message |\n|---|---|---|---|\n";
+const HEAD: &str = "| input | reported in, effect | reason | message |\n|---|---|---|---|\n";
 
 /// What one bad input gets.
 pub(super) struct Row {

@@ -46,24 +46,24 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
     let loose = |name: &str, spec: Value| loose(namespace, name, spec);
     let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
     let selectors = [
-        ("a selector that cannot be read", "selector", "region in us"),
-        ("a selector of one operator too many", "operator", "region==us==eu"),
+        ("an invalid selector", "selector", "region in us"),
+        ("a selector with an extra operator", "operator", "region==us==eu"),
         ("a selector that ends with a comma", "comma", "region=us,"),
-        ("a selector whose list does not open", "list", "region in us)"),
-        ("a selector with a word that is no operator", "word", "region isin (us)"),
-        ("a selector with a value that no label has", "value", "region in (us, e u)"),
+        ("a selector without an opening parenthesis", "list", "region in us)"),
+        ("a selector with an unknown operator", "word", "region isin (us)"),
+        ("a selector with an invalid label value", "value", "region in (us, e u)"),
     ];
     let selectors =
         selectors.map(|(input, name, selector)| (input, name, "kuadrant.io/cluster-selector", selector));
     let of_federation = [
-        ("a selector of Kubernetes federation that is no JSON", "no-json", "region=us"),
+        ("a federation selector that is not JSON", "no-json", "region=us"),
         (
-            "one with an operator that is none",
+            "a federation selector with an unknown operator",
             "near",
             r#"[{"key": "region", "operator": "Near", "values": ["us"]}]"#,
         ),
         (
-            "one without the values that its operator needs",
+            "a federation selector without required values",
             "no-values",
             r#"[{"key": "region", "operator": "Exists"}, {"key": "region", "operator": "In"}]"#,
         ),
@@ -90,7 +90,7 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
         ("`targetRefs` is an object", loose("object", json!({"targetRefs": web()}))),
         ("one of `targetRefs` is null", loose("null-inside", json!({"targetRefs": [web(), null]}))),
         ("`spec` is a string", loose("text", json!("text"))),
-        ("110 lists inside each other", loose("deep", json!({"targetRef": web(), "deep": deep}))),
+        ("lists nested 110 deep", loose("deep", json!({"targetRef": web(), "deep": deep}))),
         ("a policy of 600 KB", loose("large", json!({"targetRef": web(), "blob": "x".repeat(600_000)}))),
     ];
     told.extend(selecting);
@@ -137,7 +137,7 @@ async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
     tenant.apply(&gateway("elsewhere", "web", tenant.name(), None)).await?;
     tenant.apply(&elsewhere).await?;
     let place = "Event, annotation `kuadrant.io/policy-sync-message`; the rest is synced";
-    rows.push(is_told(&tenant, "a Gateway of another namespace", place, &elsewhere).await?);
+    rows.push(is_told(&tenant, "a target Gateway in another namespace", place, &elsewhere).await?);
     tenant.until_work("eu-1", "timeoutpolicy-elsewhere", |_| true).await?;
 
     let nothing = loose(tenant.name(), "null", json!({"targetRef": null}));
@@ -150,7 +150,7 @@ async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
     }
     let annotations = tenant.annotations(&nothing).await?;
     ensure!(annotations.is_empty(), "{annotations:?}");
-    let place = "it targets nothing, and is left alone";
+    let place = "it targets nothing and is not synced";
     rows.push(Row { input: "`targetRef` is null", place, reason: String::new(), message: String::new() });
     let many = tenant.work("eu-1", "loosepolicy-many").await?;
     let references = many.spec.workload.manifests[1].0["spec"]["targetRefs"].clone();

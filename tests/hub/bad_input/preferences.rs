@@ -11,18 +11,22 @@ use crate::tenant;
 
 /// What is wrong, the object's name, and the preferences.
 const CASES: [(&str, &str, &str); 12] = [
-    ("no JSON", "no-json", "c1=1"),
+    ("not JSON", "no-json", "c1=1"),
     ("a list", "list", r#"[{"c1": {"weight": 1}}]"#),
     ("no clusters", "no-clusters", r#"{"rebalance": true}"#),
-    ("clusters that are a list", "clusters", r#"{"clusters": ["c1"]}"#),
-    ("a cluster that is a number", "number", r#"{"clusters": {"c1": 1}}"#),
-    ("a weight that is a string", "string", r#"{"clusters": {"c1": {"weight": "2"}}}"#),
-    ("a weight below zero", "below", r#"{"clusters": {"c1": {"weight": -1}}}"#),
-    ("a part of a replica", "part", r#"{"clusters": {"*": {"minReplicas": 0.5}}}"#),
+    ("`clusters` as a list", "clusters", r#"{"clusters": ["c1"]}"#),
+    ("a cluster as a number", "number", r#"{"clusters": {"c1": 1}}"#),
+    ("a weight as a string", "string", r#"{"clusters": {"c1": {"weight": "2"}}}"#),
+    ("a negative weight", "below", r#"{"clusters": {"c1": {"weight": -1}}}"#),
+    ("a fraction of a replica", "part", r#"{"clusters": {"*": {"minReplicas": 0.5}}}"#),
     ("a weight past 64 bits", "large", r#"{"clusters": {"c1": {"weight": 1e30}}}"#),
-    ("more at least than at most", "bounds", r#"{"clusters": {"c1": {"minReplicas": 3, "maxReplicas": 2}}}"#),
+    (
+        "`minReplicas` above `maxReplicas`",
+        "bounds",
+        r#"{"clusters": {"c1": {"minReplicas": 3, "maxReplicas": 2}}}"#,
+    ),
     ("an unknown key", "unknown-key", r#"{"clusters": {"c1": {"wieght": 1}}}"#),
-    ("a `rebalance` that is a string", "rebalance", r#"{"clusters": {"c1": {}}, "rebalance": "yes"}"#),
+    ("`rebalance` as a string", "rebalance", r#"{"clusters": {"c1": {}}, "rebalance": "yes"}"#),
 ];
 
 /// A kind that no other test has: a class takes its objects of all namespaces.

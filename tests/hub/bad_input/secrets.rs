@@ -13,7 +13,7 @@ use crate::kinds::{limited, limited_controller};
 use crate::secrets::carried;
 use crate::tenant;
 
-const PLACE: &str = "Event on the Gateway, in the message of its `Accepted`; it goes out without that Secret";
+const PLACE: &str = "Event on the Gateway, message of its `Accepted`; synced without that Secret";
 
 /// A Gateway of its own that names this Secret, on `eu-1`.
 async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Value> {
@@ -55,9 +55,9 @@ async fn secrets_that_do_not_travel() -> Result<()> {
     for (input, name, reference) in [
         ("a Secret that does not exist", "missing", json!({"name": "missing"})),
         ("a Secret of another type", "opaque", json!({"name": "opaque"})),
-        ("a Secret of another namespace, which grants another", "ungranted", of("certificates-tls")),
-        ("a Secret of a namespace that does not exist", "nowhere", of("nowhere")),
-        ("a Secret of the namespace `system`, which grants it", "reserved", of("system")),
+        ("a Secret in another namespace that grants a different Secret", "ungranted", of("certificates-tls")),
+        ("a Secret in a namespace that does not exist", "nowhere", of("nowhere")),
+        ("a Secret in the namespace `system`, which grants it", "reserved", of("system")),
     ] {
         let gateway = naming(&tenant, name, reference).await?;
         rows.push(told(&tenant, input, &gateway).await?);
@@ -69,7 +69,7 @@ async fn secrets_that_do_not_travel() -> Result<()> {
     let _controller = limited_controller(&tenant, user).await?;
     let gateway = https_gateway(tenant.name(), "missing", tenant.name(), &[]);
     let (reason, message) = super::until_gateway_says(&tenant, &gateway, "cannot list").await?;
-    let place = "`Accepted=False` of the Gateway; frozen. One that names no Secret goes on";
+    let place = "Gateway, `Accepted=False`; frozen. Gateways without Secrets are synced";
     rows.push(Row { input: "the controller may not list Secrets", place, reason, message });
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(78);

@@ -26,15 +26,15 @@ async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
     tenant.until_work("unknown-1", "ratelimitpolicy-limits", |_| true).await?;
-    let place = "Event on the policy and on its Gateway, tried again; the cluster shows as pending";
+    let place = "Event on the policy and its Gateway; retried, the cluster is pending";
     let (reason, message) = until_event(&tenant, &limits, "homeless-1").await?;
     let (entries, summary) = tenant.until_folded(&limits, |entries, _| entries.len() == 3).await?;
     ensure!(entries.iter().all(|entry| entry.pending) && summary.pending == 3, "{entries:?}");
     let rows = [
-        Row { input: "a cluster that the placement chose and that has no namespace", place, reason, message },
+        Row { input: "a placed cluster without a namespace on the hub", place, reason, message },
         silent(
-            "a cluster with a namespace and no ManagedCluster",
-            "its works are written; it has no labels to select by",
+            "a placed cluster without a ManagedCluster",
+            "works are written; selectors see a cluster without labels",
         ),
     ];
     goes_on(&tenant, &limits).await?;
@@ -82,18 +82,18 @@ async fn works_that_others_write() -> Result<()> {
         ensure!(after.metadata.resource_version == theirs.metadata.resource_version, "it was touched");
     }
     let rows = [
-        silent("a work of ours that was edited", "put back"),
-        silent("a work of ours that was deleted", "made again"),
-        silent("an annotation of ours that was edited", "put back"),
+        silent("an edited work of the controller", "restored"),
+        silent("a deleted work of the controller", "created again"),
+        silent("an edited annotation of the controller", "restored"),
         Row {
-            input: "a work of the planned name that is not ours",
-            place: "Event, annotation `kuadrant.io/policy-sync-message`; left alone, other clusters go on",
+            input: "a work of the planned name by another client",
+            place: "Event, annotation `kuadrant.io/policy-sync-message`; not changed, other clusters are synced",
             reason,
             message,
         },
         Row {
-            input: "the same without the labels that we watch",
-            place: "Event; left alone, other clusters go on",
+            input: "the same without the labels that the controller watches",
+            place: "Event; not changed, other clusters are synced",
             reason: other_reason,
             message: other_message,
         },
@@ -121,7 +121,7 @@ async fn answers_of_spokes() -> Result<()> {
     tenant.answer(&work, &Answer::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].message.is_some()).await?;
     rows.push(shown(
-        "the agent refuses the copy",
+        "the agent rejects the copy",
         place,
         "",
         entries[1].message.as_deref().unwrap_or_default(),
@@ -138,7 +138,7 @@ async fn answers_of_spokes() -> Result<()> {
     tenant.until_folded(&limits, says(odd)).await?;
     rows.push(silent(
         "quotes, line breaks, control characters and markup in a message",
-        "shown as they are, escaped as JSON; `status` on a terminal shows no control characters",
+        "shown unchanged, escaped as JSON; `status` on a terminal omits control characters",
     ));
 
     let long = "x".repeat(5_000);
@@ -146,7 +146,7 @@ async fn answers_of_spokes() -> Result<()> {
     tenant.until_folded(&limits, says(&"x".repeat(256))).await?;
     rows.push(silent(
         "a value of 5,000 characters",
-        "1,024 bytes are kept, with `…`; in an entry of over 1 KiB, which says `cut`, 256 characters are told",
+        "truncated to 1,024 bytes, with `…`; in an entry over 1 KiB, which then has `cut`, to 256 characters",
     ));
 
     let twice = Answer::applied()
@@ -159,12 +159,12 @@ async fn answers_of_spokes() -> Result<()> {
     } else {
         tenant.until_folded(&limits, says("second")).await?;
     }
-    rows.push(silent("two values of one name", "the last counts"));
+    rows.push(silent("two values with the same name", "the last one is used"));
 
     tenant.answer(&work, &Answer::applied().value("unasked", json!("x"))).await?;
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].conditions.is_empty()).await?;
     ensure!(entries[1].fields.is_empty(), "{entries:?}");
-    rows.push(silent("a value that nobody asked for", "left out"));
+    rows.push(silent("a value that no feedback rule requests", "ignored"));
 
     for write in tenant.writes(&controller)? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
@@ -194,24 +194,24 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
     let mut rows = Vec::new();
     for (input, evaluated, message) in [
         (
-            "the rule fails, as where a field has another type",
+            "the rule fails, for example because a field has another type",
             "ConditionRuleEvaluated",
             "no such overload".into(),
         ),
-        ("the rule is refused", "ConditionRuleExpressionError", "undeclared reference to 'join'".into()),
+        ("the rule is rejected", "ConditionRuleExpressionError", "undeclared reference to 'join'".into()),
         ("the condition has another reason", "ConditionRuleInvalid", whole.clone()),
         (
-            "there is more in it, or less, than its lengths say",
+            "the value is longer or shorter than its length fields",
             "ConditionRuleEvaluated",
             format!("{whole}1:x"),
         ),
         (
-            "the names take more than 16,384 characters",
+            "the names exceed 16,384 characters",
             "ConditionRuleEvaluated",
             format!("{fine}{}", "20000:".to_owned() + &"x".repeat(16_400)),
         ),
-        ("it is of another revision", "ConditionRuleEvaluated", said(&"0".repeat(32), "1")),
-        ("one condition is of another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
+        ("the result is for another revision", "ConditionRuleEvaluated", said(&"0".repeat(32), "1")),
+        ("a condition is for another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
     ] {
         // What is well in between shows that it is mended at once.
         tenant.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
@@ -230,7 +230,7 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
         rows.push(Row { input, place: "the entry's `message`", reason: String::new(), message: told });
     }
     for row in rows.iter_mut().filter(|row| row.message.is_empty()) {
-        row.place = "nothing else: the answer is still to come";
+        row.place = "no message: the result is not there yet";
     }
     for write in tenant.writes(&controller)? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
