@@ -433,8 +433,8 @@ async fn every_role_is_documented() -> Result<()> {
         format!("{} `{name}`", role["kind"].as_str().unwrap_or_default())
     });
     let names: BTreeSet<String> = names.collect();
-    let page = include_str!("../../docs/operations.md");
-    let (_, section) = page.split_once("\n## Rights\n").context("no heading")?;
+    let page = include_str!("../../docs/reference/rights.md");
+    let (_, section) = page.split_once("\n## Roles\n").context("no heading")?;
     let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let documented = rows.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
     let documented: BTreeSet<String> = documented.map(str::to_owned).collect();

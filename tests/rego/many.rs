@@ -22,7 +22,7 @@ const CONFIG_MAPS: usize = 7;
 const OPA_RATIO: f64 = 3.0;
 /// How often both are measured, until one ratio is within the limit: other tests take a different share of the processors each time.
 const ROUNDS: usize = 3;
-/// The most memory for each module after a restart, in KiB. `docs/operations.md` has the measured value.
+/// The most memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
 
 /// Held by tests that keep the processors busy for seconds, so that they run one after the other.

@@ -1,4 +1,4 @@
-//! The chart's memory limit covers what `docs/operations.md` says, and the figures there are those of the code.
+//! The chart's memory limit covers the parts that `docs/memory.md` lists, and the figures on that page match the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ fn replicate_bytes() -> usize {
 fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     let values: Value = serde_saphyr::from_str(&read("charts/policy-sync/values.yaml")).unwrap();
     let limit = values["resources"]["limits"]["memory"].as_str().unwrap().strip_suffix("Mi").unwrap();
-    let page = read("docs/operations.md");
+    let page = read("docs/memory.md");
     assert!(page.contains(&format!("`resources.limits.memory`, is {limit} MiB")), "the chart has {limit}Mi");
     let mut parts = rows(&page, "part");
     let together = parts.remove("together").unwrap();
