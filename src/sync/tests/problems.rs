@@ -1,4 +1,4 @@
-//! What becomes of each problem, as the table of `docs/troubleshooting.md` has it.
+//! The effects of each problem, compared with the table in `docs/reference/problems.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +148,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
 
 /// The table: the cells of each row by the first.
 fn table() -> BTreeMap<String, Vec<String>> {
-    let page = include_str!("../../../docs/troubleshooting.md");
+    let page = include_str!("../../../docs/reference/problems.md");
     let rows = page.lines().skip_while(|line| !line.starts_with("| category |"));
     let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
     let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
