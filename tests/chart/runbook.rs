@@ -46,8 +46,8 @@ impl Page {
                 sections.entry(heading.to_owned()).or_default();
             }
             match line {
-                line if line.starts_with("**Find it.**") => mends = false,
-                line if line.starts_with("**Mend it.**") => mends = true,
+                line if line.starts_with("**Diagnose.**") => mends = false,
+                line if line.starts_with("**Fix.**") => mends = true,
                 line if line.starts_with("    ") => {
                     let command = line.trim();
                     let is_one = PROGRAMS.iter().any(|program| command.starts_with(&format!("{program} ")));
