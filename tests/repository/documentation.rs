@@ -20,6 +20,7 @@ fn pages() -> Vec<PathBuf> {
         "docs/proposals",
         "docs/reference",
         "docs/reference/bad-input",
+        "docs/reference/performance",
         "gatewayclass-params",
         "charts/policy-sync",
         "ocm-manifests",
