@@ -214,8 +214,8 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         let notes = helm.install(release, &values)?;
         let kinds = match name {
             "everything" => "timeoutpolicies.policies.example.com",
-            "no-rights" => "It has no rights from this chart",
-            _ => "It may not sync any kind of policies yet",
+            "no-rights" => "The chart created no roles",
+            _ => "The controller has no rights to sync policies yet",
         };
         for text in
             ["kubectl rollout status deployment/", kinds, "Next: ", "Uninstalling leaves ManifestWorks"]
@@ -224,8 +224,8 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         }
         let policies = match name {
             "no-rego" => None,
-            "everything" => Some(("policies-of-everything", "is written without being reviewed")),
-            _ => Some(("kube-federation-scheduling-policy", "writes of what they cover fail")),
+            "everything" => Some(("policies-of-everything", "are written without a review")),
+            _ => Some(("kube-federation-scheduling-policy", "writes of objects that they cover fail")),
         };
         ensure!(notes.contains("Policies in Rego") == policies.is_some(), "{name}: {notes}");
         for text in policies.into_iter().flat_map(|(namespace, without)| [namespace, without]) {

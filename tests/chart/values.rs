@@ -22,10 +22,10 @@ type Labels = std::collections::BTreeMap<String, String>;
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 struct Values {
-    /// What an umbrella chart hands to all of its charts. Nothing here is read.
+    /// Global values of an umbrella chart. This chart reads none of them.
     #[schemars(default)]
     global: Object,
-    /// What an umbrella chart asks for in its `condition`. Nothing here is read.
+    /// The `condition` of an umbrella chart. This chart does not read it.
     enabled: Option<bool>,
     image: Image,
     #[schemars(default)]
