@@ -146,7 +146,7 @@ async fn answers_of_spokes() -> Result<()> {
     tenant.until_folded(&limits, says(&"x".repeat(256))).await?;
     rows.push(silent(
         "a value of 5,000 characters",
-        "truncated to 1,024 bytes, with `…`; in an entry over 1 KiB, which then has `cut`, to 256 characters",
+        "truncated to 1,024 bytes, with `…`; to 256 characters in an entry over 1 KiB, which has `cut`",
     ));
 
     let twice = Answer::applied()
