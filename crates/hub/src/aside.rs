@@ -1,4 +1,4 @@
-//! Work that takes long and that nobody hurries for: on a thread of its own, which gives way to all others.
+//! Runs long CPU-bound work on a dedicated thread, with the lowest scheduling priority.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{io, thread};
@@ -10,25 +10,25 @@ use tracing::debug;
 
 use policy_sync_api::text::with_causes;
 
-/// How much a thread gives way: as much as there is.
+/// The nice value of the thread: the lowest priority on Linux.
 const NICE: i32 = 19;
 
-/// Why work has no end.
+/// Why the work returned nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// There is no thread for it.
+    /// The system could not start a thread.
     #[error("no thread can be started")]
     Unstarted(#[from] io::Error),
-    /// It panicked.
+    /// The work panicked.
     #[error("it panicked")]
     Panicked,
 }
 
-/// What `work` comes to, on a thread called `name` that is given the processor where no other wants it.
+/// Runs `work` on a new thread called `name`, at the lowest scheduling priority, and returns its result.
 ///
 /// # Errors
 ///
-/// Where it panics, or there is no thread.
+/// If `work` panics, or if the thread cannot be started.
 pub async fn aside<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -37,18 +37,18 @@ pub async fn aside<T: Send + 'static>(
     thread::Builder::new().name(name.to_owned()).spawn(move || {
         let _runtime = runtime.enter();
         give_way();
-        // Who asked may have gone.
+        // The receiver is gone if the caller was cancelled.
         let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
     })?;
     told.await.ok().and_then(Result::ok).ok_or(Ended::Panicked)
 }
 
-/// The same for work that waits for nothing and nobody. Where time is paused, as in tests, it stands still meanwhile, as it does
-/// for all that keeps a thread of the runtime.
+/// Like [`aside`], for work that does not block or wait. Under paused time, as in tests, the clock does not advance
+/// while the work runs, because a thread of the runtime is blocked on it.
 ///
 /// # Errors
 ///
-/// As those of [`aside`].
+/// See [`aside`].
 pub async fn computed_aside<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -58,7 +58,7 @@ pub async fn computed_aside<T: Send + 'static>(
     waiting.await.unwrap_or(Err(Ended::Panicked))
 }
 
-/// Has this thread give way to others. Elsewhere than on Linux that would be said of the whole process.
+/// Lowers the priority of the current thread. Only on Linux: elsewhere `nice` applies to the whole process.
 fn give_way() {
     if cfg!(target_os = "linux")
         && let Err(error) = rustix::process::nice(NICE)
@@ -71,7 +71,7 @@ fn give_way() {
 mod tests {
     use super::*;
 
-    /// How much the thread that asks gives way, as Linux says.
+    /// The nice value of the current thread, from `/proc`.
     fn niceness() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -80,7 +80,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn its_thread_gives_way_and_no_other() {
+    async fn only_the_new_thread_is_niced() {
         let before = niceness();
         assert_eq!(aside("test", niceness).await.unwrap(), NICE);
         assert_eq!(niceness(), before);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_told_and_a_runtime_is_there() {
+    async fn a_panic_is_an_error_and_work_may_use_the_runtime() {
         let panics = aside("test", || -> () { panic!("no") }).await;
         assert!(matches!(panics, Err(Ended::Panicked)));
         let asks = aside("test", || Handle::current().block_on(async { 7 })).await;

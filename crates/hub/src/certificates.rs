@@ -1,4 +1,4 @@
-//! Certificates and their keys: the one that is served, wherever it comes from, and the one of a client.
+//! TLS certificates and keys: the server's, which can be replaced while it serves, and a client's.
 
 use std::sync::Arc;
 
@@ -13,68 +13,68 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use policy_sync_api::moment::Moment;
 
-/// A certificate and its key as PEM.
+/// A certificate chain and its private key, both PEM.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'p> {
-    /// Where the certificate is, for whoever has to mend it.
+    /// The certificate's file or Secret key, for error messages.
     pub certificate_name: &'p str,
-    /// The certificate, and what it takes to trust it beside the authority.
+    /// The certificate, followed by its intermediates.
     pub certificate: &'p [u8],
-    /// Where the key is.
+    /// The key's file or Secret key, for error messages.
     pub key_name: &'p str,
-    /// The key.
+    /// The private key.
     pub key: &'p [u8],
 }
 
-/// Why a certificate cannot be served.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It is no PEM.
+    /// The certificate or the key is not valid PEM.
     #[error("cannot read {0}")]
     Pem(String, #[source] pem::Error),
-    /// There is none.
+    /// The PEM has no certificate.
     #[error("{0} has no certificate")]
     Empty(String),
-    /// The key is none, or not the certificate's.
+    /// The key is not supported, or does not belong to the certificate.
     #[error("{key} is not the key of {certificate}")]
     Key {
-        /// Where the certificate is.
+        /// The name of the certificate.
         certificate: String,
-        /// Where the key is.
+        /// The name of the key.
         key: String,
-        /// Why not.
+        /// The error of rustls.
         source: rustls::Error,
     },
 }
 
-/// The certificate that is served, none at first.
+/// The certificate that a TLS server presents; none at first. It can be replaced without a restart.
 #[derive(Debug, Default)]
 pub struct Certificates(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Certificates {
-    /// Serves this one from now on; returns whether it is another than before.
+    /// Replaces the served certificate. Returns whether it differs from the previous one.
     ///
     /// # Errors
     ///
-    /// Where it cannot be served: what was before still is.
+    /// If the pair cannot be used. The previous certificate stays in use.
     pub fn serve(&self, pair: Pair<'_>) -> Result<bool, CertificateError> {
         let certified = certified(pair)?;
         let mut current = self.0.write();
         let is_another = current.as_ref().is_none_or(|current| current.cert != certified.cert);
-        // A key of the same certificate is the same key.
+        // The same certificate implies the same key.
         if is_another {
             *current = Some(Arc::new(certified));
         }
         Ok(is_another)
     }
 
-    /// It, and what it takes to trust it.
+    /// The served certificate, followed by its intermediates.
     #[must_use]
     pub fn served(&self) -> Option<Vec<CertificateDer<'static>>> {
         self.0.read().as_ref().map(|current| current.cert.clone())
     }
 
-    /// When it expires; `None` where there is none.
+    /// The expiry (`notAfter`) of the served certificate; `None` if no certificate is served.
     #[must_use]
     pub fn expires(&self) -> Option<Moment> {
         self.0.read().as_ref().and_then(|current| expires(current.cert.first()?))
@@ -87,18 +87,18 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// When `certificate` expires; `None` where it is none.
+/// The expiry (`notAfter`) of `certificate`; `None` if it cannot be parsed.
 #[must_use]
 pub fn expires(certificate: &CertificateDer<'_>) -> Option<Moment> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(Moment(parsed.validity().not_after.timestamp() * 1000))
 }
 
-/// What can be served of `pair`.
+/// Parses `pair` and checks that the key belongs to the certificate.
 ///
 /// # Errors
 ///
-/// Where that is nothing.
+/// If the PEM is invalid or empty, or if the key does not match.
 pub fn certified(pair: Pair<'_>) -> Result<CertifiedKey, CertificateError> {
     let unread = |name: &str| {
         let name = name.to_owned();
@@ -117,7 +117,7 @@ pub fn certified(pair: Pair<'_>) -> Result<CertifiedKey, CertificateError> {
     };
     let certified = CertifiedKey::new(certificates, any_supported_type(&key).map_err(no_key)?);
     match certified.keys_match() {
-        // Some keys do not say.
+        // For some key types, rustls cannot compare.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(error) => Err(no_key(error)),
     }

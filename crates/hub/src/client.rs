@@ -1,4 +1,4 @@
-//! A hub that people ask: it waits for each answer for a while, and says in one line what went wrong.
+//! A client of the hub for commands: requests have a time limit, and errors are one line long.
 
 use futures::future::join_all;
 use kube::api::{GetParams, ListParams};
@@ -15,7 +15,7 @@ use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::{HubObject, WithText};
 use policy_sync_mirror::{Extent, Source};
 
-/// How many objects a page has.
+/// The maximum number of objects per page.
 const PAGE: u32 = 500;
 
 /// An API without which a cluster is no hub.
@@ -35,17 +35,17 @@ pub struct Requirement {
     pub project: &'static str,
 }
 
-/// Which kinds of a required group a cluster serves.
+/// Which kinds of a required API group a cluster serves.
 enum Serves<'r> {
-    /// The required one.
+    /// The kind of a hub.
     Required,
-    /// Only the one that spokes have.
+    /// Only the kind of a spoke.
     OfSpokes,
-    /// Neither kind.
+    /// Neither of them.
     Neither(&'r Requirement),
 }
 
-/// A hub to ask.
+/// A client of one hub.
 #[derive(Clone)]
 pub struct HubClient {
     client: Client,
@@ -59,33 +59,34 @@ impl std::fmt::Debug for HubClient {
 }
 
 impl HubClient {
-    /// The hub that `config` leads to. Nothing is asked of it yet.
+    /// A client for the cluster of `config`. Sends no request yet.
     ///
     /// # Errors
     ///
-    /// Where its credentials cannot be read or had.
+    /// If the credentials of `config` cannot be loaded.
     pub fn new(config: Config, timeout: RequestTimeout) -> Result<Self, HubError> {
         let url = url(&config);
         Ok(Self { client: asking(config, timeout)?, url })
     }
 
-    /// What sends the requests.
+    /// The Kubernetes client that sends the requests.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Where it is.
+    /// The hub's URL, for messages.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Finds out whether it has all that is `required`. Who may not ask for that will see what else may not be read.
+    /// Checks that the hub serves all `required` APIs. Without the right to query discovery, the check passes: later
+    /// requests name each missing right.
     ///
     /// # Errors
     ///
-    /// What it lacks, or why it cannot be asked.
+    /// The first API that is missing, or why discovery failed.
     pub async fn has(&self, required: &[Requirement]) -> Result<(), HubError> {
         let groups = match self
             .client
@@ -99,7 +100,7 @@ impl HubClient {
         };
         let has_group = |required: &&Requirement| groups.iter().any(|served| served.name == required.group);
         let looks = required.iter().filter(has_group).map(|required| self.serves(required));
-        // A spoke is reported first: it may lack any of the others.
+        // A spoke is reported first, because it may lack any of the other APIs.
         let mut missing: Vec<&Requirement> =
             required.iter().filter(|required| !has_group(required)).collect();
         for look in join_all(looks).await {
@@ -117,13 +118,13 @@ impl HubClient {
         }
     }
 
-    /// Which kinds of the group of `required` are served.
+    /// Queries which kinds are served in the group and version of `required`.
     async fn serves<'r>(&self, required: &'r Requirement) -> Result<Serves<'r>, HubError> {
         let Requirement { group, version, resource, of_spokes, .. } = *required;
         let gvr = GroupVersionResource::new(group, version, resource);
         let served = match served_beside(&self.client, &gvr).await {
             Ok(served) => served.map(|list| list.resources).unwrap_or_default(),
-            // A later request to list its objects fails, and names the missing right.
+            // A later list request fails and names the missing right.
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Serves::Required),
             Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
         };
@@ -135,11 +136,12 @@ impl HubClient {
         })
     }
 
-    /// All objects of `source`, read as `gvr` for `controller`; `what` is for the words, as in `list Gateways`.
+    /// Lists all objects of `source` as `gvr`, with the selectors of `controller`. `what` is the action for error
+    /// messages, for example `list Gateways`.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// If a page cannot be listed.
     pub async fn list(
         &self,
         source: &Source,
@@ -150,11 +152,12 @@ impl HubClient {
         self.list_pages(Pages::of_source(source, gvr, controller, PAGE), source.extent(), gvr, what).await
     }
 
-    /// All objects of `gvr` in `namespace`, in all where that is empty, that `labels` select.
+    /// Lists the objects of `gvr` in `namespace` that match the label selector `labels`. An empty namespace means all
+    /// namespaces.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// If a page cannot be listed.
     pub async fn objects(
         &self,
         gvr: &GroupVersionResource,
@@ -200,11 +203,12 @@ impl HubClient {
         }
     }
 
-    /// The names of the first objects of `gvr` in `namespace`, in all where that is empty, as many as one answer has.
+    /// Lists the names of the objects of `gvr` in `namespace`; empty means all namespaces. Returns the first page only,
+    /// at most 500 names.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// If the page cannot be listed.
     pub async fn names(
         &self,
         gvr: &GroupVersionResource,
@@ -217,11 +221,12 @@ impl HubClient {
         Ok(page.items.into_iter().map(|object| object.metadata.name).collect())
     }
 
-    /// One object, `None` where it does not exist; `what` is for the words, as in `get ConfigMap shop/params`.
+    /// Reads one object; `None` if it does not exist. `what` is the action for error messages, for example `get
+    /// ConfigMap shop/params`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub async fn get<T: DeserializeOwned>(
         &self,
         gvr: &GroupVersionResource,
@@ -237,19 +242,19 @@ impl HubClient {
         }
     }
 
-    /// That it does not have `what`.
+    /// The error for an API that the hub does not serve.
     #[must_use]
     pub fn lacks(&self, what: impl Into<String>) -> HubError {
         HubError::NotServed { url: self.url.clone(), what: what.into() }
     }
 
-    /// That it has no object `what`: its kind and its name.
+    /// The error for an object that does not exist. `what` is its kind and name.
     #[must_use]
     pub fn absent(&self, what: impl Into<String>) -> HubError {
         HubError::Absent { url: self.url.clone(), what: what.into() }
     }
 
-    /// Why it was not to be asked to `what`, as in `list GatewayClasses`.
+    /// The error for a failed request. `what` is the action, for example `list GatewayClasses`.
     #[must_use]
     pub fn failure(&self, what: &str, error: &kube::Error) -> HubError {
         let url = self.url.clone();

@@ -1,11 +1,11 @@
-//! The one place where time comes in.
+//! The only source of the current time, so that tests can replace it.
 
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
 use policy_sync_api::moment::Moment;
 
-/// The wall clock of the process's start, carried on by a clock that never runs backwards.
+/// The wall-clock time at start plus the monotonic time since: it never runs backwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Moment,
@@ -13,25 +13,25 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts with the wall clock.
+    /// A clock that starts at the wall-clock time.
     #[must_use]
     pub fn start() -> Self {
         Self::starting_at(Moment(Timestamp::now().as_millisecond()))
     }
 
-    /// A clock that now shows `moment`.
+    /// A clock that starts at `moment`.
     #[must_use]
     pub fn starting_at(moment: Moment) -> Self {
         Self { start: moment, started: Instant::now() }
     }
 
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Moment {
         self.start.after(self.started.elapsed())
     }
 
-    /// The same as the API writes it.
+    /// The current time as the Kubernetes API represents it.
     #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::from_millisecond(self.now().0).unwrap_or(Timestamp::MAX)

@@ -1,4 +1,4 @@
-//! Clients of the hub that a configuration leads to.
+//! Creates Kubernetes clients with the timeouts and metrics that the controller and the commands need.
 
 use std::time::Duration;
 
@@ -10,27 +10,30 @@ use super::metered::Metering;
 use super::request_timeout::RequestTimeout;
 use crate::telemetry::metrics::Metrics;
 
-/// How long to wait for a connection, and, for one answer, until it begins.
+/// The time limit for a connection, and for the first byte of a response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 
-/// After this time without a byte from the hub a connection is given up: longer than a watch is silent, which has a bookmark
-/// every minute.
+/// A connection without a byte from the hub for this long is closed. It must be longer than the gap between two
+/// bookmarks of a watch, one minute.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
 
-/// A client for watches, and for what is decided from them.
+/// A client for the controller: for watches, and for the writes that follow from them.
 ///
-/// It gives up connections that have died without a word: nothing else would end a request on one of them, and while a list
-/// does not end, its kind is not followed. And it repeats nothing by itself. The library's own retries would send a write
-/// again whose answer is not known, up to 15 times and minutes later, unseen by leadership, backoff and metrics. Each request
-/// counts in `metrics`, and none takes longer than `timeout` says.
+/// It closes dead connections. Without that, a request on one of them would never end, and a kind whose list does not
+/// end is not watched.
+///
+/// It does not retry. The library's own retries would repeat a write with unknown outcome up to 15 times, even minutes
+/// later, regardless of leadership, backoff and metrics.
+///
+/// Each request is counted in `metrics` and limited by `timeout`.
 ///
 /// # Errors
 ///
-/// Where its credentials cannot be read or had.
+/// If the credentials of `config` cannot be loaded.
 pub fn watching(mut config: Config, metrics: &Metrics, timeout: RequestTimeout) -> Result<Client, HubError> {
     config.connect_timeout = Some(ANSWERS_WITHIN);
     config.read_timeout = Some(IDLE_TIMEOUT);
-    // A connection that lay idle before is not to blame for that.
+    // Idle time before a request must not count against it.
     config.reset_reader_on_write = true;
     config.default_retry = false;
     let host = config.cluster_url.authority().map_or("", |authority| authority.as_str()).to_owned();
@@ -39,7 +42,7 @@ pub fn watching(mut config: Config, metrics: &Metrics, timeout: RequestTimeout) 
     Ok(timeout.limit(builder.with_layer(&Metering::new(metrics.clone(), &host)).build()))
 }
 
-/// A client for what people ask, of which nothing is asked yet.
+/// A client for commands. Sends no request yet.
 pub(super) fn asking(mut config: Config, timeout: RequestTimeout) -> Result<Client, HubError> {
     let answers_within = (timeout == RequestTimeout::Unset).then_some(ANSWERS_WITHIN);
     config.connect_timeout = answers_within;
@@ -48,15 +51,15 @@ pub(super) fn asking(mut config: Config, timeout: RequestTimeout) -> Result<Clie
     Client::try_from(config).map(|client| timeout.limit(client)).map_err(unusable)
 }
 
-/// Why no client can be made of `config`.
+/// Maps an error of the client's construction to a [`HubError`] for `config`.
 fn unusable(config: &Config) -> impl FnOnce(kube::Error) -> HubError + use<> {
     let url = url(config);
-    // The library names its causes itself, some in several lines.
+    // The library's message includes the causes, some on several lines.
     let cause = |error: kube::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
     move |error| HubError::Client { url, cause: cause(error) }
 }
 
-/// Where the hub is, for words.
+/// The URL of the hub, for messages.
 pub(super) fn url(config: &Config) -> String {
     config.cluster_url.to_string().trim_end_matches('/').to_owned()
 }

@@ -1,15 +1,15 @@
-//! What the hub serves.
+//! API discovery.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 
 use policy_sync_api::names::GroupVersionResource;
 
-/// The kinds of the group and version of `gvr` that the hub serves, `None` where it serves none.
+/// Lists the resources in the group and version of `gvr`; `None` if the hub does not serve that version.
 ///
 /// # Errors
 ///
-/// Those of the request.
+/// If the request fails, except with 404.
 pub async fn served_beside(
     client: &Client,
     gvr: &GroupVersionResource,

@@ -1,73 +1,73 @@
-//! Why a hub was not read.
+//! Errors of requests to the hub.
 
 use std::error::Error;
 
-/// Why a hub was not read, in one line that says what was tried.
+/// Why a request to the hub failed: one line with the attempted action.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// There are no credentials.
+    /// The client cannot be created, for example without credentials.
     #[error("cannot make a client of {url}: {cause}")]
     Client {
-        /// The hub.
+        /// The URL.
         url: String,
         /// The innermost cause.
         cause: String,
     },
-    /// It was asked, and said no.
+    /// The hub returned an error status.
     #[error("cannot {what} on the hub at {url}: {cause}")]
     Refused {
-        /// As in `list GatewayClasses`.
+        /// The attempted action, for example `list GatewayClasses`.
         what: String,
-        /// The hub.
+        /// The URL.
         url: String,
-        /// Its own words, and the code.
+        /// The hub's message and status code.
         cause: String,
         /// The HTTP status.
         code: u16,
     },
-    /// There was no answer.
+    /// The hub sent no response.
     #[error("cannot reach the hub at {url}: {cause}")]
     Unreachable {
-        /// The hub.
+        /// The URL.
         url: String,
         /// The innermost cause.
         cause: String,
     },
-    /// It serves no such kind.
+    /// The hub does not serve this API.
     #[error("the hub at {url} has no {what}")]
     NotServed {
-        /// The hub.
+        /// The URL.
         url: String,
-        /// What it lacks.
+        /// The missing API.
         what: String,
     },
-    /// It has no object of this name.
+    /// The object does not exist.
     #[error("the hub at {url} has no {what}")]
     Absent {
-        /// The hub.
+        /// The URL.
         url: String,
         /// The kind and the name.
         what: String,
     },
-    /// It serves OCM's kinds for spokes, and lacks those for hubs.
+    /// The cluster serves OCM's APIs for spokes and lacks those for hubs.
     #[error(
         "the cluster at {url} looks like a spoke, not a hub: it has AppliedManifestWorks and no ManifestWorks. Set \
          --kubeconfig or --context to the hub"
     )]
     Spoke {
-        /// The cluster.
+        /// The URL.
         url: String,
     },
 }
 
 impl HubError {
-    /// Whether a right is missing.
+    /// Whether the API server denied access (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { code: 403, .. })
     }
 
-    /// The same, of an attempt at `what` instead.
+    /// Replaces the attempted action of a [`HubError::Refused`].
     #[must_use]
     pub fn on(self, what: String) -> Self {
         match self {
@@ -76,7 +76,7 @@ impl HubError {
         }
     }
 
-    /// Whether the hub answered at all.
+    /// Whether the hub responded, even if with an error.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         match self {
@@ -86,7 +86,7 @@ impl HubError {
     }
 }
 
-/// The innermost of an error's causes: what really happened.
+/// Follows the sources of `error` to the last one, the root cause.
 #[must_use]
 pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut innermost = error;

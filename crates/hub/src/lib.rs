@@ -4,9 +4,9 @@
 //! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API
 //! ```
 //!
-//! [`watch`] runs one task for each source and feeds a [mirror](policy_sync_mirror::Mirror); [`reconcile`] has the queue, the
-//! workers, leader election, requests and Events with which a capability applies its plans. Nothing here knows any kind of
-//! object: each capability declares its own.
+//! [`watch`] runs one task for each source and feeds a [mirror](policy_sync_mirror::Mirror). [`reconcile`] has the
+//! queue, workers, leader election, requests and Events with which a capability applies its plans. This crate knows no
+//! kind of object; each capability declares its kinds.
 
 mod aside;
 pub mod certificates;

@@ -1,4 +1,4 @@
-//! Counts the requests of a client: each that is sent, whoever asks for it, watches, the Lease and Events too.
+//! Counts and times all requests of a client, including watches, Lease updates and Events.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,11 +12,11 @@ use tower::{Layer, Service};
 
 use crate::telemetry::metrics::Metrics;
 
-/// What makes a client's requests count.
+/// Adds the metrics to a client.
 #[derive(Clone)]
 pub(super) struct Metering {
     metrics: Metrics,
-    /// Whom they go to: host and port.
+    /// The host and port of the API server, for the label `host`.
     host: Arc<str>,
 }
 
@@ -34,7 +34,7 @@ impl<S> Layer<S> for Metering {
     }
 }
 
-/// A service whose requests count.
+/// A client's service with metrics.
 #[derive(Clone)]
 pub(super) struct Metered<S> {
     inner: S,
@@ -72,13 +72,13 @@ where
     }
 }
 
-/// A request that was sent. It counts once it is dropped: with its answer, or because nobody waits for that any longer.
+/// A request in flight. It is recorded when dropped: after its response, or when it is cancelled.
 struct Sent {
     metering: Metering,
     method: String,
     resource: String,
     began: Instant,
-    /// What it was answered, as far as that goes: of a watch, that it has begun.
+    /// The status of the response, which for a watch arrives when the watch begins; `None` without a response.
     code: Option<StatusCode>,
 }
 
@@ -97,7 +97,7 @@ impl Drop for Sent {
     }
 }
 
-/// The plural name of the kind that `path` asks for, `""` where it asks for none.
+/// The plural of the requested resource, for the label `resource`; empty for other paths.
 fn resource(path: &str) -> &str {
     let mut parts = path.split('/').skip(1);
     let kind = match parts.next() {

@@ -1,4 +1,4 @@
-//! Lists of the hub, page by page.
+//! Paginated lists.
 
 use http::Request;
 use kube::api::ListParams;
@@ -7,7 +7,7 @@ use kube::core::request;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_mirror::{Extent, Source};
 
-/// The requests for the pages of a list: each follows from the page before.
+/// The requests for the pages of one list. Each needs the continue token of the page before.
 #[derive(Debug)]
 pub struct Pages {
     of: request::Request,
@@ -16,13 +16,13 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Those of the objects of `gvr` in `namespace`, in all where that is empty, that `params` select.
+    /// Lists the objects of `gvr` in `namespace` with `params`. An empty namespace means all namespaces.
     #[must_use]
     pub fn new(gvr: &GroupVersionResource, namespace: &str, params: ListParams, extent: Extent) -> Self {
         Self { of: request::Request::new(gvr.path(namespace)), params, extent }
     }
 
-    /// Those of `source`, read as `gvr` for `controller`, with so many objects each.
+    /// Lists the objects of `source` as `gvr`, with the selectors of `controller` and at most `limit` objects per page.
     #[must_use]
     pub fn of_source(
         source: &Source,
@@ -40,7 +40,7 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// Where no URL can be made of it.
+    /// If the parameters do not form a valid URL.
     pub fn request(&self) -> Result<Request<Vec<u8>>, request::Error> {
         match self.extent {
             Extent::Metadata => self.of.list_metadata(&self.params),
@@ -48,7 +48,7 @@ impl Pages {
         }
     }
 
-    /// Turns a page that ended with this token, and returns whether there is another one.
+    /// Moves on to the page after the one with this continue token. Returns whether there is one.
     pub fn turn(&mut self, token: Option<String>) -> bool {
         self.params.continue_token = token.filter(|token| !token.is_empty());
         self.params.continue_token.is_some()

@@ -1,4 +1,4 @@
-//! How long one request may take, answer and all, where somebody has said so, as client-go's `timeout` does.
+//! The time limit of a request including its response, like the `timeout` of client-go.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
 
-/// How long one request may take.
+/// The time limit of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestTimeout {
-    /// Nobody has said anything: an answer has to begin in good time.
+    /// The user set no limit. Commands use defaults for the connection and the first byte.
     #[default]
     Unset,
-    /// As long as it takes.
+    /// No limit.
     Never,
-    /// So long. Of a watch, which goes on, only until it begins.
+    /// This limit. For a watch, it applies until the watch begins.
     After(Duration),
 }
 
 impl RequestTimeout {
-    /// What a user has said, where 0 is no limit.
+    /// The limit that a user has set; 0 means no limit.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
         if limit.is_zero() { Self::Never } else { Self::After(limit) }
     }
 
-    /// `client`, of whose requests none takes longer.
+    /// Applies the limit to all requests of `client`.
     pub(super) fn limit(self, client: Client) -> Client {
         let Self::After(limit) = self else { return client };
         let namespace = client.default_namespace().to_owned();
@@ -41,7 +41,7 @@ impl RequestTimeout {
     }
 }
 
-/// There is no answer yet, or not all of it.
+/// The response did not arrive completely within the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct NoAnswer(Duration);

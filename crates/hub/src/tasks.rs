@@ -1,9 +1,9 @@
-//! Tasks that do not die unnoticed.
+//! Supervised tasks.
 //!
-//! A task that panics takes only itself along: what it watched, nobody would watch any more, and the key that it worked on
-//! would be worked on for ever. A process that goes on deaf is worse than one that starts anew, so each task runs under
-//! [`Tasks::watch`]: a panic is counted and logged, and whoever waits for [`Tasks::ended`] ends the process. So does what a
-//! task cannot go on after, by [`Tasks::end`].
+//! A panic ends only the task in which it occurs. Without supervision, its watch would stop unnoticed, or its key would
+//! remain active forever. A restart is better than a process with missing tasks. Each task therefore runs under
+//! [`Tasks::watch`], which counts and logs a panic. Callers of [`Tasks::ended`] then end the process. A task can also
+//! end it by [`Tasks::end`].
 
 use std::any::Any;
 use std::future::Future;
@@ -17,7 +17,7 @@ use tracing::error;
 
 use crate::telemetry::metrics::Metrics;
 
-/// Notices panics of tasks, and what they cannot go on after. Clones notice for each other.
+/// Supervises tasks. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     metrics: Metrics,
@@ -25,32 +25,32 @@ pub struct Tasks {
     ended: CancellationToken,
 }
 
-/// Why the process ends, to start anew.
+/// Why the process must restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// A task has panicked: what it did, nobody does any more.
+    /// A task has panicked.
     #[error("a task panicked: see the log")]
     Panicked,
-    /// What the hub lists has been older than what was seen of it for so long that it was restored from a backup. A fresh
-    /// process has seen nothing.
+    /// The hub was restored from a backup: its lists have long been older than the last seen version. A restart
+    /// discards that version.
     #[error("the hub is older than what was seen of it: see the log")]
     HubRestored,
 }
 
 impl Tasks {
-    /// Nothing has panicked yet; counts in `metrics`.
+    /// Supervises with no panic so far. Counts panics in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
         Self { metrics, why: Arc::default(), ended: CancellationToken::new() }
     }
 
-    /// Ends the process for this reason, or for the one that was there before.
+    /// Ends the process with this reason. Only the first reason is kept.
     pub fn end(&self, why: Ended) {
         self.why.get_or_init(|| why);
         self.ended.cancel();
     }
 
-    /// What `future` comes to, `None` where it panics; `task` says what it does, for the log and the metric.
+    /// Runs `future`. Returns its value; `None` if it panics. `task` names it in the log and the metric.
     pub fn watch<T>(
         self,
         task: &'static str,
@@ -58,7 +58,7 @@ impl Tasks {
     ) -> impl Future<Output = Option<T>> {
         self.metrics.runs(task);
         async move {
-            // Nothing looks at what it leaves behind but what is done until the process has ended.
+            // After a panic, state that it left inconsistent is used only until the process has ended.
             match AssertUnwindSafe(future).catch_unwind().await {
                 Ok(value) => Some(value),
                 Err(panic) => {
@@ -71,16 +71,16 @@ impl Tasks {
         }
     }
 
-    /// Waits until the process is to end.
+    /// Waits until the process must end.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Whether it is not.
+    /// Whether the process may continue.
     ///
     /// # Errors
     ///
-    /// Why it is.
+    /// The reason why it must end.
     pub fn check(&self) -> Result<(), Ended> {
         self.why.get().map_or(Ok(()), |why| Err(*why))
     }
@@ -95,7 +95,7 @@ pub fn announce<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
     });
 }
 
-/// What was said with a panic.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words")

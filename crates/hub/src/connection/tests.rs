@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 
-/// A hub at an address of its own, and a client for it.
+/// A server on a local port, and a client for it.
 async fn hub() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -15,8 +15,8 @@ async fn hub() -> (TcpListener, Client) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_on_a_connection_that_says_nothing_ends() {
-    // Connections are made by the system, and nobody takes them.
+async fn request_on_a_silent_connection_ends() {
+    // The operating system accepts connections; the test never does.
     let (_listener, client) = hub().await;
     let start = Instant::now();
     let answer = timeout(IDLE_TIMEOUT * 3, client.list_api_groups()).await;
@@ -25,7 +25,7 @@ async fn a_request_on_a_connection_that_says_nothing_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_people_ask_is_answered_in_good_time_unless_they_say_otherwise() {
+async fn command_requests_have_a_default_limit_that_users_can_change() {
     let (listener, _) = hub().await;
     let url = format!("http://{}", listener.local_addr().unwrap());
     let ends = |limit: RequestTimeout| {
@@ -44,16 +44,16 @@ async fn what_people_ask_is_answered_in_good_time_unless_they_say_otherwise() {
 }
 
 #[tokio::test]
-async fn what_a_busy_hub_refuses_is_not_sent_again() {
+async fn request_rejected_with_503_is_not_retried() {
     let (listener, client) = hub().await;
     let serving = tokio::spawn(async move {
         let mut requests = 0;
-        // One connection: what is sent again comes on the same.
+        // A retry would use the same connection.
         let (mut connection, _) = listener.accept().await.unwrap();
         let (read, mut write) = connection.split();
         let mut lines = BufReader::new(read).lines();
         while let Ok(Some(line)) = lines.next_line().await {
-            // After a body, which ends no line.
+            // The next request follows the body on the same line.
             if line.contains("POST ") {
                 requests += 1;
                 let busy = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Where a server is.
+//! Addresses of HTTP servers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,31 +6,31 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// Where a server is: `http://127.0.0.1:8181`, or `https://opa.example/some/path`.
+/// A server's address: `http://127.0.0.1:8181`, or `https://opa.example/some/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     text: String,
     host: String,
 }
 
-/// Why a text is none.
+/// The text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected http(s)://<host>[:<port>][/<path>]")]
 pub struct AddressFault;
 
 impl Address {
-    /// What is at `path` there.
+    /// The URL of `path` below the address.
     pub(super) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.text)
     }
 
-    /// Whether it is this machine, and nobody else's.
+    /// Whether the host is `localhost` or a loopback IP address.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// The same server at another path; `None` where its own does not end in `end`.
+    /// Replaces the suffix `end` of the path by `other`; `None` if the path has another suffix.
     #[must_use]
     pub fn sibling(&self, end: &str, other: &str) -> Option<Self> {
         let stem = self.text.strip_suffix(end)?;
@@ -52,7 +52,7 @@ impl FromStr for Address {
         let authority = uri.authority().ok_or(AddressFault)?;
         let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
         let is_plain = uri.query().is_none() && !text.contains('#') && !authority.as_str().contains('@');
-        // A port that is none is no part of the host either.
+        // [`Uri`] accepts some invalid ports.
         let is_port = match authority.as_str().strip_prefix(authority.host()).ok_or(AddressFault)? {
             "" => true,
             port => port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok()),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_scheme_and_a_host_and_no_more_than_a_path() {
+    fn address_has_scheme_and_host_and_at_most_a_path() {
         for (text, expected, is_loopback) in [
             ("http://127.0.0.1:8181", "http://127.0.0.1:8181", true),
             ("http://localhost:8181/", "http://localhost:8181", true),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sibling_is_beside_the_last_part_of_a_path() {
+    fn sibling_replaces_the_path_suffix() {
         let address: Address = "http://a/v1/data/p/annotations".parse().unwrap();
         assert_eq!(
             address.sibling("/annotations", "/errors").unwrap().to_string(),

@@ -1,19 +1,20 @@
-//! When a server is asked again.
+//! Retries with exponential backoff.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
 
-/// How often it is asked.
+/// The maximum number of attempts, the first included.
 const ATTEMPTS: u32 = 5;
-/// How long the first wait is.
+/// The backoff before the second attempt.
 const FIRST: Duration = Duration::from_millis(100);
-/// By how much the next is longer.
+/// The growth of the backoff per attempt.
 const FACTOR: f64 = 1.5;
-/// By how much of itself each differs, at most: whoever was refused together does not come back together.
+/// The maximum share by which a backoff is shortened or extended, so that clients that failed together do not retry
+/// together.
 const JITTER: f64 = 0.2;
 
-/// When a server is asked again.
+/// The remaining attempts of one request.
 #[derive(Debug)]
 pub(super) struct Attempts {
     until: Instant,
@@ -22,14 +23,15 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// The first attempt is under way, and none begins after `until`.
+    /// Starts with the first attempt already made. No attempt starts after `until`.
     pub(super) fn until(until: Instant) -> Self {
-        // Each hasher of the standard library has keys of its own, from the system's dice.
+        // Each hasher of the standard library has random keys from the operating system.
         let dice = (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64;
         Self { until, made: 1, dice }
     }
 
-    /// How long to wait for the next attempt, at least for as long as the server says; `None` where there is none.
+    /// The backoff before the next attempt, at least `asked` (the server's `Retry-After`). `None` if no attempt
+    /// remains.
     pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         if self.made >= ATTEMPTS {
             return None;
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_attempts_each_wait_half_as_long_again() {
+    fn backoff_grows_by_half_for_five_attempts() {
         let mut attempts = Attempts::until(Instant::now() + Duration::from_secs(4));
         attempts.dice = 0.5;
         let waits: Vec<_> = std::iter::from_fn(|| attempts.next(None)).collect();
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_how_long_to_wait_unless_that_is_longer_than_what_is_left() {
+    fn retry_after_is_respected_unless_it_exceeds_the_deadline() {
         let mut attempts = Attempts::until(Instant::now() + Duration::from_secs(4));
         assert_eq!(attempts.next(Some(Duration::from_secs(2))), Some(Duration::from_secs(2)));
         assert_eq!(attempts.next(Some(Duration::from_secs(5))), None);

@@ -1,4 +1,4 @@
-//! The files that a client asks with: a token, an authority, a certificate of its own.
+//! The credential files of a client: a bearer token, a CA bundle, a client certificate.
 
 use std::fmt;
 use std::fs;
@@ -15,23 +15,23 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::certificates::{CertificateError, Pair, certified};
 
-/// What a client asks with, and in which files that is.
+/// Where the credentials of a client are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// A token that it shows.
+    /// The bearer token.
     pub token: Option<Token>,
-    /// Whom it trusts, as PEM; otherwise whom the machine trusts.
+    /// A PEM bundle of trusted CAs; `None` for the trust store of the operating system.
     pub authority: Option<PathBuf>,
-    /// Its own certificate and its key, as PEM.
+    /// The client certificate and its key, both PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A token, one line.
+/// A bearer token, one line.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Token {
-    /// In a file.
+    /// The path of a file with the token.
     File(PathBuf),
-    /// Itself.
+    /// The token, given directly.
     Text(Arc<str>),
 }
 
@@ -41,30 +41,30 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why they cannot be asked with.
+/// Why the credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// One cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] io::Error),
-    /// A token is none.
+    /// A token file is empty, or has more than one line or unprintable characters.
     #[error("{0} has no token: expected one line of printable characters")]
     Token(PathBuf),
-    /// The same, of one that is in no file of its own.
+    /// Like [`FileError::Token`], for a token given directly.
     #[error("the token is none: expected one line of printable characters")]
     Text,
-    /// An authority is none.
+    /// A CA bundle has no certificate.
     #[error("{0} has no certificate")]
     Authority(PathBuf),
-    /// A certificate is none, or not its key's.
+    /// The client certificate is invalid, or the key does not match.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// Nothing can be trusted.
+    /// The TLS configuration is not supported, or the operating system has no trust store.
     #[error("cannot set TLS up")]
     Tls(#[from] rustls::Error),
 }
 
-/// What is in them.
+/// The contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) token: Option<HeaderValue>,
@@ -91,7 +91,7 @@ impl Files {
             authority: self.authority.as_deref().map(read).transpose()?,
             identity,
         };
-        // What cannot be used is told now.
+        // Reports unusable contents now, not at the first request.
         read.tls()?;
         Ok(read)
     }
@@ -106,7 +106,7 @@ fn token(path: &Path, bytes: &[u8]) -> Result<HeaderValue, FileError> {
     bearer(text).ok_or_else(fault)
 }
 
-/// The header that shows `token`; `None` where none can.
+/// The `Authorization` header for `token`; `None` if it has characters that headers do not allow.
 pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
     header.set_sensitive(true);

@@ -1,5 +1,7 @@
-//! A client of a server that is asked in JSON: bounded in time and in bytes, asked again where that may help, with a token and
-//! certificates of files that are read again as they change.
+//! A client of an HTTP server that sends and receives JSON, for example OPA.
+//!
+//! Requests have a time limit and responses a size limit. Transient errors are retried. Changed token and certificate
+//! files are reloaded.
 
 mod address;
 mod attempts;
@@ -26,11 +28,11 @@ pub use files::{FileError, Files, Token};
 use files::Read;
 use policy_sync_api::text::with_causes;
 
-/// How long one attempt may take.
+/// The time limit for one attempt.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// The most bytes of an answer.
+/// The maximum size of a response body, in bytes.
 const ANSWER: usize = 8 << 20;
-/// The [codes](https://www.openpolicyagent.org/docs/rest-api#errors) of OPA's errors.
+/// The [error codes](https://www.openpolicyagent.org/docs/rest-api#errors) of OPA.
 const CODES: [&str; 8] = [
     "evaluation_error",
     "internal_error",
@@ -41,14 +43,14 @@ const CODES: [&str; 8] = [
     "unauthorized",
     "undefined_document",
 ];
-/// How often it is looked whether files have changed.
+/// The interval at which credential files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// How long a connection may be idle: less than servers keep one.
+/// The idle time after which a connection is closed. It is shorter than the keep-alive time of common servers.
 const IDLE: Duration = Duration::from_secs(15);
 
 type Connections = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// Asks one server. Clones ask the same.
+/// A client of one server. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct JsonClient(Arc<Inner>);
 
@@ -59,7 +61,7 @@ struct Inner {
     current: Mutex<Current>,
 }
 
-/// What is asked with, as the files were when they were last read.
+/// The credentials as last read, with the connections that use them.
 #[derive(Clone, Debug)]
 struct Current {
     read: Arc<Read>,
@@ -67,56 +69,56 @@ struct Current {
     looked: Instant,
 }
 
-/// What a server answers.
+/// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// What.
+    /// The complete body.
     pub body: Bytes,
-    /// When it may be asked again, where it says so.
+    /// The delay that the server requests by `Retry-After`.
     retry_after: Option<Duration>,
 }
 
-/// Why there is no answer that can be used.
+/// Why there is no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// It cannot be reached, or ends the connection.
+    /// The server cannot be reached, or closed the connection.
     #[error("{address}: {why}")]
     Unreached {
-        /// The server.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         why: String,
-        /// Whether that may pass by itself.
+        /// Whether a retry may succeed.
         may_pass: bool,
     },
-    /// It answers that it cannot.
+    /// The server returned an error status.
     #[error("{address} answers {status}{}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
     Refused {
-        /// The server.
+        /// The address.
         address: String,
-        /// How.
+        /// The HTTP status.
         status: StatusCode,
-        /// OPA's error code, if the body has one. The body may quote evaluated values.
+        /// OPA's error code, if the body has one. The body itself is left out: it may quote evaluated values.
         code: Option<&'static str>,
     },
-    /// It answers with something else than what was asked.
+    /// The body is not the expected JSON.
     #[error("{address} answers what cannot be read: {why}")]
     Unread {
-        /// The server.
+        /// The address.
         address: String,
-        /// Why it cannot be read.
+        /// The position of the error.
         why: String,
     },
 }
 
 impl JsonClient {
-    /// A client of the server at `address`, with what is in `files`.
+    /// A client of the server at `address` with the credentials in `files`.
     ///
     /// # Errors
     ///
-    /// Where these cannot be read.
+    /// If the credentials cannot be loaded.
     pub fn new(address: Address, files: Files) -> Result<Self, FileError> {
         let read = files.read()?;
         let connections = connections(&read)?;
@@ -124,17 +126,18 @@ impl JsonClient {
         Ok(Self(Arc::new(Inner { address, files, current: Mutex::new(current) })))
     }
 
-    /// The server.
+    /// The server's address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.0.address
     }
 
-    /// Asks for `path`, below the server's own, again where that may help, for `patience` at most.
+    /// Sends a request for `path` below the server's address. Retries transient errors for at most `patience`.
     ///
     /// # Errors
     ///
-    /// Where there is no answer, or one that says that it cannot be given.
+    /// If no attempt gets a response, or if the last one gets a transient error status. Other error statuses are
+    /// returned as an [`Answer`].
     pub async fn ask(
         &self,
         method: Method,
@@ -159,11 +162,11 @@ impl JsonClient {
         }
     }
 
-    /// Asks for `path` once, for `limit` at most.
+    /// Sends one request for `path` and waits at most `limit`.
     ///
     /// # Errors
     ///
-    /// Where there is no answer.
+    /// If there is no response in time. An error status is returned as an [`Answer`].
     pub async fn once(
         &self,
         method: Method,
@@ -174,7 +177,7 @@ impl JsonClient {
         self.once_within(method, path, body, limit, ANSWER).await
     }
 
-    /// Like [`Self::once`], with a response of at most `bytes`.
+    /// Like [`Self::once`], with a response body of at most `bytes`.
     ///
     /// # Errors
     ///
@@ -204,7 +207,7 @@ impl JsonClient {
         let request = request.body(Body::from(body)).map_err(|error| unreached(error.to_string(), false))?;
         let asking = async {
             let response = current.connections.request(request).await.map_err(|error| {
-                // What is wrong with certificates stays so.
+                // A retry does not fix an invalid certificate.
                 let why = with_causes(&error);
                 let is_of_tls = why.contains("certificate");
                 unreached(why, !is_of_tls)
@@ -218,13 +221,14 @@ impl JsonClient {
         timeout(limit, asking).await.map_err(|_| late())?
     }
 
-    /// That what it answers is no answer.
+    /// The error for a response with an error status.
     #[must_use]
     pub fn refused(&self, answer: &Answer) -> AskError {
         AskError::Refused { address: self.0.address.to_string(), status: answer.status, code: answer.code() }
     }
 
-    /// The error for a body that cannot be parsed: its place, without the parser's message, which quotes values.
+    /// The error for a body that cannot be parsed. It has the position and omits the parser's message, which quotes
+    /// values.
     #[must_use]
     pub fn unread(&self, error: &serde_json::Error) -> AskError {
         let what = match error.classify() {
@@ -236,7 +240,7 @@ impl JsonClient {
         AskError::Unread { address: self.0.address.to_string(), why }
     }
 
-    /// What is asked with now. Files that cannot be read any more leave what was in them.
+    /// The current credentials. Reloads changed files; if that fails, the previous contents stay in use.
     fn current(&self) -> Current {
         let mut current = self.0.current.lock();
         if current.looked.elapsed() >= LOOK_EVERY {
@@ -253,7 +257,7 @@ impl JsonClient {
 }
 
 impl Answer {
-    /// Whether it is an answer, and no word that it may be given later.
+    /// Whether the status is final, so that a retry would return the same.
     fn is_of_use(&self) -> bool {
         !matches!(self.status.as_u16(), 408 | 429 | 500 | 502..=504) || self.is_of_evaluation()
     }
@@ -265,7 +269,7 @@ impl Answer {
         CODES.into_iter().find(|code| *code == found)
     }
 
-    /// Whether it is that an evaluation fails, which it does each time.
+    /// Whether the body is an error of OPA's evaluation. Such an error recurs at each attempt.
     fn is_of_evaluation(&self) -> bool {
         self.status == StatusCode::INTERNAL_SERVER_ERROR
             && serde_json::from_slice::<serde_json::Value>(&self.body).is_ok_and(|body| {
@@ -277,7 +281,7 @@ impl Answer {
 
 fn connections(read: &Read) -> Result<Connections, FileError> {
     let mut tcp = HttpConnector::new();
-    // Questions are small. TLS comes on top of it.
+    // Requests are small. The TLS layer wraps this connector, so it must accept `https`.
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
@@ -291,7 +295,7 @@ fn connections(read: &Read) -> Result<Connections, FileError> {
         .build(connector))
 }
 
-/// The seconds that a server says; a date is of no use to whoever has four of them.
+/// Parses `Retry-After` in seconds. Dates are ignored: callers have only a few seconds.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -10,15 +10,15 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A server that answers what it is told to.
+/// A server with scripted responses.
 #[derive(Clone, Default)]
 struct StandIn(Arc<Mutex<Answers>>);
 
 #[derive(Default)]
 struct Answers {
-    /// One after the other, the last one again and again: the code, when to ask again, and the body.
+    /// Status, `Retry-After` and body of each response. The last one repeats.
     next: VecDeque<(u16, &'static str, &'static str)>,
-    /// What it was asked with.
+    /// The `Authorization` header of each request.
     asked: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl StandIn {
 }
 
 fn client(address: &Address) -> JsonClient {
-    // The process installs it at its start.
+    // The process installs the provider at its start.
     let _ = rustls::crypto::ring::default_provider().install_default();
     JsonClient::new(address.clone(), Files::default()).unwrap()
 }
@@ -62,7 +62,7 @@ async fn ask(client: &JsonClient) -> Result<Answer, AskError> {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_asked_again_and_nothing_else() {
+async fn only_transient_errors_are_retried() {
     for status in [408, 429, 500, 502, 503, 504] {
         let (stand_in, address) = StandIn::start(&[(status, "", ""), (200, "", "1")]).await;
         assert_eq!(ask(&client(&address)).await.unwrap().body, "1", "{status}");
@@ -84,7 +84,7 @@ async fn what_may_pass_is_asked_again_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_when_is_asked_then_and_not_at_all_where_that_is_too_late() {
+async fn retry_waits_for_retry_after_and_fails_if_that_is_too_late() {
     let (stand_in, address) = StandIn::start(&[(429, "1", ""), (200, "", "1")]).await;
     let began = Instant::now();
     assert_eq!(ask(&client(&address)).await.unwrap().body, "1");
@@ -96,7 +96,7 @@ async fn a_server_that_says_when_is_asked_then_and_not_at_all_where_that_is_too_
 }
 
 #[tokio::test]
-async fn silence_a_reset_and_nobody_there_end_in_time() {
+async fn silent_resetting_and_absent_servers_fail_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let silent = tokio::spawn(async move {
@@ -125,7 +125,7 @@ async fn silence_a_reset_and_nobody_there_end_in_time() {
 }
 
 #[tokio::test]
-async fn a_token_is_read_again_as_it_changes() {
+async fn changed_token_file_is_reloaded() {
     let (stand_in, address) = StandIn::start(&[(200, "", "1")]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -160,7 +160,7 @@ async fn a_token_is_read_again_as_it_changes() {
 }
 
 #[test]
-fn certificates_that_are_none_are_named() {
+fn invalid_certificate_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("ca.crt"), "none").unwrap();
@@ -175,7 +175,7 @@ fn certificates_that_are_none_are_named() {
 }
 
 #[tokio::test]
-async fn errors_quote_no_body() {
+async fn errors_do_not_quote_the_body() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let address: Address = "http://127.0.0.1:1".parse().unwrap();
     let client = client(&address);

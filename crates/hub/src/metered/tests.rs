@@ -18,7 +18,7 @@ fn request(method: &str) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn each_request_counts_with_the_code_of_its_answer() {
+async fn requests_are_counted_by_response_code() {
     let metrics = Metrics::new().unwrap();
     let answers = service_fn(async |request: Request<Body>| {
         let code = if request.method() == "POST" { StatusCode::CREATED } else { StatusCode::CONFLICT };
@@ -36,7 +36,7 @@ async fn each_request_counts_with_the_code_of_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_without_an_answer_counts_as_an_error_whether_it_fails_or_is_given_up() {
+async fn failed_and_cancelled_requests_count_as_errors() {
     let metrics = Metrics::new().unwrap();
     let silent = service_fn(async |request: Request<Body>| match request.method().as_str() {
         "GET" => Err(std::io::Error::other("the connection was lost")),
@@ -56,7 +56,7 @@ async fn one_without_an_answer_counts_as_an_error_whether_it_fails_or_is_given_u
 }
 
 #[test]
-fn the_kind_is_read_from_the_path() {
+fn resource_is_read_from_the_path() {
     for (path, expected) in [
         (PATH, "ratelimitpolicies"),
         ("/apis/kuadrant.io/v1/ratelimitpolicies", "ratelimitpolicies"),

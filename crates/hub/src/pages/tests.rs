@@ -5,7 +5,7 @@ use policy_sync_mirror::{Kind, Pruned, Row};
 static WORKS: Kind<Nothing> =
     Kind::new("work.open-cluster-management.io", "v1", "manifestworks").with_labels(|_| "a=b".to_owned());
 
-/// Keeps nothing of an object.
+/// A row without data.
 #[derive(Clone, Debug, PartialEq)]
 struct Nothing;
 
@@ -18,7 +18,7 @@ impl Pruned for Nothing {
 }
 
 #[test]
-fn each_page_follows_from_the_one_before_until_one_has_no_token() {
+fn pages_follow_continue_tokens_to_the_last() {
     let mut pages = Pages::of_source(&WORKS.all(), &WORKS.gvr(), &ControllerName::new("c"), 7);
     let uri = |pages: &Pages| pages.request().unwrap().uri().to_string();
     let first = uri(&pages);
@@ -30,7 +30,7 @@ fn each_page_follows_from_the_one_before_until_one_has_no_token() {
 }
 
 #[test]
-fn metadata_alone_is_asked_for_by_its_own_type() {
+fn metadata_lists_are_requested_as_partial_object_metadata() {
     let accept = |extent| {
         let pages = Pages::new(&WORKS.gvr(), "eu-1", ListParams::default(), extent);
         let request = pages.request().unwrap();

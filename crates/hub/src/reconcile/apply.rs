@@ -1,5 +1,5 @@
-//! Writes users' objects: by server-side apply, our fields alone, and always with the uid that was seen, because without it an
-//! object that was deleted in between would be created anew, empty.
+//! Server-side apply for users' objects. Only the project's own fields are applied, and always with the observed uid:
+//! without it, an apply would recreate an object that was deleted in the meantime.
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,7 +12,7 @@ use super::{RequestError, Requests, of_kind};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::object::Metadata;
 
-/// Sends an apply for the object `key` of this uid.
+/// Sends an apply for the object `key`. If the object no longer has `uid`, the error is [`RequestError::Stale`].
 pub async fn apply(
     requests: &Requests,
     gvr: &GroupVersionResource,
@@ -24,11 +24,12 @@ pub async fn apply(
     requests.write_guarded(request, get, |found| found.uid != *uid).await
 }
 
-/// The request that has `conditions` be all that `manager` has applied to the status of the object `key`, which is of this uid.
+/// The request that applies `conditions` to the status of the object `key`. Conditions that `manager` applied before
+/// and that are not in the list are removed.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be serialized.
 pub fn conditions(
     manager: &str,
     (gvr, kind): (&GroupVersionResource, &str),
@@ -44,7 +45,7 @@ pub fn conditions(
     if !key.namespace.is_empty() {
         value["metadata"]["namespace"] = (*key.namespace).into();
     }
-    // Even an empty status would be one that is the manager's.
+    // Even an empty status would make the manager its owner.
     if !conditions.is_empty() {
         value["status"] = json!({"conditions": conditions});
     }
@@ -52,8 +53,8 @@ pub fn conditions(
     of_kind(gvr, &key.namespace).patch_subresource("status", &key.name, &parameters, &body(&value)?)
 }
 
-/// `value` as the body of an apply. The server reads it as YAML, which allows fewer characters than JSON does; one that a spoke
-/// put into a message would have the whole apply refused.
+/// Serializes `value` as the body of an apply. The server parses it as YAML, which allows fewer characters than JSON.
+/// One such character, for example in a spoke's message, would make the server reject the whole apply.
 pub fn body(value: &Value) -> Result<Patch<Box<RawValue>>, request::Error> {
     let breaks_yaml = |c: char| {
         matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
@@ -61,7 +62,7 @@ pub fn body(value: &Value) -> Result<Patch<Box<RawValue>>, request::Error> {
     let mut text = String::new();
     for c in value.to_string().chars() {
         if breaks_yaml(c) {
-            // Such characters stand in strings only, where this means the same.
+            // These characters occur only in strings, where the escape is equivalent.
             text.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             text.push(c);

@@ -1,8 +1,7 @@
-//! Events on users' objects: what keeps an object from being planned, or what is planned from being written, and how it
-//! fares on its clusters.
+//! Events on users' objects: why an object was not planned, why a write failed, and how its clusters apply it.
 //!
-//! An Event is sent once for each change of a problem. A bounded queue holds them: each tenant has a share, tenants take turns, and an Event
-//! past its share is dropped. The annotation, the metric and the log have the same information.
+//! Each change of a problem has one Event. A bounded queue holds them: each tenant has a share, tenants take turns, and
+//! an Event past its share is dropped. Annotation, metric and log have the same information.
 
 mod rate;
 mod waiting;
@@ -24,17 +23,17 @@ use crate::telemetry::metrics::Metrics;
 use policy_sync_api::tenant::Tenant;
 use policy_sync_api::text::{capped, with_causes};
 
-/// The most bytes of a note, which is what an Event takes.
+/// The maximum size of an Event's note, in bytes: the API server accepts no more.
 pub const NOTE_LIMIT: usize = 1024;
 
-/// The most bytes of a name in a reference: of an object that is denied it may be any text.
+/// The maximum size of a name in a reference, in bytes. The name of a denied object can be any text.
 const NAME_LIMIT: usize = 253;
 
-/// How many events are remembered at most, to count one that is told again instead of making another. The recorder
-/// remembers each for six minutes, however many there are.
+/// The number of Events after which a new recorder replaces the old one. A recorder remembers each Event for six
+/// minutes, to count repetitions, and has no limit of its own.
 const REMEMBERED: usize = 64;
 
-/// What is told of an object.
+/// An Event that is not sent yet.
 #[derive(Debug)]
 struct Queued {
     object: ObjectReference,
@@ -44,19 +43,20 @@ struct Queued {
     note: String,
 }
 
-/// Tells events.
+/// Queues and sends Events. Clones share the queue.
 #[derive(Clone, Debug)]
 pub struct Events {
     waiting: Arc<Mutex<Waiting<Queued>>>,
-    /// Of Events that requests cause.
+    /// The rate limit for Events that requests cause.
     rate: Arc<Mutex<Rate>>,
-    /// Wakes the task that sends them.
+    /// Wakes the sending task.
     wake: mpsc::Sender<()>,
     metrics: Metrics,
 }
 
 impl Events {
-    /// Starts telling events of one action, such as `Sync`, until the last clone of this is gone.
+    /// Starts the sending task, for Events with one `action`, for example `Sync`. It ends once all clones are dropped
+    /// and the queue is empty.
     pub fn start(client: Client, tasks: &Tasks, metrics: Metrics, action: &'static str) -> Self {
         let waiting: Arc<Mutex<Waiting<Queued>>> = Arc::default();
         let (wake, mut woken) = mpsc::channel(1);
@@ -92,13 +92,13 @@ impl Events {
         Self { waiting, rate: Arc::default(), wake, metrics }
     }
 
-    /// Emits a warning Event about `object` with a machine-readable `reason` and a `note`. The first KiB of the note is sent.
+    /// Queues a warning about `object` with a machine-readable `reason`. The note is cut at [`NOTE_LIMIT`].
     pub fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
         self.tell(object, EventType::Warning, reason, note);
     }
 
-    /// Warns of `object` because of a request of `tenant`, at a limited rate. Requests about different `related` objects have different
-    /// Events; repeated ones are counted in one.
+    /// Queues a warning about `object` that a request of `tenant` caused, at a limited rate. Requests about different
+    /// `related` objects have different Events; repeated Events are counted in one.
     pub fn warn_for(
         &self,
         tenant: Tenant,
@@ -116,7 +116,7 @@ impl Events {
         );
     }
 
-    /// Tells of `object` as [`Events::warn`] does.
+    /// Queues an Event of any severity. The note is cut at [`NOTE_LIMIT`].
     pub fn tell(&self, object: ObjectReference, severity: EventType, reason: &'static str, note: String) {
         let note = capped(&note, NOTE_LIMIT).into_owned();
         self.push(tenant(&object), Queued { object, related: None, severity, reason, note });
@@ -131,12 +131,12 @@ impl Events {
         if self.waiting.lock().push(tenant, event).is_some() {
             self.metrics.dropped_event();
         }
-        // If it is full, the task is about to wake.
+        // A full channel means that the task is about to wake.
         let _ = self.wake.try_send(());
     }
 }
 
-/// The tenant in whose share an Event about `object` is.
+/// The tenant whose share an Event about `object` uses: the object's namespace, or a cluster-scoped object itself.
 fn tenant(object: &ObjectReference) -> Tenant {
     match object.namespace.as_deref().unwrap_or_default() {
         "" => Tenant::object(

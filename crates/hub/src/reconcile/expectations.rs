@@ -1,35 +1,35 @@
-//! What keys have written and the watch has not brought yet: until it does, what is decided of them is decided from what they
-//! have overtaken.
+//! Writes that the watch has not returned yet. Until it does, a decision from the mirror would be based on an older
+//! state than the write left.
 
 use dashmap::{DashMap, Entry};
 
 use super::Key;
 use policy_sync_api::shrink::give_back_shared;
 
-/// What one key expects the watch to bring.
+/// The writes of one key that the watch is expected to return.
 pub trait Expected: Default {
-    /// Whether it has brought all of it.
+    /// Whether the watch has returned all of them.
     fn is_met(&self) -> bool;
 }
 
-/// The last write of one object, until the watch has brought it.
+/// The resource version of the last write of one object, until the watch has returned it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LastWrite(Option<u64>);
 
 impl LastWrite {
-    /// Notes a write that left the object at `version`.
+    /// Records a write that left the object at resource version `version`.
     pub fn wrote(&mut self, version: u64) {
         self.0 = Some(version);
     }
 
-    /// Whether the mirror, which has seen `version`, shows the object as the last write left it. Then that is forgotten.
+    /// Whether the mirror, which shows the object at `version`, includes the last write. If so, the write is forgotten.
     #[must_use]
     pub fn is_visible(&mut self, version: u64) -> bool {
         self.0 = self.0.filter(|written| version < *written);
         self.is_met()
     }
 
-    /// The same, without forgetting anything.
+    /// Like [`Self::is_visible`], without forgetting the write.
     #[must_use]
     pub fn is_visible_at(&self, version: u64) -> bool {
         self.0.is_none_or(|written| written <= version)
@@ -42,7 +42,7 @@ impl Expected for LastWrite {
     }
 }
 
-/// What each key expects. Of one whose expectations are met nothing is kept.
+/// The expectations of each key. Keys whose expectations are met are not stored.
 #[derive(Debug)]
 pub struct Expectations<K: Key, E>(DashMap<K, E>);
 
@@ -53,7 +53,8 @@ impl<K: Key, E> Default for Expectations<K, E> {
 }
 
 impl<K: Key, E: Expected + Clone> Expectations<K, E> {
-    /// Decides with what `key` expects. No key is worked on twice at a time. Others see meanwhile what it expected before.
+    /// Runs `decide` with the expectations of `key`, and stores its changes. It works on a copy: other threads see the
+    /// previous expectations meanwhile. The queue never runs one key twice at a time.
     pub fn with<T>(&self, key: &K, decide: impl FnOnce(&mut E) -> T) -> T {
         let mut expected = self.0.get(key).map(|expected| expected.clone()).unwrap_or_default();
         let decided = decide(&mut expected);
@@ -61,9 +62,9 @@ impl<K: Key, E: Expected + Clone> Expectations<K, E> {
         decided
     }
 
-    /// Notes what `key` has just written.
+    /// Changes the expectations of `key`, for example after a write.
     pub fn note(&self, key: &K, note: impl FnOnce(&mut E)) {
-        // Most that is noted is that nothing is under way any more, and the key may never come again.
+        // Most calls record that no write is pending, and many keys never return.
         match self.0.entry(key.clone()) {
             Entry::Occupied(mut expected) => {
                 note(expected.get_mut());
@@ -84,18 +85,18 @@ impl<K: Key, E: Expected + Clone> Expectations<K, E> {
         give_back_shared(&self.0);
     }
 
-    /// Whether what any key expects `is` so.
+    /// Whether `is` holds for any key.
     pub fn any(&self, mut is: impl FnMut(&K, &E) -> bool) -> bool {
         self.0.iter().any(|entry| is(entry.key(), entry.value()))
     }
 
-    /// All that `of` finds in what each key expects.
+    /// Collects the items that `of` returns for each key.
     pub fn collect<I: IntoIterator, C: FromIterator<I::Item>>(&self, mut of: impl FnMut(&K, &E) -> I) -> C {
         self.0.iter().flat_map(|entry| of(entry.key(), entry.value())).collect()
     }
 
-    /// Brings what each key expects up to date. Keys that nobody plans while another process leads may be gone before this
-    /// one leads again.
+    /// Updates the expectations of all keys. A key that is not planned while another process leads may no longer exist
+    /// when this process leads again.
     pub fn update(&self, mut update: impl FnMut(&K, &mut E)) {
         self.0.retain(|key, expected| {
             update(key, expected);

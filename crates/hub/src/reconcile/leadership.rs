@@ -1,4 +1,4 @@
-//! Who may write: one process, the leader, and only while its Lease cannot be another's yet.
+//! Leader election: only one process writes, and only while no other process can hold the Lease.
 //!
 //! ```text
 //!            renewed       renewed again, from here on    the others may take the Lease
@@ -7,15 +7,14 @@
 //! follower      │── watches, plans nothing ──────────────────▶│ takes it, plans everything
 //! ```
 //!
-//! A leader counts from before it sent a renewal, a follower from when it saw the renewal, each by a clock of its
-//! own that never runs backwards: no two clocks are compared. What was sent in the last moment before the leader
-//! stops has a third of the duration to arrive. A process that was stopped and wakes late finds its term over
-//! before it sends anything; what was under way even then is refused by the uid and generation that it carries.
+//! A leader counts from before it sent a renewal, a follower from when it saw the renewal. Each uses its own monotonic
+//! clock, so no two clocks are compared. A write that was sent just before the leader stops has a third of the duration
+//! to arrive. A process that was suspended finds its term over before it sends anything. The API server rejects a write
+//! that was already in flight by the uid and generation in it.
 //!
-//! Why no ready-made crate: kube-lease-manager sleeps until the Lease that it has last seen expires, so that a
-//! released one is taken too late; it renews, releases and takes over without a resource version, so that two
-//! processes can both succeed; and it tells its user whether it leads, but not until when. The others that there
-//! are need an older kube.
+//! Existing crates do not fit. kube-lease-manager sleeps until the Lease that it last saw expires, so it takes a
+//! released Lease too late. It renews, releases and takes over without a resource version, so two processes can both
+//! succeed. It reports whether the process leads, but not until when. Other crates need an older kube.
 
 mod elector;
 mod record;
@@ -29,74 +28,74 @@ use tokio::time::Instant;
 
 pub use elector::{Elector, ElectorOptions};
 
-/// Longer than any process runs, and short enough to be added to any moment.
+/// Longer than any process runs, and short enough to be added to any `Instant`.
 const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
 
-/// What everybody who asks is told of the term.
+/// The state of the term that [`Leadership`] shares.
 #[derive(Clone, Copy, Debug, Default)]
 struct Term {
-    /// Counts the terms of this process. One that has lapsed, however shortly, is followed by another.
+    /// The number of the term in this process. A renewal after the term lapsed, however shortly, starts a new one.
     number: u64,
-    /// Until when it may write; `None` while another may lead.
+    /// The end of the time in which this process may write; `None` while another may lead.
     until: Option<Instant>,
 }
 
 /// A change of leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeadershipChange {
-    /// A term has begun: what was planned before may be out of date.
+    /// A term has begun. Earlier plans may be out of date.
     Gained,
-    /// It has ended.
+    /// The term has ended.
     Lost,
 }
 
-/// Whether this process leads.
+/// Whether this process is the leader, and until when. Clones observe the same terms.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     term: watch::Receiver<Term>,
-    /// The number of the term that [`Leadership::changed`] has last told of.
+    /// The number of the term that [`Leadership::changed`] last reported.
     last: Option<u64>,
 }
 
 impl Leadership {
-    /// The leadership of a process that has no rival.
+    /// For a process without leader election: it always leads.
     #[must_use]
     pub fn always() -> Self {
         Self::lasting(Instant::now() + FOR_EVER)
     }
 
-    /// The leadership of a process that only looks.
+    /// For a read-only process: it never leads.
     #[must_use]
     pub fn never() -> Self {
         let (_, term) = watch::channel(Term::default());
         Self { term, last: None }
     }
 
-    /// One term, which ends at `until`.
+    /// One term that ends at `until`.
     pub(super) fn lasting(until: Instant) -> Self {
         let (_, term) = watch::channel(Term { number: 1, until: Some(until) });
         Self { term, last: None }
     }
 
-    /// Until when it may write, `None` where it may not.
+    /// When the right to write ends; `None` without that right.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.term.borrow().until.filter(|until| Instant::now() < *until)
     }
 
-    /// Whether it leads.
+    /// Whether this process may write now.
     #[must_use]
     pub fn leads(&self) -> bool {
         self.until().is_some()
     }
 
-    /// Waits for the next change that was not told yet. Cancelling it loses none.
+    /// Waits for the next change that was not reported yet. Cancelling the wait loses no change.
     pub(super) async fn changed(&mut self) -> LeadershipChange {
         let running = |term: &Term| term.until.map(|_| term.number);
         let last = self.last;
         let changed = self.term.wait_for(|term| running(term) != last).await.map(|term| running(&term));
         let Ok(now) = changed else {
-            // Nobody decides any more: it stays as it is.
+            // The elector is gone: no change can follow.
             return std::future::pending().await;
         };
         self.last = now;
@@ -104,7 +103,7 @@ impl Leadership {
     }
 }
 
-/// The side of [`Leadership`] that decides.
+/// The sender of [`Leadership`], for the elector.
 #[derive(Debug)]
 struct Terms(watch::Sender<Term>);
 
@@ -114,8 +113,8 @@ impl Terms {
         (Self(sender), Leadership { term, last: None })
     }
 
-    /// Allows writes until `until`, in a new term where the present one is over. Who asked in between was told so,
-    /// and may have left something undone.
+    /// Allows writes until `until`. If the current term is over, this starts a new one: work may have been skipped in
+    /// between.
     fn extend(&self, until: Instant) {
         self.0.send_modify(|term| {
             if term.until.is_none_or(|before| before <= Instant::now()) {
@@ -125,12 +124,12 @@ impl Terms {
         });
     }
 
-    /// Ends the term.
+    /// Ends the term at once, as when another process took the Lease.
     fn end(&self) {
         self.0.send_if_modified(|term| term.until.take().is_some());
     }
 
-    /// Ends the term where its time is over, and returns whether it did.
+    /// Ends the term if its time is over. Returns whether it did.
     fn lapse(&self) -> bool {
         self.0.send_if_modified(|term| term.until.take_if(|until| *until <= Instant::now()).is_some())
     }

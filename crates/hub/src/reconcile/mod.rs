@@ -1,13 +1,13 @@
-//! Keys in, writes out, for any capability.
+//! The reconciliation loop of any capability.
 //!
 //! ```text
-//! keys ──▶ queue ──▶ worker ──▶ capability: look, decide, carry out ──▶ requests ──▶ hub
+//! keys ──▶ queue ──▶ worker ──▶ capability: read, decide, apply ──▶ requests ──▶ hub
 //!            ▲                      │
 //!            └── backoff, recheck ──┘
 //! ```
 //!
-//! Nothing here knows what a key stands for. Only the process that leads carries keys out; see [`Leadership`]. The others
-//! drop those that come, and carry out every key there is when they begin to lead.
+//! This module does not interpret keys. Only the leader reconciles them; see [`Leadership`]. Other processes drop their
+//! keys, and reconcile every key when they become the leader.
 
 pub mod apply;
 mod events;
@@ -40,7 +40,7 @@ pub use requests::of_kind;
 pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};
 
-/// What every capability runs with. Clones share it.
+/// Shared by all capabilities of a process. Clones refer to the same objects.
 #[derive(Clone)]
 pub struct Parts {
     /// The client of the hub.
@@ -51,7 +51,7 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Supervises the tasks.
     pub tasks: Tasks,
-    /// Ends the capability.
+    /// Requests the capability to stop.
     pub stop: CancellationToken,
 }
 
@@ -81,38 +81,39 @@ pub enum Priority {
     InTurn(Arc<str>),
 }
 
-/// What plans keys and carries them out.
+/// Plans keys and applies the plans.
 pub trait Capability: Send + Sync + 'static {
-    /// What it plans.
+    /// The unit of reconciliation.
     type Key: Key;
-    /// Why a key could not be carried out.
+    /// Why a key could not be reconciled.
     type Error: Failure;
 
-    /// Every key there is.
+    /// All keys; they are reconciled when this process becomes the leader.
     fn everything(&self) -> BTreeSet<Self::Key>;
 
-    /// Whether a process that does not lead carries `key` out as well: it writes nothing.
+    /// Whether a follower reconciles `key` too. Such keys must not write to the hub.
     fn is_for_followers(&self, _key: &Self::Key) -> bool {
         false
     }
 
-    /// Forgets what counts within one term only.
+    /// Discards state that is valid within one term only.
     fn leadership_changed(&self) {}
 
-    /// Plans `key` and carries the plan out. `slot` is its share of the work that is done at a time: where it is dropped,
-    /// others are carried out meanwhile.
+    /// Plans `key` and applies the plan. `slot` counts against the limit of concurrent keys; dropping it early lets
+    /// another key start.
     ///
     /// # Errors
     ///
-    /// Where the key is to be planned again, after a backoff.
+    /// If the key must be reconciled again after a backoff.
     fn carry_out(&self, key: &Self::Key, slot: Slot) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// Why a key could not be carried out.
+/// An error of a reconciliation.
 pub trait Failure: Error + Send + 'static {
-    /// A stable word for the log.
+    /// A stable identifier for the log.
     fn category(&self) -> &'static str;
 
-    /// Whether it comes with the daily course: the watch is a moment behind, or another process leads.
+    /// Whether it occurs in normal operation: the watch lags behind a write, or another process leads. It is logged at
+    /// debug level and not counted as an error.
     fn is_routine(&self) -> bool;
 }

@@ -1,5 +1,4 @@
-//! A queue of keys: each is there once, none is worked on twice at a time, and each has its own backoff. Namespaces take
-//! turns.
+//! A work queue. It holds each key once, runs no key twice at a time, and has a backoff per key. Namespaces take turns.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -15,19 +14,19 @@ use crate::telemetry::metrics::Metrics;
 use policy_sync_api::in_turn::InTurn;
 use policy_sync_api::shrink::{give_back, is_roomy};
 
-/// The first wait after a failure; it doubles with each further one.
+/// The backoff after the first failure; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
-/// The longest wait.
+/// The longest backoff.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// So much of a wait is left out at most.
+/// The maximum share by which a backoff is shortened.
 const JITTER: f64 = 0.25;
 
-/// A de-duplicating queue.
+/// A queue that removes duplicates.
 #[derive(Debug)]
 pub struct Queue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
-    /// Told where nothing is to be worked on any more.
+    /// Notified when no key is queued or active.
     emptied: Notify,
     window: Duration,
 }
@@ -36,14 +35,14 @@ pub struct Queue<K> {
 struct State<K> {
     first: VecDeque<K>,
     ready: InTurn<K>,
-    /// Those that wait, and since when.
+    /// The queued keys, with the time since when they wait.
     queued: HashMap<K, Instant>,
     active: HashSet<K>,
-    /// Keys that were added while they were worked on, and when.
+    /// Keys that were added while active, and when.
     again: HashMap<K, Instant>,
     timers: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
-    /// How often each has failed, and when it is to be tried again.
+    /// The number of failures of each key, and when its retry is due.
     failures: HashMap<K, (u32, Instant)>,
     metrics: Metrics,
 }
@@ -65,7 +64,7 @@ impl<K> State<K> {
 }
 
 impl<K: Key> State<K> {
-    /// Adds a key to be worked on, unless it waits already.
+    /// Queues a key, unless it is queued already.
     fn add(&mut self, key: K) {
         if self.queued.contains_key(&key) || self.again.contains_key(&key) {
             return;
@@ -79,7 +78,7 @@ impl<K: Key> State<K> {
         }
     }
 
-    /// Whether nothing is worked on, or to be as soon as possible.
+    /// Whether no key is queued or active. Delayed keys do not count.
     fn is_idle(&self) -> bool {
         self.queued.is_empty() && self.active.is_empty()
     }
@@ -114,14 +113,14 @@ impl<K: Key> State<K> {
         self.timers.insert((at, key));
     }
 
-    /// The same, unless it is to be worked on as soon as possible anyway.
+    /// Like [`Self::schedule`], unless the key is queued already.
     fn delay(&mut self, key: K, at: Instant) {
         if !self.queued.contains_key(&key) {
             self.schedule(key, at);
         }
     }
 
-    /// Adds a key to be worked on as soon as possible, whenever it was due.
+    /// Queues a key at once and cancels its delay.
     fn put(&mut self, key: K) {
         if let Some(due) = self.due.remove(&key) {
             self.timers.remove(&(due, key.clone()));
@@ -129,7 +128,7 @@ impl<K: Key> State<K> {
         self.add(key);
     }
 
-    /// A burst of keys leaves no room behind.
+    /// Releases the memory that a burst of keys has left.
     fn give_back(&mut self) {
         give_back(&mut self.due);
         give_back(&mut self.failures);
@@ -153,7 +152,7 @@ impl<K: Key> State<K> {
 }
 
 impl<K: Key> Queue<K> {
-    /// An empty queue. Changes within `window` that affect a key that [is batched](Key::is_batched) are carried out
+    /// An empty queue. Changes within `window` that affect a key that [is batched](Key::is_batched) are reconciled
     /// together.
     #[must_use]
     pub fn new(window: Duration, metrics: Metrics) -> Self {
@@ -165,10 +164,10 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Adds keys that a change affects: to be worked on as soon as possible, or within the window.
+    /// Adds keys that a change affects: batched keys after the window, others at once.
     pub fn affect(&self, keys: impl IntoIterator<Item = K>) {
         let mut keys = keys.into_iter().peekable();
-        // Most changes affect nothing.
+        // Most changes affect no key.
         if keys.peek().is_none() {
             return;
         }
@@ -184,25 +183,25 @@ impl<K: Key> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// Adds a key to be worked on once the window is over.
+    /// Adds a key after the window.
     pub fn add_later(&self, key: K) {
         self.add_after(key, self.window);
     }
 
-    /// Adds a key to be worked on as soon as possible, whatever its backoff.
+    /// Adds a key at once, regardless of its backoff.
     pub fn add(&self, key: K) {
         self.state.lock().put(key);
         self.changed.notify_one();
     }
 
-    /// Adds a key to be worked on after `delay`, or when it is due already, whichever is earlier.
+    /// Adds a key after `delay`, or at its present due time if that is earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.state.lock();
         state.delay(key, Instant::now() + delay);
         self.changed.notify_one();
     }
 
-    /// Waits for a key and takes it; [`Queue::done`] gives it back.
+    /// Waits for a key and marks it active. [`Queue::done`] or [`Queue::failed`] must follow.
     pub async fn next(&self) -> K {
         loop {
             let wait = {
@@ -225,12 +224,12 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Waits until nothing is worked on, or to be as soon as possible, but not longer than `at_most`.
+    /// Waits until no key is queued or active, at most `at_most`.
     pub async fn idle(&self, at_most: Duration) {
         let idle = async {
             let mut emptied = std::pin::pin!(self.emptied.notified());
             loop {
-                // Before it looks, so that nothing is missed.
+                // Registers before the check, so that no notification is missed.
                 emptied.as_mut().enable();
                 if self.state.lock().is_idle() {
                     return;
@@ -239,25 +238,25 @@ impl<K: Key> Queue<K> {
                 emptied.set(self.emptied.notified());
             }
         };
-        // Whoever gives way goes on in the end.
+        // After the time limit, the caller continues.
         let _ = tokio::time::timeout(at_most, idle).await;
     }
 
-    /// Whether `key`, which is worked on, was added meanwhile: what it was decided from has changed.
+    /// Whether `key`, which is active, was added again, so that its decision is based on an older state.
     #[must_use]
     pub fn is_added_again(&self, key: &K) -> bool {
         self.state.lock().again.contains_key(key)
     }
 
-    /// Gives a key back that was worked on well.
+    /// Ends the work on a key that succeeded, and resets its backoff.
     pub fn done(&self, key: &K) {
         let mut state = self.state.lock();
         state.failures.remove(key);
         self.release(&mut state, key);
     }
 
-    /// Gives a key back that failed: it is added again after its backoff. One that was added before that was over is
-    /// tried again when it would have been.
+    /// Ends the work on a key that failed, and schedules its retry. A further failure before that time does not extend
+    /// the backoff.
     pub fn failed(&self, key: &K) {
         let mut state = self.state.lock();
         let now = Instant::now();
@@ -285,8 +284,8 @@ impl<K: Key> Queue<K> {
     }
 }
 
-/// How long `key` waits after so many failures. What has failed at one moment does not come back at one moment: up to a
-/// quarter of it is left out, by the key and the number.
+/// The backoff of `key` after this number of failures. A hash of both shortens it by up to a quarter, so that keys that
+/// failed together are not retried together.
 fn backoff<K: Hash>(key: &K, failures: u32) -> Duration {
     let longest = FIRST_BACKOFF.saturating_mul(1 << failures.min(16)).min(LONGEST_BACKOFF);
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What was written last, so that the same is not written again and again where somebody else undoes it each time.
+//! Delays a write that repeats the previous one, so that a conflict with another client does not become a tight loop.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::shrink::give_back_shared;
 
-/// How long the same waits.
+/// The minimum interval between two equal writes.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What was written last of each key, and when. What would not wait any longer is forgotten.
+/// The last write of each key and its time. Entries older than the pause are removed.
 #[derive(Debug)]
 pub struct Repeats<K: Eq + Hash, W> {
     last: DashMap<K, (W, Moment)>,
@@ -26,14 +26,14 @@ impl<K: Eq + Hash, W> Default for Repeats<K, W> {
 }
 
 impl<K: Clone + Eq + Hash, W: PartialEq> Repeats<K, W> {
-    /// For how long `write` has to wait, where it is what was written last of `key`.
+    /// How long `write` must wait; `None` if it differs from the last write of `key`, or if the pause is over.
     pub fn wait(&self, key: &K, write: &W, now: Moment) -> Option<Duration> {
         let last = self.last.get(key)?;
         let until = last.1.after(PAUSE);
         (last.0 == *write && until > now).then(|| until.since(now))
     }
 
-    /// Notes that `write` was written of `key`.
+    /// Records a write.
     pub fn wrote(&self, key: &K, write: W, now: Moment) {
         {
             let mut swept = self.swept.lock();
@@ -46,7 +46,7 @@ impl<K: Clone + Eq + Hash, W: PartialEq> Repeats<K, W> {
         self.last.insert(key.clone(), (write, now));
     }
 
-    /// Forgets `key`, which is gone.
+    /// Discards the last write of `key`, for a deleted object.
     pub fn forget(&self, key: &K) {
         if self.last.remove(key).is_some() {
             give_back_shared(&self.last);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_waits_and_anything_else_does_not() {
+    fn only_a_repeated_write_waits() {
         let (repeats, key) = (Repeats::default(), "a");
         let now = Moment(1_000);
         assert_eq!(repeats.wait(&key, &1, now), None);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_wait_any_longer_is_forgotten() {
+    fn expired_writes_are_forgotten() {
         let (repeats, now) = (Repeats::default(), Moment(1_000));
         (0..100).for_each(|key| repeats.wrote(&key, (), now));
         repeats.wrote(&100, (), now.after(PAUSE));

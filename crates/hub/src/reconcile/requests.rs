@@ -1,6 +1,6 @@
-//! Requests to the hub: bounded in number and in time, and answered with metadata alone.
+//! Requests to the hub, limited in number and time. Writes return only metadata, to save memory.
 //!
-//! What would change something is sent only while this process leads.
+//! A write is sent only while this process leads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,45 +21,45 @@ use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::object::{HubObject, Metadata};
 use policy_sync_mirror::Extent;
 
-/// How many requests may be under way at once.
+/// The maximum number of concurrent requests.
 const CONCURRENT: usize = 64;
-/// How long a request may take.
+/// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The code of a JSON Patch whose test fails, of a uid that is another's, and of what a schema or a policy of the hub
-/// does not allow.
+/// The status code for a failed test of a JSON Patch, for a uid that differs, and for a rejection by a schema or an
+/// admission policy.
 const INVALID: u16 = 422;
-/// Asks for an object's metadata instead of the object.
+/// The `Accept` header for an object's metadata only.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-/// The same for a list.
+/// The `Accept` header for a list's metadata only.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// Asks for objects as they are.
+/// The `Accept` header for whole objects.
 const WHOLE: &str = "application/json";
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The server refused it.
+    /// The API server rejected it.
     #[error("{} ({})", .0.message, .0.code)]
     Refused(Box<Status>),
-    /// The server refused it, because it was decided from what has changed meanwhile.
+    /// The API server rejected it because the object has changed since the decision.
     #[error("{} ({})", .0.message, .0.code)]
     Stale(Box<Status>),
-    /// Another process may lead: it was not sent, or not waited for any longer.
+    /// The term ended before the request was sent, or before its response.
     #[error("this process does not lead")]
     NotLeader,
-    /// There was no answer in time.
+    /// There was no response within the time limit.
     #[error("no answer in {} s", TIMEOUT.as_secs())]
     Timeout,
-    /// There was no answer.
+    /// The connection failed, or the response could not be parsed.
     #[error("no answer")]
     Connection(#[source] kube::Error),
-    /// The request cannot be made, or its answer cannot be read.
+    /// The request could not be built.
     #[error("not a request that can be made")]
     Build(#[source] request::Error),
 }
 
 impl RequestError {
-    /// The server's status code, 0 where there was no answer.
+    /// The HTTP status code; 0 without a response.
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused(status) | Self::Stale(status) => status.code,
@@ -91,14 +91,14 @@ impl Failure for RequestError {
     }
 }
 
-/// The metadata of an object, as a write is answered.
+/// The response to a write.
 #[derive(Clone, Debug, Deserialize)]
 struct Written {
     #[serde(default)]
     metadata: Metadata,
 }
 
-/// Sends requests.
+/// Sends requests. Clones share the limit of concurrent requests.
 #[derive(Clone)]
 pub struct Requests {
     client: Client,
@@ -107,7 +107,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests by `client`; those that would change something only while `leadership` lets them.
+    /// Uses `client`. Writes need `leadership`.
     #[must_use]
     pub fn new(client: Client, leadership: Leadership) -> Self {
         Self { client, leadership, slots: Arc::new(Semaphore::new(CONCURRENT)) }
@@ -117,7 +117,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Where it is not carried out, or nobody knows.
+    /// If the request was rejected or not sent, or if its outcome is unknown (timeout or lost connection).
     pub async fn write(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -130,7 +130,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub async fn read(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -140,13 +140,13 @@ impl Requests {
         self.send(request, accept).await
     }
 
-    /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
-    /// such a test fails, and where it will not have what is written, now or ever. So the object is read once, by
-    /// `read`: where it `is_stale`, or cannot be read, the test has failed.
+    /// Sends a write with a precondition, for example a uid or a JSON Patch test. The API server returns 422 both for a
+    /// failed precondition and for invalid content. To tell them apart, the object is read once by `read`: if
+    /// `is_stale` or unreadable, the precondition has failed.
     ///
     /// # Errors
     ///
-    /// As those of [`Requests::write`]; [`RequestError::Stale`] where the test has failed.
+    /// As [`Requests::write`]; [`RequestError::Stale`] if the precondition failed.
     pub async fn write_guarded(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -165,11 +165,11 @@ impl Requests {
         }
     }
 
-    /// Lists objects, and returns the token for the next page where there is one.
+    /// Lists one page of objects. Returns the continue token if there is another page.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// If they cannot be listed.
     pub async fn list(
         &self,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -180,7 +180,8 @@ impl Requests {
         Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
-    /// Returns the API server's time from the `Date` header of a response (RFC 9110, section 6.6.1); `None` without that header.
+    /// Returns the API server's time from the `Date` header of a response (RFC 9110, section 6.6.1); `None` without
+    /// that header.
     ///
     /// # Errors
     ///
@@ -190,7 +191,7 @@ impl Requests {
         let request = request.map_err(RequestError::Build)?;
         let _slot = self.slots.acquire().await;
         let answer = tokio::time::timeout(TIMEOUT, self.client.send(request)).await;
-        // Every status has the header.
+        // Error responses have the header too.
         let answer = answer.map_err(|_| RequestError::Timeout)?.map_err(RequestError::Connection)?;
         let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
         Ok(date.and_then(http_date))
@@ -205,14 +206,14 @@ impl Requests {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(accept));
         let method = request.method().clone();
         let _slot = self.slots.acquire().await;
-        // Asked as late as can be, once there is a slot.
+        // Leadership is checked as late as possible, after the wait for a slot.
         let term = match method {
             Method::GET => None,
             _ => Some(self.leadership.until().ok_or(RequestError::NotLeader)?),
         };
         let limit = Instant::now() + TIMEOUT;
         tokio::select! {
-            // The limit first: a process that was stopped meanwhile must not send anything.
+            // The limit comes first: a process that was suspended must not send anything.
             biased;
             () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
                 Some(term) if term < limit => Err(RequestError::NotLeader),
@@ -232,7 +233,7 @@ fn http_date(text: &str) -> Option<Moment> {
     Some(Moment(moment.as_millisecond()))
 }
 
-/// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.
+/// A request builder for the objects of a kind in a namespace; an empty namespace means cluster-scoped.
 pub fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
     request::Request::new(gvr.path(namespace))
 }

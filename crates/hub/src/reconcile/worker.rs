@@ -1,4 +1,4 @@
-//! Takes keys from the queue and has them carried out, some at a time.
+//! Takes keys from the queue and reconciles several at a time.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::tasks::Tasks;
 use crate::telemetry::metrics::{Ending, Metrics};
 use policy_sync_api::text::with_causes;
 
-/// How many keys are carried out at once.
+/// The maximum number of keys that are reconciled at once.
 const CONCURRENT: usize = 32;
 
-/// The share of one key in the work that is done at a time.
+/// A permit for one concurrent key.
 pub type Slot = Result<OwnedSemaphorePermit, AcquireError>;
 
-/// Has the keys of a capability carried out.
+/// Reconciles the keys of a capability.
 pub struct Worker<C: Capability> {
     capability: C,
     queue: Arc<Queue<C::Key>>,
@@ -28,7 +28,7 @@ pub struct Worker<C: Capability> {
 }
 
 impl<C: Capability> Worker<C> {
-    /// One that takes the keys of `queue`, while `leadership` lets it; `tasks` end where one of its own panics.
+    /// Takes keys from `queue` while `leadership` permits. A panic in a reconciliation ends `tasks`.
     #[must_use]
     pub fn new(
         capability: C,
@@ -41,7 +41,7 @@ impl<C: Capability> Worker<C> {
         Self { capability, queue, leadership, metrics, tasks }
     }
 
-    /// Works until `stop`, then finishes the keys in hand.
+    /// Runs until `stop`, then waits for the active keys.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
         let slots = Arc::new(Semaphore::new(CONCURRENT));
@@ -68,7 +68,7 @@ impl<C: Capability> Worker<C> {
         running.wait().await;
     }
 
-    /// While another led, keys were dropped: now each is planned.
+    /// Keys were dropped while another process led, so a new leader reconciles all of them.
     fn leadership_changed(&self, change: LeadershipChange) {
         self.capability.leadership_changed();
         if change == LeadershipChange::Gained {

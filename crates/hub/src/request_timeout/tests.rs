@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::innermost;
 
-/// A hub that answers like this.
+/// A hub with this response.
 fn hub<F: Future<Output = Response<Body>> + Send + 'static>(
     answer: impl Fn() -> F + Send + Sync + 'static,
 ) -> Client {
@@ -26,7 +26,7 @@ fn get(path: &str) -> Request<Body> {
 const LIMIT: Duration = Duration::from_secs(2);
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_not_answered_ends() {
+async fn request_without_response_ends_at_the_limit() {
     let client = RequestTimeout::new(LIMIT).limit(hub(pending));
     let start = Instant::now();
     let error = client.send(get("/api")).await.unwrap_err();
@@ -36,7 +36,7 @@ async fn a_request_that_is_not_answered_ends() {
 }
 
 #[tokio::test]
-async fn an_answer_in_time_comes_whole() {
+async fn response_within_the_limit_is_complete() {
     let conflict = || async {
         Response::builder().status(StatusCode::CONFLICT).body(Body::from(b"taken".to_vec())).unwrap()
     };
@@ -46,7 +46,7 @@ async fn an_answer_in_time_comes_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_limited_only_until_it_begins() {
+async fn watch_is_limited_only_until_it_begins() {
     let endless = service_fn(async |_: Request<Body>| {
         let body = axum::body::Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>());
         Ok::<_, Infallible>(Response::new(body))
@@ -59,7 +59,7 @@ async fn a_watch_is_limited_only_until_it_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_a_request_takes_as_long_as_it_takes() {
+async fn request_without_limit_does_not_end() {
     assert_eq!(RequestTimeout::new(Duration::ZERO), RequestTimeout::Never);
     for unlimited in [RequestTimeout::Never, RequestTimeout::Unset] {
         let client = unlimited.limit(hub(pending));

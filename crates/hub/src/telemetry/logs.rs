@@ -1,4 +1,4 @@
-//! Logs: text on a terminal, one JSON object a line elsewhere, always on standard error.
+//! Logs on standard error: text on a terminal, otherwise one JSON object per line.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -7,27 +7,27 @@ use tracing::{Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What is logged at `level`: what is as important, of this crate, and of others what is to be warned of.
+/// The default filter: `level` for this project's crates, at most warnings for others.
 #[must_use]
 pub fn at(level: Level) -> EnvFilter {
     EnvFilter::new(format!("{},policy_sync={level}", level.min(Level::WARN)))
 }
 
-/// The environment's filter cannot be read.
+/// `RUST_LOG` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("RUST_LOG {text:?} is no filter such as info or policy_sync=debug")]
 pub struct FilterError {
     text: String,
 }
 
-/// Starts logging. `RUST_LOG` chooses what is logged; without it, `level`.
+/// Starts logging. `RUST_LOG` overrides `level`.
 ///
 /// # Errors
 ///
-/// Where `RUST_LOG` cannot be read.
+/// If `RUST_LOG` is invalid.
 pub fn start(level: Level) -> Result<(), FilterError> {
     let filter = filter(std::env::var_os(EnvFilter::DEFAULT_ENV).as_deref(), level)?;
-    // A second start, as in tests, leaves the first as it is.
+    // A second call, as in tests, changes nothing.
     let _ = if std::io::stderr().is_terminal() {
         let text = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
         text.with_target(false).try_init()
@@ -38,7 +38,7 @@ pub fn start(level: Level) -> Result<(), FilterError> {
     Ok(())
 }
 
-/// Logs to `writer` as elsewhere than on a terminal. It prints an error without its causes, so errors are logged by
+/// Logs to `writer` in JSON. This format prints an error without its sources, so errors are logged by
 /// [`with_causes`](policy_sync_api::text::with_causes).
 pub fn json<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
     writer: W,
@@ -48,11 +48,11 @@ pub fn json<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
     builder.json().flatten_event(true).finish()
 }
 
-/// What `RUST_LOG` says, where that is anything, and otherwise `level`.
+/// The filter of `RUST_LOG` if that is not empty, otherwise `level`.
 fn filter(environment: Option<&OsStr>, level: Level) -> Result<EnvFilter, FilterError> {
     let Some(text) = environment.filter(|text| !text.is_empty()) else { return Ok(at(level)) };
     let filter = text.to_str().and_then(|text| EnvFilter::try_new(text).ok());
-    // The library's own words for what is wrong are long, and name no place.
+    // The library's error messages are long and give no position.
     filter.ok_or_else(|| FilterError { text: text.to_string_lossy().into_owned() })
 }
 

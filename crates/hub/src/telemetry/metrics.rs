@@ -1,8 +1,8 @@
-//! Metrics of any controller, by the conventions of controller-runtime and client-go where there is one; our own start with
-//! `policy_sync_`. Capabilities add theirs.
+//! Metrics of any controller. Names and labels follow controller-runtime and client-go where they have the metric;
+//! others start with `policy_sync_`. Capabilities add their own.
 //!
-//! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters. Every series is there from the
-//! start, with 0, but for those of requests.
+//! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters. Every series exists from
+//! the start with the value 0, except those of requests.
 
 mod registering;
 mod work;
@@ -20,7 +20,7 @@ use work::WorkMetrics;
 pub use registering::Registering;
 pub use work::{Ending, Working};
 
-/// Seconds from a millisecond to a minute.
+/// Histogram buckets from a millisecond to a minute.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 /// All metrics of a process.
@@ -30,7 +30,7 @@ pub struct Metrics(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
-    /// Held while gauges are brought up to date and read: of two who ask at once neither sees them half done.
+    /// Held while gauges are measured and read, so that concurrent scrapes see complete values.
     gathering: Mutex<()>,
     work: WorkMetrics,
     requests: IntCounterVec,
@@ -42,11 +42,11 @@ struct Inner {
 }
 
 impl Metrics {
-    /// A registry with every metric in it.
+    /// A registry with all metrics.
     ///
     /// # Errors
     ///
-    /// Never in practice: only where two metrics had one name.
+    /// If two metrics have one name, which is a bug.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
@@ -92,43 +92,43 @@ impl Metrics {
         })))
     }
 
-    /// Where more metrics are made.
+    /// Registers further metrics.
     #[must_use]
     pub fn registering(&self) -> Registering<'_> {
         Registering(&self.0.registry)
     }
 
-    /// A request to `host` about objects of the kind `resource` was answered with `code`, `<error>` where it was not.
+    /// Counts a request to `host` about `resource`. `code` is the response's status, or `<error>` without a response.
     pub fn requested(&self, method: &str, code: &str, host: &str, resource: &str) {
         self.0.requests.with_label_values(&[method, code, host, resource]).inc();
     }
 
-    /// It took so long until a request was answered, or given up.
+    /// Records the time until a request had its response or was cancelled.
     pub fn answered(&self, method: &str, seconds: f64) {
         self.0.request_seconds.with_label_values(&[method]).observe(seconds);
     }
 
-    /// Whether this process leads.
+    /// Sets whether this process leads.
     pub fn leader(&self, leads: bool) {
         self.0.leader.set(leads.into());
     }
 
-    /// A task runs that may panic.
+    /// Creates the panic counter of a task, so that it is exported with 0.
     pub fn runs(&self, task: &str) {
         self.0.panics.with_label_values(&[task]);
     }
 
-    /// A task panicked.
+    /// Counts a panic of a task.
     pub fn panicked(&self, task: &str) {
         self.0.panics.with_label_values(&[task]).inc();
     }
 
-    /// An Event was not told.
+    /// Counts an Event that was not sent.
     pub fn dropped_event(&self) {
         self.0.events_dropped.inc();
     }
 
-    /// These are all resources that should be watched, each with whether it is.
+    /// Sets which resources are to be watched, each with whether its watch is running.
     pub fn watches<'w>(&self, watches: impl IntoIterator<Item = (&'w str, bool)>) {
         self.0.watch_up.reset();
         for (resource, up) in watches {
@@ -136,20 +136,20 @@ impl Metrics {
         }
     }
 
-    /// All metrics in the text format of Prometheus, once `measure` has brought up to date what is measured only then.
+    /// Runs `measure`, which updates gauges, and returns all metrics in Prometheus' text format.
     #[must_use]
     pub fn gather(&self, measure: impl FnOnce()) -> String {
         let _one_at_a_time = self.0.gathering.lock();
         measure();
         self.0.work.measure();
         let mut text = Vec::new();
-        // Encoding fails only where the writer does, and a Vec does not.
+        // Encoding fails only if the writer does, and a Vec does not.
         let _ = TextEncoder::new().encode(&self.0.registry.gather(), &mut text);
         String::from_utf8(text).unwrap_or_default()
     }
 }
 
-/// `count` as gauges have it.
+/// Converts a count to the value of a gauge.
 pub fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the controller says about itself: logs and metrics.
+//! Logs and metrics.
 
 pub mod logs;
 pub mod metrics;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_commit_is_named_by_its_first_characters_where_it_is_known() {
+fn version_has_the_short_commit_if_known() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(with(None), version);
     assert_eq!(with(Some("045f0f00135c")), format!("{version} (045f0f00135c)"));

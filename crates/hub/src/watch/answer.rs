@@ -1,4 +1,4 @@
-//! How long an answer is waited for.
+//! The time limit for responses to lists and watches.
 
 use std::future::Future;
 use std::io;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use kube::Error;
 use tokio::time::timeout;
 
-/// Longer than the hub itself takes for anything but a watch: it gives up after a minute, where its operator says nothing
-/// else. What comes later than that never comes, and what waits for it, such as Gateways for a kind that nobody knows
-/// of yet, waits no longer.
+/// Longer than the API server's own limit for requests other than watches, one minute by default. Without a limit, a
+/// lost response would block everything that needs the first list, for example Gateways with policies of a kind that is
+/// not listed yet.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
-/// What `request` is answered, or that it is not.
+/// Limits the wait for the response of `request` to [`ANSWERED_WITHIN`].
 ///
 /// # Errors
 ///
-/// Those of `request`; [`Error::Service`] where there is no answer in time.
+/// Those of `request`; [`Error::Service`] if there is no response in time.
 pub async fn answered<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(ANSWERED_WITHIN, request).await.unwrap_or_else(|_| {
         let fault = format!("no answer in {} s", ANSWERED_WITHIN.as_secs());

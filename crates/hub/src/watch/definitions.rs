@@ -1,4 +1,4 @@
-//! Which CustomResourceDefinitions come, go and change.
+//! Notifies of created, deleted and changed CustomResourceDefinitions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::follow::back_off;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::text::with_causes;
 
-/// How long to wait at most before they are watched again.
+/// The longest pause before a failed watch restarts.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How many changed definitions a task may lag behind before it looks at its own again unasked.
+/// How many notifications a receiver may lag behind. A receiver that misses some treats its own definition as changed.
 const WAITING: usize = 64;
 
-/// Tells which definitions come, go and change.
+/// Notifies of created, deleted and changed definitions.
 #[derive(Debug)]
 pub struct Definitions {
     sender: broadcast::Sender<Arc<str>>,
     receiver: broadcast::Receiver<Arc<str>>,
 }
 
-/// One that hears of what changes from now on.
+/// The clone receives the changes from now on.
 impl Clone for Definitions {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone(), receiver: self.sender.subscribe() }
@@ -43,36 +43,36 @@ impl Definitions {
         Self { sender, receiver }
     }
 
-    /// Returns when the definition `name` came, went or changed.
+    /// Waits for a change of the definition `name`. It may also return after missed notifications.
     pub async fn changed(&mut self, name: &str) {
         loop {
             match self.receiver.recv().await {
                 Ok(changed) if *changed == *name => return,
                 Ok(_) => {}
-                // It may have been among those that were missed.
+                // The definition may be among those that were missed.
                 Err(_) => return,
             }
         }
     }
 
-    /// Returns when any definition came, went or changed.
+    /// Waits for a change of any definition.
     pub async fn any_changed(&mut self) {
-        // What was missed was one.
+        // A missed notification is a change too.
         let _ = self.receiver.recv().await;
     }
 
-    /// Forgets what has changed until now.
+    /// Discards pending notifications.
     pub fn catch_up(&mut self) {
         self.receiver = self.sender.subscribe();
     }
 
-    /// Watches them for ever.
+    /// Watches definitions forever.
     pub(super) fn follow(&self, client: Client) -> impl Future<Output = ()> + Send + 'static {
         follow(client, self.sender.clone())
     }
 }
 
-/// Tells which CustomResourceDefinitions change, by their metadata alone: whole ones are large.
+/// Watches the metadata of CustomResourceDefinitions forever. Whole definitions are large.
 async fn follow(client: Client, changed: broadcast::Sender<Arc<str>>) {
     let mut seen: HashMap<String, String> = HashMap::new();
     let mut backoff = DefaultBackoff::default();
@@ -93,7 +93,7 @@ async fn list_and_watch(
     let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
     let list: ObjectList<HubObject> = answered(client.request(list)).await?;
-    // There is always one who listens.
+    // `Definitions` has a receiver, so sending does not fail.
     let tell = |name: &str| drop(changed.send(name.into()));
     let mut gone = std::mem::take(seen);
     for item in &list.items {

@@ -1,4 +1,4 @@
-//! Where watch tasks hand over what they see.
+//! Passes the objects that watch tasks receive to the mirror.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Source;
 use policy_sync_mirror::{Change, Changes, Index, Mirror};
 
-/// The mirror, and who is told of its changes.
+/// A mirror, with a callback for its changes. Clones share both.
 #[derive(Clone)]
 pub struct Feed {
     sink: Arc<dyn Sink>,
@@ -18,7 +18,7 @@ pub struct Feed {
     clock: Clock,
 }
 
-/// A mirror, whatever its index is.
+/// A mirror of any index type.
 trait Sink: Send + Sync {
     fn change(&self, change: Change, now: Moment);
     fn begin_resync(&self, source: &Source);
@@ -66,8 +66,8 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// A feed into `mirror` for `controller`, which hands what changes there to `changed`: that looks at the mirror, so
-    /// nothing else changes meanwhile.
+    /// Feeds `mirror` with objects, reduced for `controller`, and passes each change to `changed`. The mirror is locked
+    /// during the callback, which can read it.
     #[must_use]
     pub fn new<I: Index>(
         mirror: Arc<Mirror<I>>,
@@ -98,7 +98,7 @@ impl Feed {
         self.change(Change::Deleted { source: source.clone(), key, version });
     }
 
-    /// Takes a change in.
+    /// Applies a change to the mirror.
     pub fn change(&self, change: Change) {
         self.sink.change(change, self.clock.now());
     }

@@ -1,7 +1,7 @@
-//! Follows one kind: lists it page by page, then watches it from there.
+//! Lists and watches one kind.
 //!
-//! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
-//! resource version, and a page must be pruned while the next one is made.
+//! kube's own watcher does not fit: a list older than a version already seen must be rejected, which needs the list's
+//! own resource version. Also, one page is pruned while the next one is requested.
 
 use std::time::Duration;
 
@@ -27,80 +27,80 @@ use policy_sync_api::text::with_causes;
 use policy_sync_mirror::{Change, Failure, FailureKind};
 use policy_sync_mirror::{Extent, Source};
 
-/// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
+/// The maximum number of objects per page: enough for fast lists, and few enough for little memory.
 pub(super) const PAGE: u32 = 100;
-/// How long the server keeps a watch open.
+/// The duration after which the API server ends a watch.
 const WATCH_SECONDS: u32 = 290;
-/// How long a watch may be silent; the server sends a bookmark every minute.
+/// How long a watch may be silent. The API server sends a bookmark each minute.
 const SILENCE: Duration = Duration::from_secs(180);
-/// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
+/// A watch that ends within this time without an event counts as a failure.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// Once each list of a kind has been older than what was seen of it for so long, the hub was restored from a backup: it
-/// will not catch up soon, and until then nothing new is seen.
+/// If all lists of a kind are older than a version already seen for this long, the hub was restored from a backup. Its
+/// resource versions will not catch up soon, and until then the mirror is not updated.
 const RESTORED: Duration = Duration::from_secs(5 * 60);
 
-/// One source to follow.
+/// One source to list and watch.
 #[derive(Debug)]
 pub struct Followed {
-    /// The source whose tables it fills.
+    /// The source whose rows it provides.
     pub source: Source,
-    /// The resource that it lists and watches.
+    /// The resource to list and watch.
     pub gvr: GroupVersionResource,
     tasks: Tasks,
-    /// How many objects a page has.
+    /// The maximum number of objects per page.
     page: u32,
-    /// Since when each list of it has been older than what was seen.
+    /// Since when its lists have been older than a version already seen.
     stale: Mutex<Option<Instant>>,
 }
 
-/// Why following stopped.
+/// Why listing or watching failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The hub does not answer, or says no.
+    /// The API server sent an error or no response.
     #[error("request refused")]
     Request(#[source] kube::Error),
-    /// It shows something that is no object.
+    /// An item of a list is not a valid object.
     #[error("object {number} of a page cannot be read")]
     Object {
-        /// Its place in the page, from 1.
+        /// Its position in the page, from 1.
         number: usize,
-        /// What is wrong.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// There is no such request.
+    /// The request cannot be built.
     #[error("request cannot be made")]
     Build(#[source] kube::core::request::Error),
-    /// The hub is behind what it has shown before.
+    /// The API server returned an older state than before, for example after a restore.
     #[error("the hub shows version {shown}, but version {seen} was seen already")]
     Stale {
-        /// What it shows.
+        /// The resource version of the response.
         shown: u64,
-        /// What it has shown before.
+        /// The latest resource version seen.
         seen: u64,
     },
 }
 
 enum WatchEnd {
-    /// It can be resumed where it ended.
+    /// It can resume at the last version.
     Resume,
-    /// The server no longer knows the version that it would resume from.
+    /// The API server no longer has the version to resume from: a new list is necessary.
     Expired,
 }
 
 impl Followed {
-    /// The kind `gvr`, which is `source`; `tasks` end where it shows that the hub was restored.
+    /// Watches `gvr` as the resource of `source`. If it detects a restored hub, it ends `tasks`.
     pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
         Self { source, gvr, tasks, page: PAGE, stale: Mutex::default() }
     }
 
-    /// Has pages of so many objects.
+    /// Sets the maximum number of objects per page.
     pub(super) fn in_pages_of(mut self, objects: u32) -> Self {
         self.page = objects;
         self
     }
 
-    /// Follows the kind for ever, with a backoff between failures.
+    /// Lists and watches forever, with a backoff between failures.
     pub async fn forever(self, client: Client, feed: Feed) {
         let mut backoff = DefaultBackoff::default();
         loop {
@@ -109,7 +109,7 @@ impl Followed {
         }
     }
 
-    /// Notes a failure and returns how long to wait before the next attempt.
+    /// Records a failure. Returns the delay before the next attempt.
     pub fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
         let message = describe(error);
         warn!(kind = %self.gvr, error = message, "cannot list or watch");
@@ -170,7 +170,7 @@ impl Followed {
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
-            // The hub makes the next page meanwhile: its request is sent first.
+            // The request for the next page is sent first, so that the hub prepares it meanwhile.
             let take = async {
                 tokio::task::yield_now().await;
                 self.take(feed, page).await
@@ -179,7 +179,7 @@ impl Followed {
         }
     }
 
-    /// The page that `pages` are at, once it is known what it says of itself.
+    /// Requests the next page and waits until its list metadata has arrived.
     async fn ask(
         &self,
         client: &Client,
@@ -190,7 +190,7 @@ impl Followed {
         answered(page).await.map_err(FollowError::Request)
     }
 
-    /// Takes the objects of `page` in.
+    /// Passes the objects of `page` to the mirror.
     async fn take(&self, feed: &Feed, page: Coming<impl AsyncBufRead + Unpin>) -> Result<(), FollowError> {
         let page = answered(page.whole()).await.map_err(FollowError::Request)?;
         let take = |object| feed.applied(&self.source, &object);
@@ -276,18 +276,18 @@ impl From<PageError> for FollowError {
     }
 }
 
-/// An object, as an event brings it.
+/// The type in which an object is decoded.
 trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
 
 impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
 
-/// At which version a page shows the hub that says this of itself.
+/// The resource version of the list; 0 if absent or not a number.
 fn version_of(head: &Head) -> u64 {
     head.version().parse().unwrap_or_default()
 }
 
-/// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not
-/// asked again after such a time.
+/// Backs off before a watch is restarted, unless it `brought` events or lasted longer than [`BRIEF`]. A server that
+/// ends each watch at once is thus contacted less and less often.
 pub(super) async fn back_off(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
     if brought || began.elapsed() >= BRIEF {
         backoff.reset();
@@ -296,7 +296,7 @@ pub(super) async fn back_off(backoff: &mut DefaultBackoff, began: Instant, broug
     }
 }
 
-/// Whether it may pass: who has no right gets none before somebody changes something.
+/// Classifies the failure: a missing right remains until an administrator grants it, other failures may be transient.
 fn kind_of(error: &FollowError) -> FailureKind {
     match error {
         FollowError::Request(kube::Error::Api(status)) if status.code == 401 => FailureKind::Unauthenticated,
@@ -308,7 +308,7 @@ fn kind_of(error: &FollowError) -> FailureKind {
     }
 }
 
-/// The words of an error, which for a refused request are the server's own.
+/// The error message; for an error status, the API server's own.
 pub(super) fn describe(error: &FollowError) -> String {
     match error {
         FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),

@@ -1,13 +1,13 @@
-//! The watch: connections to the hub, one task for each source, each with its own backoff.
+//! Watches the hub, with one task and one backoff for each source.
 //!
 //! ```text
 //! needed kinds ─────────────────────▶ list, then watch ──prune──▶ mirror ──changes──▶ triggers
-//! wanted sources ──▶ (found out?) ──▶ list, then watch ──prune──▶   "
+//! wanted sources ──▶ (look up?) ────▶ list, then watch ──prune──▶   "
 //!                         ▲
-//! definitions ────────────┘ a CustomResourceDefinition came, went or changed
+//! definitions ────────────┘ a CustomResourceDefinition was created, deleted or changed
 //! ```
 //!
-//! Tasks know nothing of what an object is for: they prune it, hand it to the mirror and pass on what that changed.
+//! The tasks do not interpret objects: they prune them, pass them to the mirror, and forward the changes.
 
 mod answer;
 mod definitions;

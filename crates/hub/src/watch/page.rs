@@ -1,6 +1,6 @@
-//! A page of a list. What it says of itself stands at its begin and is read as soon as that is there, so that the next page
-//! can be asked for while the rest of this one comes. Its objects are decoded one by one where they stand, so that a page
-//! takes the room of its text and of one object.
+//! A streamed page of a list. Its list metadata is parsed as soon as it has arrived, so that the next page can be
+//! requested while this one is still being received. The objects are decoded one at a time, so that a page needs the
+//! memory of its text and of one object.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use serde::de::{
 
 use policy_sync_api::object::HubObject;
 
-/// A page that comes, of which no more need be there than what it says of itself.
+/// A page being streamed; only its list metadata is parsed.
 #[derive(Debug)]
 pub(super) struct Coming<R> {
     rest: R,
@@ -22,14 +22,14 @@ pub(super) struct Coming<R> {
     head: Head,
 }
 
-/// A page of a list, whose objects are still to be decoded.
+/// A complete page with objects that are not decoded yet.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
     head: Head,
 }
 
-/// What a page says of itself.
+/// The list's type and metadata.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     api_version: Option<String>,
@@ -37,20 +37,20 @@ pub(super) struct Head {
     metadata: Option<ListMeta>,
 }
 
-/// What is wrong with a page.
+/// Why a page cannot be parsed.
 #[derive(Debug)]
 pub(super) struct PageError {
-    /// At which object, from 1; `None` where it is none of them.
+    /// The position of the invalid object, from 1; `None` if the error is elsewhere.
     pub(super) number: Option<usize>,
-    /// What it is.
+    /// The error of the parser.
     pub(super) source: serde_json::Error,
 }
 
 impl<R: AsyncBufRead + Unpin> Coming<R> {
-    /// The page that `text` begins.
+    /// Reads `text` until the list metadata is complete.
     pub(super) async fn new(text: R) -> Result<Self, Error> {
         let mut page = Self { rest: text, text: Vec::new(), head: Head::default() };
-        // Where the objects stand first, it is looked for as often as the text has doubled.
+        // If the objects come first, each attempt waits until the text has doubled in size.
         let mut looked_at = 0;
         while page.read().await? {
             if page.text.len() < 2 * looked_at {
@@ -58,7 +58,7 @@ impl<R: AsyncBufRead + Unpin> Coming<R> {
             }
             looked_at = page.text.len();
             page.head = Head::default();
-            // What is wrong may be no more than that it ends in the middle.
+            // An error may mean only that the text is incomplete.
             _ = page.head.read(&page.text);
             if page.head.is_whole() {
                 return Ok(page);
@@ -69,14 +69,14 @@ impl<R: AsyncBufRead + Unpin> Coming<R> {
         Ok(page)
     }
 
-    /// All of it.
+    /// Reads the rest of the page.
     pub(super) async fn whole(mut self) -> Result<Page, Error> {
         while self.read().await? {}
         let text = String::from_utf8(self.text).map_err(Error::FromUtf8)?;
         Ok(Page { text, head: self.head })
     }
 
-    /// Takes in what is there of the rest; `false` where nothing comes any more.
+    /// Reads the next chunk; `false` at the end.
     async fn read(&mut self) -> Result<bool, Error> {
         let more = self.rest.fill_buf().await.map_err(|error| Error::Service(error.into()))?;
         let length = more.len();
@@ -87,14 +87,14 @@ impl<R: AsyncBufRead + Unpin> Coming<R> {
 }
 
 impl<R> Coming<R> {
-    /// What it says of itself.
+    /// The list metadata.
     pub(super) fn head(&self) -> &Head {
         &self.head
     }
 }
 
 impl Page {
-    /// Decodes each object as `O` and hands it to `take`.
+    /// Decodes each object as `O` and passes it to `take`.
     pub(super) fn each<O: DeserializeOwned + Into<HubObject>>(
         &self,
         mut take: impl FnMut(HubObject),
@@ -109,21 +109,21 @@ impl Page {
 }
 
 impl Head {
-    /// What asks for the next page, as far as there is one.
+    /// The continue token; `None` on the last page.
     pub(super) fn next(&self) -> Option<&str> {
         self.metadata.as_ref()?.continue_.as_deref()
     }
 
-    /// At which version the page shows the hub, in the hub's own words.
+    /// The list's resource version; empty if absent.
     pub(super) fn version(&self) -> &str {
         let version = self.metadata.as_ref().and_then(|metadata| metadata.resource_version.as_deref());
         version.unwrap_or_default()
     }
 
-    /// Reads it in `text`, and no more than it once it is whole.
+    /// Parses the metadata from `text`, and stops once it is complete.
     fn read(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
         let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut *self);
-        // Who has all of it stops there, which is no fault of the text.
+        // Stopping early makes the parser report an error; it can be ignored.
         if self.is_whole() { Ok(()) } else { read }
     }
 
@@ -131,7 +131,7 @@ impl Head {
         self.api_version.is_some() && self.kind.is_some() && self.metadata.is_some()
     }
 
-    /// `object` with its kind: an item of a list may leave that to the list.
+    /// Adds the kind and API version, which items of a list may omit.
     fn typed(&self, mut object: HubObject) -> HubObject {
         if object.kind.is_empty() {
             let kind = self.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
@@ -175,7 +175,7 @@ impl<'de> Visitor<'de> for &mut Head {
     }
 }
 
-/// A list, of which the objects alone are wanted.
+/// Parses a list and ignores all but its objects.
 struct List<'a, O, F>(Items<'a, O, F>);
 
 impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
@@ -197,7 +197,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
                 }
             }
         }
-        // Without them it is no list: an empty one would say that all is gone.
+        // Without `items` it is not a list. Treating it as an empty list would delete all objects.
         if items.is_some() { Err(A::Error::missing_field("items")) } else { Ok(()) }
     }
 }
@@ -205,7 +205,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for List<'_, O, F> {
 /// The objects of a list.
 struct Items<'a, O, F> {
     take: F,
-    /// The one that is being decoded.
+    /// The position of the object being decoded.
     number: &'a mut Option<usize>,
     of: PhantomData<O>,
 }
@@ -225,7 +225,7 @@ impl<'de, O: DeserializeOwned, F: FnMut(O)> Visitor<'de> for Items<'_, O, F> {
         formatter.write_str("objects")
     }
 
-    /// `null` is a list without any.
+    /// Some lists have `null` for no items.
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
         Ok(())
     }

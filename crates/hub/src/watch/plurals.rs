@@ -1,5 +1,5 @@
-//! Finds out what plurals are on this hub, as `kubectl` does: the first group of the server's discovery that has it, in its
-//! preferred version.
+//! Resolves plurals to resources as `kubectl` does: the first group in the server's discovery that has the plural, in
+//! its preferred version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,14 +17,15 @@ use policy_sync_api::text::with_causes;
 use policy_sync_mirror::Change;
 use policy_sync_mirror::served::{SERVED, Served, found, served_key};
 
-/// How often it is looked again at what the hub serves without a CustomResourceDefinition.
+/// The interval between two discoveries, for APIs that are not CustomResourceDefinitions.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// How soon it is looked again at a kind that is not served any more.
+/// The interval while a previously served plural is missing.
 const MISSING: Duration = Duration::from_secs(1);
-/// What definitions change within this time is looked at once.
+/// Changes of definitions within this time cause one discovery.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Finds out what each of `wanted` is, until the sender of it is gone.
+/// Resolves each plural in `wanted` and feeds the results to the mirror, until the sender is dropped. `aliases` maps a
+/// plural to the name to resolve instead.
 pub async fn look_up_plurals(
     mut wanted: watch::Receiver<BTreeSet<String>>,
     aliases: BTreeMap<String, String>,
@@ -51,7 +52,8 @@ pub async fn look_up_plurals(
                 for plural in now {
                     let name = aliases.get(&plural).unwrap_or(&plural);
                     let served = served(&groups, name);
-                    // A server that has just started, or that asks another, may not have all of its kinds.
+                    // A server that has just started, or that aggregates others, may lack some of its kinds at first. A
+                    // second discovery must confirm.
                     let was_there = matches!(known.get(&plural), Some(Served::As(_)));
                     let is_sure = before.contains(&plural) && !groups.iter().any(is_stale);
                     if served == Served::Nowhere && was_there && !is_sure {
@@ -66,7 +68,7 @@ pub async fn look_up_plurals(
             Err(error) => {
                 let fault = with_causes(&error);
                 warn!(error = fault, "cannot find out what the hub serves");
-                // What is known holds.
+                // Known results remain valid.
                 for plural in now.iter().filter(|plural| !known.contains_key(*plural)) {
                     feed.change(found(plural, Served::Unknown(fault.clone())));
                 }
@@ -88,19 +90,19 @@ pub async fn look_up_plurals(
     }
 }
 
-/// All groups that the hub serves, the core group first.
+/// All API groups of the hub, the core group first.
 async fn groups(client: &Client) -> Result<Vec<APIGroupDiscovery>, kube::Error> {
     let mut groups = answered(client.list_core_api_versions_aggregated()).await?.items;
     groups.extend(answered(client.list_api_groups_aggregated()).await?.items);
     Ok(groups)
 }
 
-/// Whether the server could not ask whoever serves it.
+/// Whether the aggregator could not reach the server of this group.
 fn is_stale(group: &APIGroupDiscovery) -> bool {
     group.versions.iter().any(|version| version.freshness.as_deref() == Some("Stale"))
 }
 
-/// What `name` is, `pods` or `gateways.networking.istio.io`.
+/// Resolves `name`, for example `pods` or `gateways.networking.istio.io`.
 fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
     let (plural, of) = name.split_once('.').map_or((name, None), |(plural, group)| (plural, Some(group)));
     let kind = groups.iter().find_map(|group| {

@@ -1,4 +1,4 @@
-//! Starts and stops watches as what is wanted changes.
+//! Starts and stops watches as the set of wanted sources changes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_mirror::{Line, Registered, Source, Wanted};
 
-/// How the objects of a source are followed.
+/// How a kind is watched, instead of by [`Followed::forever`].
 pub type Follow = fn(Followed, Client, Feed, Definitions) -> BoxFuture<'static, ()>;
 
 /// Runs one task for each source.
@@ -24,7 +24,7 @@ pub struct Supervisor {
     client: Client,
     feed: Feed,
     definitions: Definitions,
-    /// Whether anybody asks for them.
+    /// Whether definitions must be watched.
     defined: bool,
     tasks: JoinSet<Option<()>>,
     watched: Tasks,
@@ -40,7 +40,7 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor that feeds into `feed`.
+    /// A supervisor that passes objects to `feed`.
     #[must_use]
     pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
@@ -57,7 +57,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the sources of `kind` followed so, instead of being listed and watched at once and for ever.
+    /// Runs `follow` for the sources of `kind`, instead of listing and watching them directly.
     #[must_use]
     pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
         self.follows.push((kind.line(), follow));
@@ -65,26 +65,27 @@ impl Supervisor {
         self
     }
 
-    /// Has lists by pages of so many objects: where somebody waits for them, and a page may take more memory.
+    /// Sets the maximum number of objects per page. Larger pages are faster and need more memory.
     #[must_use]
     pub fn in_pages_of(mut self, objects: u32) -> Self {
         self.page = objects;
         self
     }
 
-    /// What tells of definitions while this runs.
+    /// Notifications about CustomResourceDefinitions while this supervisor runs.
     #[must_use]
     pub fn definitions(&mut self) -> Definitions {
         self.defined = true;
         self.definitions.clone()
     }
 
-    /// Runs another task for as long as this runs.
+    /// Runs another task until this supervisor ends.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.tasks.spawn(self.watched.clone().watch("watch", task))
     }
 
-    /// Watches `needed`, each of one resource, and beside them what `wanted` says, until the sender of it is gone.
+    /// Watches `needed`, each with its fixed resource, and the sources in `wanted`, until the sender of `wanted` is
+    /// dropped.
     pub async fn run(mut self, needed: &[&'static Line], mut wanted: watch::Receiver<Wanted>) {
         if self.defined {
             self.spawn(self.definitions.follow(self.client.clone()));
@@ -118,7 +119,7 @@ impl Supervisor {
             if let Some((gvr, task)) = self.running.remove(&source) {
                 task.abort();
                 while !task.is_finished() {
-                    // What it still had in hand must not arrive after it is forgotten.
+                    // Wait for the task to end, so that its last object does not arrive after `forget`.
                     tokio::task::yield_now().await;
                 }
                 info!(kind = %gvr, "stopped watching");

@@ -1,4 +1,4 @@
-//! A rate limit for Events that requests cause: each may become an object in etcd for an hour.
+//! A rate limit for Events that requests cause. The API server stores each Event in etcd for an hour.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_tenants_is_remembered() {
+    fn number_of_remembered_tenants_is_bounded() {
         let (mut rate, now) = (Rate::default(), Instant::now());
         for number in 0..5 * TENANTS {
             assert!(rate.allows(&Tenant::namespace(&number.to_string()), now));

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// A hub that takes an Event in 5 ms, and the bodies that it has taken.
+/// A hub that needs 5 ms for each Event, and the Events that it received.
 fn hub() -> (Client, Arc<Mutex<Vec<serde_json::Value>>>) {
     let taken: Arc<Mutex<Vec<serde_json::Value>>> = Arc::default();
     let noted = taken.clone();
@@ -39,7 +39,7 @@ async fn denials_of_one_namespace_drop_no_event_of_another() {
     let (client, taken) = hub();
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics.clone(), "Admit");
-    // 400 a second, and 12 of another namespace meanwhile, each of another object.
+    // 400 denials a second in one namespace, and 12 in another, each about a different object.
     let deny = |name: &str, number: u32| {
         let related = ObjectReference { name: Some(format!("web-{number}")), ..ObjectReference::default() };
         let about = (namespace(name), Some(related));
@@ -66,7 +66,7 @@ async fn denials_of_one_namespace_drop_no_event_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_one_namespace_that_no_request_causes_delay_none_of_another() {
+async fn events_of_one_namespace_do_not_delay_those_of_another() {
     let (client, taken) = hub();
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics, "Sync");
@@ -81,7 +81,7 @@ async fn events_of_one_namespace_that_no_request_causes_delay_none_of_another() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_of_any_length_is_cut_and_what_waits_is_sent_before_the_task_ends() {
+async fn long_names_are_cut_and_queued_events_are_sent_before_the_task_ends() {
     let (client, taken) = hub();
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics, "Admit");

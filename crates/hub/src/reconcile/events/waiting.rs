@@ -24,9 +24,11 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Adds an event. Returns the dropped event, if any. The new event is dropped if its tenant has reached its share. If the queue is
-    /// full, the newest event of the tenant with the most is dropped. If no other tenant has more than this one would have, the new event
-    /// is dropped instead.
+    /// Adds an event and returns the dropped one, if any.
+    ///
+    /// - If the tenant has used up its share, the new event is dropped.
+    /// - If the queue is full, the newest event of the tenant with the most is dropped.
+    /// - If no other tenant has more than this one would have, the new event is dropped instead.
     pub(super) fn push(&mut self, tenant: Tenant, event: T) -> Option<T> {
         let tenant: Arc<str> = tenant.into();
         let own = self.events.count(&tenant);
@@ -67,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn one_tenants_events_displace_none_of_another_and_delay_each_by_one() {
+    fn one_tenant_displaces_no_event_of_another_and_delays_each_by_one() {
         let mut waiting = Waiting::default();
         let dropped = (0..9_240).filter_map(|number| waiting.push(tenant("hostile"), number)).count();
         assert_eq!(dropped, 9_240 - SHARE);
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn many_tenants_with_many_events_leave_room_for_the_first_of_another() {
+    fn many_busy_tenants_leave_room_for_another() {
         let mut waiting = Waiting::default();
         for number in 0..100_000_u32 {
             let _dropped = waiting.push(tenant(&(number % 100).to_string()), number);
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_has_more_than_the_new_one_would_have_the_new_one_is_dropped() {
+    fn new_event_is_dropped_if_all_tenants_have_equally_many() {
         let mut waiting = Waiting::default();
         for number in 0..512 {
             assert_eq!(waiting.push(tenant(&number.to_string()), number), None);

@@ -1,4 +1,4 @@
-//! Takes the Lease, renews it and gives it back.
+//! Takes, renews and releases the Lease.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::{Leadership, Terms};
 use crate::clock::Clock;
 use policy_sync_api::text::with_causes;
 
-/// The longest time between two looks at another's Lease.
+/// The longest interval between two reads of another process's Lease.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether this process is ready.
+/// The interval at which the readiness of this process is checked.
 const READY_EVERY: Duration = Duration::from_millis(50);
 
-/// How an elector stands for election.
+/// The Lease, and how long it is valid.
 #[derive(Clone, Debug)]
 pub struct ElectorOptions {
     /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// How long the Lease is another's after its last renewal; whole seconds.
+    /// How long the Lease is valid after its last renewal, in whole seconds.
     pub duration: Duration,
 }
 
-/// Stands for election until it is asked to stop.
+/// Takes part in leader election until it is stopped.
 #[derive(Debug)]
 pub struct Elector {
     leases: Api<Lease>,
@@ -40,13 +40,13 @@ pub struct Elector {
     clock: Clock,
     terms: Terms,
     observed: Observed,
-    /// The Lease as this process has last written it.
+    /// The Lease as this process last wrote it.
     held: Option<Lease>,
-    /// What was last said about a request that failed.
+    /// The last logged error, so that a repeated one is not logged again.
     fault: Option<String>,
 }
 
-/// Why an attempt failed.
+/// Why an attempt to take or renew the Lease failed.
 #[derive(Debug, thiserror::Error)]
 enum LeaseError {
     #[error("no answer in time")]
@@ -56,18 +56,19 @@ enum LeaseError {
 }
 
 impl LeaseError {
-    /// Whether the server knows a newer Lease than we do, or none.
+    /// Whether the API server has a newer Lease, or none.
     fn is_outdated(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(status)) if matches!(status.code, 404 | 409))
     }
 }
 
 impl Elector {
-    /// An elector, and the leadership that it decides.
+    /// An elector, and the leadership that it determines.
     #[must_use]
     pub fn new(client: Client, options: ElectorOptions, clock: Clock) -> (Self, Leadership) {
         let (terms, leadership) = Terms::new();
-        // Two processes with one identity would both lead; pods of one name can overlap.
+        // Two processes with one identity would both lead, and two pods of one name can overlap. A random suffix makes
+        // it unique.
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "policy-sync".to_owned());
         let identity = format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()));
         let elector = Self {
@@ -83,13 +84,13 @@ impl Elector {
         (elector, leadership)
     }
 
-    /// Stands for election from when this process `is_ready`, so that the leader is one that can plan, until `stop`. Then
-    /// nothing more is written, but the Lease is still held: [`Elector::release`] follows once what was sent is
-    /// answered.
+    /// Takes part in the election until `stop`, once the process `is_ready`, so that the leader can plan. When it
+    /// returns, nothing more is written, but this process still holds the Lease: call [`Elector::release`] once all
+    /// requests have ended.
     pub async fn run(mut self, is_ready: impl Fn() -> bool, stop: CancellationToken) -> Self {
         loop {
             let wait = if is_ready() {
-                // Not cut short: what was asked must be known when the Lease is given back.
+                // Not cancelled: the result must be known before the Lease is released.
                 self.attempt().await
             } else {
                 READY_EVERY
@@ -103,7 +104,7 @@ impl Elector {
         self
     }
 
-    /// Gives the Lease back, so that a follower need not wait until it expires.
+    /// Releases the Lease, so that a follower need not wait until it expires.
     pub async fn release(mut self) {
         let Some(lease) = self.held.take() else { return };
         match self.put(record::released(lease, self.clock.timestamp())).await {
@@ -118,7 +119,7 @@ impl Elector {
         }
     }
 
-    /// Takes or renews the Lease where that can be, and returns when to try again.
+    /// Takes or renews the Lease if possible. Returns the delay until the next attempt.
     async fn attempt(&mut self) -> Duration {
         let again = LOOK_EVERY.min(self.options.duration / 6);
         let outcome = self.take_or_renew().await;
@@ -137,7 +138,8 @@ impl Elector {
             }
             Err(fault) => {
                 if fault.is_outdated() {
-                    // Somebody else wrote it. Who it is is read at once, and until then it may be ours.
+                    // Another client wrote the Lease. The next attempt reads it soon; until then this process may still
+                    // hold it.
                     self.held = None;
                     return again / 10;
                 }
@@ -151,7 +153,7 @@ impl Elector {
         }
     }
 
-    /// Whether the Lease is ours now.
+    /// Takes or renews the Lease. Returns whether this process holds it now.
     async fn take_or_renew(&mut self) -> Result<bool, LeaseError> {
         let lease = match self.held.clone() {
             Some(lease) => lease,
@@ -185,7 +187,7 @@ impl Elector {
         Ok(found.unwrap_or_else(|| record::new(&self.options.name)))
     }
 
-    /// Writes the Lease where it is still at the version that was read, or not there.
+    /// Writes the Lease with optimistic locking: creates it if it was absent, or replaces the version that was read.
     async fn put(&self, lease: Lease) -> Result<Lease, LeaseError> {
         let params = PostParams::default();
         if lease.resource_version().is_none() {
@@ -195,7 +197,7 @@ impl Elector {
     }
 
     async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
-        // An attempt that hangs must leave time for another before the term is over.
+        // An attempt that hangs must leave time for another one within the term.
         let limit = self.options.duration / 4;
         Ok(tokio::time::timeout(limit, request).await.map_err(|_| LeaseError::Timeout)??)
     }

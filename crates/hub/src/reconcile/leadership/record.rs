@@ -1,4 +1,4 @@
-//! What a Lease says, and what a follower makes of it: no I/O and no wall clock.
+//! The fields of a Lease, and when a follower may take it: no I/O and no wall clock.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 use tokio::time::Instant;
 
-/// Who holds `lease`, `None` where it is free.
+/// The identity of the holder; `None` if the Lease is free.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// What a follower has seen of another's Lease.
+/// The last change that a follower saw in another process's Lease.
 ///
-/// The times in it are the holder's, by the holder's clock: they are compared with nothing. That it has changed shows
-/// that its holder lives.
+/// The times in a Lease come from the holder's clock and are not compared with any other. A change of the Lease shows
+/// that its holder is alive.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     last: Option<(LeaseSpec, Instant)>,
 }
 
 impl Observed {
-    /// Whether `lease`, seen at `now`, may be taken: nobody holds it, or its holder has let its duration pass.
+    /// Whether `lease`, as read at `now`, may be taken: it has no holder, or has not changed for its duration.
     pub(super) fn may_be_taken(&mut self, lease: &Lease, now: Instant) -> bool {
         let spec = lease.spec.clone().unwrap_or_default();
         let duration =
@@ -39,7 +39,8 @@ impl Observed {
     }
 }
 
-/// `lease` as `identity` takes or renews it. Its resource version stays, so that it is refused where another was faster.
+/// `lease` as taken or renewed by `identity`. It keeps its resource version, so the API server rejects the write if
+/// another process was faster.
 pub(super) fn held(lease: Lease, identity: &str, duration: Duration, now: Timestamp) -> Lease {
     let before = lease.spec.clone().unwrap_or_default();
     let renewed = holder(&lease) == Some(identity);
@@ -54,14 +55,14 @@ pub(super) fn held(lease: Lease, identity: &str, duration: Duration, now: Timest
     Lease { spec: Some(spec), ..lease }
 }
 
-/// `lease` as it is released.
+/// `lease` without a holder.
 pub(super) fn released(lease: Lease, now: Timestamp) -> Lease {
     let before = lease.spec.clone().unwrap_or_default();
     let spec = LeaseSpec { holder_identity: None, renew_time: Some(MicroTime(now)), ..before };
     Lease { spec: Some(spec), ..lease }
 }
 
-/// The Lease `name`, before anybody held it.
+/// A new Lease without a holder.
 pub(super) fn new(name: &str) -> Lease {
     Lease { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, spec: None }
 }

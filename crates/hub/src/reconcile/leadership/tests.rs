@@ -20,9 +20,9 @@ fn taken_after(observed: &mut Observed, lease: &Lease, seconds: u64, start: Inst
 }
 
 #[test]
-fn a_lease_is_taken_once_its_holder_has_been_silent_for_its_duration() {
+fn lease_is_taken_if_unchanged_for_its_duration() {
     let (start, mut observed) = (Instant::now(), Observed::default());
-    // By the clock of its holder it was renewed years ago, or will be in years.
+    // By the holder's clock, the renewal is years ago, or years ahead.
     for renewed in [0, 10_000_000_000] {
         let lease = held_by("other", renewed);
         assert!(!taken_after(&mut observed, &lease, 100, start));
@@ -32,7 +32,7 @@ fn a_lease_is_taken_once_its_holder_has_been_silent_for_its_duration() {
 }
 
 #[test]
-fn a_renewal_starts_the_duration_anew() {
+fn renewal_restarts_the_duration() {
     let (start, mut observed) = (Instant::now(), Observed::default());
     assert!(!taken_after(&mut observed, &held_by("other", 0), 0, start));
     assert!(!taken_after(&mut observed, &held_by("other", 1), 14, start));
@@ -41,7 +41,7 @@ fn a_renewal_starts_the_duration_anew() {
 }
 
 #[test]
-fn a_lease_that_was_never_held_or_given_back_is_taken_at_once() {
+fn new_or_released_lease_is_taken_at_once() {
     let (start, mut observed) = (Instant::now(), Observed::default());
     assert!(taken_after(&mut observed, &record::new("lease"), 0, start));
     let held = held_by("other", 0);
@@ -50,7 +50,7 @@ fn a_lease_that_was_never_held_or_given_back_is_taken_at_once() {
 }
 
 #[test]
-fn taking_counts_a_transition_and_renewing_does_not() {
+fn taking_a_lease_counts_as_transition_and_renewing_does_not() {
     let mut lease = held_by("one", 0);
     lease.metadata.resource_version = Some("7".to_owned());
     let renewed = record::held(lease.clone(), "one", DURATION, Timestamp::from_second(5).unwrap());
@@ -64,7 +64,7 @@ fn taking_counts_a_transition_and_renewing_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leadership_ends_by_itself() {
+async fn leadership_ends_when_its_time_is_over() {
     let (terms, leadership) = Terms::new();
     assert!(!leadership.leads());
     terms.extend(Instant::now() + DURATION);
@@ -75,7 +75,7 @@ async fn leadership_ends_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_term_that_lapsed_unseen_is_followed_by_a_new_one() {
+async fn renewal_after_an_unnoticed_lapse_starts_a_new_term() {
     let (terms, mut leadership) = Terms::new();
     terms.extend(Instant::now() + DURATION);
     assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));
@@ -89,7 +89,7 @@ async fn a_term_that_lapsed_unseen_is_followed_by_a_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_rivals_it_leads_from_the_start_and_for_ever() {
+async fn process_without_election_always_leads() {
     let mut leadership = Leadership::always();
     assert!(leadership.leads());
     assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A namespace, empty for a key that comes first, and a name; one that begins with `batched` is.
+/// A namespace and a name. An empty namespace means first priority; the prefix `batched` of a name makes the key
+/// batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Named(String, String);
 
@@ -35,7 +36,7 @@ async fn idle(queue: &Queue<Named>, time: Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_there_once() {
+async fn queue_holds_each_key_once() {
     let queue = queue();
     queue.add(key("a"));
     queue.add(key("a"));
@@ -44,7 +45,7 @@ async fn a_key_is_there_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_added_while_it_is_worked_on_comes_again_after_it() {
+async fn key_added_while_active_is_queued_again_when_done() {
     let queue = queue();
     queue.add(key("a"));
     let taken = queue.next().await;
@@ -55,7 +56,7 @@ async fn a_key_added_while_it_is_worked_on_comes_again_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_back_off_and_a_change_does_not_wait_for_it() {
+async fn failures_back_off_and_a_change_skips_the_backoff() {
     let queue = queue();
     queue.add(key("a"));
     for failure in 0..4 {
@@ -71,14 +72,14 @@ async fn failures_back_off_and_a_change_does_not_wait_for_it() {
 }
 
 #[test]
-fn what_fails_at_one_moment_does_not_come_back_at_one_moment() {
+fn keys_that_fail_together_are_retried_at_different_times() {
     let waits: Vec<Duration> = (0..100).map(|number| backoff(&key(&number.to_string()), 20)).collect();
     let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
     assert!(*last <= LONGEST_BACKOFF && *last - *first > LONGEST_BACKOFF / 5, "{first:?} {last:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_tried_sooner_waits_no_longer_for_it() {
+async fn failures_before_the_retry_do_not_extend_the_backoff() {
     let queue = queue();
     queue.add(key("a"));
     let taken = queue.next().await;
@@ -93,7 +94,7 @@ async fn one_that_is_tried_sooner_waits_no_longer_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_keeps_its_first_moment() {
+async fn delayed_key_keeps_its_first_due_time() {
     let queue = queue();
     queue.add_after(key("a"), Duration::from_secs(1));
     tokio::time::advance(Duration::from_millis(900)).await;
@@ -103,7 +104,7 @@ async fn a_delayed_key_keeps_its_first_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_within_the_window_are_carried_out_together() {
+async fn changes_within_the_window_are_batched() {
     let queue = queue();
     for _ in 0..10 {
         queue.affect([key("batched")]);
@@ -117,7 +118,7 @@ async fn changes_within_the_window_are_carried_out_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_way_waits_until_nothing_is_to_be_done_or_long_enough() {
+async fn idle_waits_until_the_queue_is_empty_or_the_limit_is_reached() {
     let queue = queue();
     let begin = Instant::now();
     queue.add_after(key("a"), Duration::from_secs(5));
@@ -140,7 +141,7 @@ async fn whoever_gives_way_waits_until_nothing_is_to_be_done_or_long_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_wait_for_comes_first() {
+async fn first_priority_keys_are_taken_first() {
     let queue = queue();
     queue.add(in_turn("calm", "a"));
     queue.add(key("first"));
@@ -168,7 +169,7 @@ async fn a_namespace_with_many_keys_takes_turns_with_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_without_keys_leave_nothing() {
+async fn namespaces_without_keys_use_no_memory() {
     let queue = queue();
     for n in 0..1_000 {
         queue.add(in_turn(&n.to_string(), "a"));

@@ -1,4 +1,4 @@
-//! What is sent, and how long it is waited for, at a server that never answers.
+//! Requests to a server that never responds: whether they are sent, and when they end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,7 +26,7 @@ impl Silent {
         Self { requests: Requests::new(client, leadership), asked }
     }
 
-    /// What a request ends in, after how many seconds, and whether it was sent.
+    /// The error category of a request, its duration in seconds, and whether it was sent.
     async fn ends(&self, request: Result<Request<Vec<u8>>, request::Error>) -> (&'static str, u64, bool) {
         let start = Instant::now();
         let error = self.requests.write(request).await.unwrap_err();
@@ -43,33 +43,33 @@ fn create() -> Result<Request<Vec<u8>>, request::Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_sends_no_write() {
+async fn follower_sends_no_write() {
     let silent = Silent::new(Leadership::lasting(Instant::now()));
     assert_eq!(silent.ends(create()).await, ("not_leader", 0, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_may_read() {
+async fn follower_may_read() {
     let silent = Silent::new(Leadership::lasting(Instant::now()));
     assert_eq!(silent.ends(kind().get("limits", &GetParams::default())).await, ("timeout", 30, true));
 }
 
-/// Until its answer the client may send it again.
+/// Without a response, the client may still send it again.
 #[tokio::test(start_paused = true)]
-async fn a_write_is_given_up_when_the_term_ends() {
+async fn write_is_cancelled_when_the_term_ends() {
     let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
     assert_eq!(silent.ends(create()).await, ("not_leader", 10, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_not_answered_ends() {
+async fn write_without_response_times_out() {
     let silent = Silent::new(Leadership::always());
     assert_eq!(silent.ends(create()).await, ("timeout", 30, true));
 }
 
-/// A write waits for its turn; only then it is asked who leads.
+/// Leadership is checked after the wait for a slot.
 #[tokio::test(start_paused = true)]
-async fn a_write_that_waited_for_its_turn_past_the_term_is_not_sent() {
+async fn write_that_waited_past_the_term_is_not_sent() {
     let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
     let slots = silent.requests.slots.clone().acquire_many_owned(64).await.unwrap();
     tokio::spawn(async move {

@@ -6,14 +6,14 @@ fn chosen(text: &str) -> Result<String, String> {
 }
 
 #[test]
-fn the_environment_counts_before_the_level() {
+fn environment_overrides_the_level() {
     assert_eq!(chosen("kube=trace"), Ok("kube=trace".to_owned()));
     assert_eq!(chosen(""), Ok(at(Level::DEBUG).to_string()), "what is empty says nothing");
     assert_eq!(filter(None, Level::INFO).unwrap().to_string(), at(Level::INFO).to_string());
 }
 
 #[test]
-fn of_others_only_what_is_to_be_warned_of_is_logged() {
+fn other_crates_log_at_most_warnings() {
     for (level, most) in [(Level::ERROR, "error"), (Level::INFO, "warn"), (Level::TRACE, "warn")] {
         let filter = at(level).to_string();
         let of_all: Vec<&str> = filter.split(',').filter(|directive| !directive.contains('=')).collect();
@@ -22,7 +22,7 @@ fn of_others_only_what_is_to_be_warned_of_is_logged() {
 }
 
 #[test]
-fn a_filter_that_cannot_be_read_is_refused_with_its_text() {
+fn invalid_filter_is_rejected_with_its_text() {
     let refused = Err("RUST_LOG \"bogus=what\" is no filter such as info or policy_sync=debug".to_owned());
     assert_eq!(chosen("bogus=what"), refused);
     assert!(chosen("info,[{").is_err());

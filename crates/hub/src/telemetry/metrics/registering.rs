@@ -1,4 +1,4 @@
-//! Metrics that come into being in a registry.
+//! Creates and registers metrics.
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -8,7 +8,7 @@ use prometheus::{
 
 type Made<M> = Result<M, prometheus::Error>;
 
-/// Makes metrics and puts each into the same registry.
+/// Creates metrics and adds each to the same registry.
 #[derive(Clone, Copy)]
 pub struct Registering<'r>(pub(super) &'r Registry);
 
@@ -22,7 +22,7 @@ impl Registering<'_> {
     ///
     /// # Errors
     ///
-    /// As all of these: where the name is taken, or none.
+    /// If the name is invalid or already registered. The same holds for the other functions.
     pub fn counter(self, name: &str, help: &str) -> Made<IntCounter> {
         self.put(IntCounter::new(name, help)?)
     }
@@ -31,61 +31,61 @@ impl Registering<'_> {
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn counters(self, name: &str, help: &str, labels: &[&str]) -> Made<IntCounterVec> {
         self.put(IntCounterVec::new(Opts::new(name, help), labels)?)
     }
 
-    /// A gauge of a whole number.
+    /// An integer gauge.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn gauge(self, name: &str, help: &str) -> Made<IntGauge> {
         self.put(IntGauge::new(name, help)?)
     }
 
-    /// Gauges of whole numbers by `labels`.
+    /// Integer gauges by `labels`.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn gauges(self, name: &str, help: &str, labels: &[&str]) -> Made<IntGaugeVec> {
         self.put(IntGaugeVec::new(Opts::new(name, help), labels)?)
     }
 
-    /// A gauge of seconds.
+    /// A gauge in seconds.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn seconds(self, name: &str, help: &str) -> Made<Gauge> {
         self.put(Gauge::new(name, help)?)
     }
 
-    /// Gauges of seconds by `labels`.
+    /// Gauges in seconds by `labels`.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn seconds_by(self, name: &str, help: &str, labels: &[&str]) -> Made<GaugeVec> {
         self.put(GaugeVec::new(Opts::new(name, help), labels)?)
     }
 
-    /// A histogram of seconds.
+    /// A histogram in seconds.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Made<Histogram> {
         self.put(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.into()))?)
     }
 
-    /// Histograms of seconds by `labels`.
+    /// Histograms in seconds by `labels`.
     ///
     /// # Errors
     ///
-    /// As those of [`Registering::counter`].
+    /// See [`Registering::counter`].
     pub fn histograms(self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> Made<HistogramVec> {
         self.put(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.into()), labels)?)
     }

@@ -1,4 +1,4 @@
-//! Work under way: how much there is, and for how long.
+//! Metrics of the work queue and of reconciliations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use super::registering::Registering;
 use super::{Metrics, SECONDS};
 
-/// How the work on a key ended.
+/// The result of a reconciliation, for the label `result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was carried out.
+    /// The plan was applied.
     Success,
-    /// It failed, and is tried again.
+    /// It failed and is retried.
     Error,
-    /// What it was decided from has changed meanwhile, or another process leads: it is tried again.
+    /// The state it was based on has changed, or another process leads: it is retried.
     Requeue,
 }
 
@@ -33,7 +33,7 @@ impl Ending {
     }
 }
 
-/// The metrics of queues and workers, named and labelled as those of controller-runtime and client-go.
+/// The metrics of queues and workers, named and labelled as in controller-runtime and client-go.
 #[derive(Debug)]
 pub(super) struct WorkMetrics {
     ended: IntCounterVec,
@@ -51,7 +51,7 @@ pub(super) struct WorkMetrics {
     running: Mutex<BTreeMap<&'static str, Running>>,
 }
 
-/// When each work of one kind that is under way began.
+/// The start times of the active keys of one kind.
 #[derive(Debug, Default)]
 struct Running {
     next: u64,
@@ -130,7 +130,7 @@ impl WorkMetrics {
         })
     }
 
-    /// Says for how long everything has been under way that is.
+    /// Updates the gauges of unfinished work.
     pub(super) fn measure(&self) {
         let now = Instant::now();
         for (kind, running) in &*self.running.lock() {
@@ -142,7 +142,7 @@ impl WorkMetrics {
 }
 
 impl Metrics {
-    /// Keys of these `kinds` can be worked on, so many at once: what there is to say of them is 0 so far.
+    /// Creates the series of these `kinds` with the value 0. `workers` is the limit of concurrent keys.
     pub fn works_on(&self, kinds: &[&'static str], workers: usize) {
         let work = &self.0.work;
         for kind in kinds {
@@ -163,28 +163,28 @@ impl Metrics {
         }
     }
 
-    /// A key was added to the queue.
+    /// Counts a key that was added to the queue.
     pub fn added(&self, kind: &str) {
         self.0.work.adds.with_label_values(&[kind]).inc();
     }
 
-    /// A key waits to be worked on.
+    /// Counts a key as queued.
     pub fn waits(&self, kind: &str) {
         self.0.work.depth.with_label_values(&[kind]).inc();
     }
 
-    /// A key that has waited since it was `added` waits no longer.
+    /// Counts a key that was queued at `added` as no longer queued.
     pub fn taken(&self, kind: &str, added: Instant) {
         self.0.work.depth.with_label_values(&[kind]).dec();
         self.0.work.queue_seconds.with_label_values(&[kind]).observe(added.elapsed().as_secs_f64());
     }
 
-    /// A key was added again after a failure.
+    /// Counts a retry.
     pub fn retried(&self, kind: &str) {
         self.0.work.retries.with_label_values(&[kind]).inc();
     }
 
-    /// A key is worked on from now until what this returns is dropped.
+    /// Counts a key as active until the returned value is dropped.
     pub fn working(&self, kind: &'static str) -> Working {
         let (work, began) = (&self.0.work, Instant::now());
         work.active.with_label_values(&[kind]).inc();
@@ -197,7 +197,7 @@ impl Metrics {
     }
 }
 
-/// A key is worked on.
+/// An active key. Dropping it records the time of the work.
 #[must_use]
 #[derive(Debug)]
 pub struct Working {
@@ -208,7 +208,7 @@ pub struct Working {
 }
 
 impl Working {
-    /// The work has come to its end.
+    /// Records the result of the reconciliation.
     pub fn ended(self, ending: Ending) {
         let work = &self.metrics.work;
         work.ended.with_label_values(&[self.kind, ending.as_str()]).inc();

@@ -1,4 +1,4 @@
-//! Against a scripted server: each request is answered by the next line of a script.
+//! Against a scripted server: each request gets the next response of a script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use policy_sync_mirror::{Index, Kind, Line, Mirror, Pruned, Row, Tables};
 
 static GATEWAYS: Kind<Gateway> = Kind::new("gateway.networking.k8s.io", "v1", "gateways");
 
-/// Keeps nothing of a Gateway but that it exists.
+/// A row without data.
 #[derive(Clone, Debug, PartialEq)]
 struct Gateway;
 
@@ -46,7 +46,7 @@ impl Index for NoIndex {
     fn view<'m>(&'m self, _: &'m Tables, _: Moment) {}
 }
 
-/// The answers still to be given, and the requests that were made.
+/// The remaining responses, and the requests so far.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<VecDeque<(u16, String)>>>,
@@ -65,7 +65,7 @@ impl Script {
         self.answer(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
     }
 
-    /// Servers send an event's type first, and an object whose spec is kept raw relies on it.
+    /// Servers send an event's type before its object, and the decoder of raw specs relies on that.
     fn watch(self, events: &[(&str, Value)]) -> Self {
         let lines: Vec<String> = events
             .iter()
@@ -114,7 +114,7 @@ impl Following {
         Self { mirror, feed, followed, tasks }
     }
 
-    /// Plays the script to its end.
+    /// Runs until the script is over.
     async fn play(&self, script: &Script) -> FollowError {
         self.followed.until_failure(&script.client(), &self.feed, &mut DefaultBackoff::default()).await
     }
@@ -129,7 +129,7 @@ impl Following {
 }
 
 #[tokio::test]
-async fn a_list_older_than_what_was_seen_is_refused() {
+async fn list_older_than_a_seen_version_is_rejected() {
     let following = Following::new();
     following.play(&Script::default().list("20", None, &["web"])).await;
     let error = following.play(&Script::default().list("10", None, &[])).await;
@@ -138,7 +138,7 @@ async fn a_list_older_than_what_was_seen_is_refused() {
 }
 
 #[tokio::test]
-async fn a_bookmark_older_than_what_was_seen_is_not_followed() {
+async fn bookmark_older_than_a_seen_version_is_rejected() {
     let following = Following::new();
     let bookmark = json!({"kind": "Gateway", "apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"resourceVersion": "10"}});
     let script = Script::default().list("20", None, &["web"]).watch(&[("BOOKMARK", bookmark)]);
@@ -147,7 +147,7 @@ async fn a_bookmark_older_than_what_was_seen_is_not_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hub_that_was_restored_ends_the_process_after_five_minutes() {
+async fn restored_hub_ends_the_process_after_five_minutes() {
     let following = Following::new();
     following.play(&Script::default().list("20", None, &["web"])).await;
     let old = || FollowError::Stale { shown: 10, seen: 20 };
@@ -158,7 +158,7 @@ async fn a_hub_that_was_restored_ends_the_process_after_five_minutes() {
     tokio::time::advance(RESTORED - Duration::from_secs(1)).await;
     fails(old());
     assert_eq!(following.tasks.check(), Ok(()));
-    // A list that is not older begins the time anew.
+    // A current list resets the time.
     following.play(&Script::default().list("21", None, &["web"])).await;
     fails(old());
     tokio::time::advance(RESTORED / 2).await;
@@ -169,7 +169,7 @@ async fn a_hub_that_was_restored_ends_the_process_after_five_minutes() {
 }
 
 #[tokio::test]
-async fn what_vanished_unseen_is_gone_after_the_next_listing() {
+async fn objects_deleted_between_watches_are_removed_by_the_next_list() {
     let following = Following::new();
     let script = Script::default().list("10", None, &["api", "web"]).watch(&[("ERROR", status(410))]).list(
         "20",
@@ -181,7 +181,7 @@ async fn what_vanished_unseen_is_gone_after_the_next_listing() {
 }
 
 #[tokio::test]
-async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
+async fn interrupted_list_deletes_nothing() {
     let following = Following::new();
     following.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
     assert_eq!(following.names(), ["api", "web"]);
@@ -189,9 +189,9 @@ async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
     assert_eq!(following.names(), ["api", "web"]);
 }
 
-/// The rest of the first page comes only once the second was asked for.
+/// The end of the first page arrives only after the second page was requested.
 #[tokio::test]
-async fn the_next_page_is_asked_for_while_this_one_still_comes() {
+async fn next_page_is_requested_while_the_current_one_arrives() {
     let following = Following::new();
     let script = Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"]);
     let later = script.client();
@@ -220,9 +220,9 @@ async fn the_next_page_is_asked_for_while_this_one_still_comes() {
     assert_eq!(following.names(), ["api", "web"]);
 }
 
-/// No API server sends one.
+/// No real API server sends such an item.
 #[tokio::test]
-async fn an_item_that_is_no_object_is_told_by_its_number_and_deletes_nothing() {
+async fn invalid_item_is_reported_by_number_and_deletes_nothing() {
     let following = Following::new();
     following.play(&Script::default().list("10", None, &["api", "web"])).await;
     let page = |next: Option<&str>| {
@@ -240,7 +240,7 @@ async fn an_item_that_is_no_object_is_told_by_its_number_and_deletes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_goes_on_where_it_ended_and_at_once() {
+async fn watch_resumes_at_once_from_its_last_version() {
     let began = Instant::now();
     let following = Following::new();
     let script = Script::default()
@@ -261,7 +261,7 @@ async fn a_watch_goes_on_where_it_ended_and_at_once() {
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
 }
 
-/// How long a script takes that is played to its end.
+/// The time that a script takes.
 async fn takes(script: &Script) -> Duration {
     let began = Instant::now();
     Following::new().play(script).await;
@@ -269,19 +269,19 @@ async fn takes(script: &Script) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_each_watch_at_once_is_asked_again_ever_later() {
+async fn watches_that_end_at_once_back_off() {
     let ended = |script: Script| script.watch(&[]);
     let often = (0..5).fold(Script::default().list("10", None, &[]), |script, _| ended(script));
     assert!(takes(&often).await > Duration::from_secs(20));
 
-    // The same where it says each time that the version of its own list has expired.
+    // The same if the version of each list has expired.
     let expired = |script: Script| script.list("10", None, &[]).watch(&[("ERROR", status(410))]);
     let often = (0..5).fold(Script::default(), |script, _| expired(script));
     assert!(takes(&often).await > Duration::from_secs(20));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_lists_ever_later() {
+async fn missing_watch_permission_backs_off() {
     let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
     let script = (0..100).fold(Script::default(), |script, _| refused(script));
     let Following { feed, followed, .. } = Following::new();
@@ -292,7 +292,7 @@ async fn who_may_list_and_not_watch_lists_ever_later() {
 }
 
 #[tokio::test]
-async fn an_odd_object_does_not_stop_its_kind() {
+async fn object_of_unexpected_shape_does_not_stop_the_watch() {
     let following = Following::new();
     let mut odd = gateway("odd", "11");
     odd["spec"] = json!("not an object");
@@ -305,7 +305,7 @@ async fn an_odd_object_does_not_stop_its_kind() {
 }
 
 #[tokio::test]
-async fn a_failure_keeps_what_is_known_and_is_named() {
+async fn failure_keeps_known_objects_and_is_recorded() {
     let following = Following::new();
     following.play(&Script::default().list("10", None, &["web"])).await;
     let error = following.play(&Script::default().answer(403, status(403))).await;

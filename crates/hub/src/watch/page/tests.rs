@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::*;
 use policy_sync_api::object::WithText;
 
-/// As the hub writes a list: what it says of itself stands before the objects.
+/// The hub writes the list metadata before the objects.
 const HEAD: &str = r#"{"kind":"GatewayList","apiVersion":"gateway.networking.k8s.io/v1","metadata":{"resourceVersion":"20","continue":"more"},"items":"#;
 
-/// The page that comes in these `pieces`.
+/// A page that arrives in these `pieces`.
 async fn coming<'a>(
     pieces: impl Stream<Item = io::Result<&'a [u8]>> + Unpin,
 ) -> Result<Coming<impl AsyncBufRead + Unpin>, Error> {
@@ -26,13 +26,13 @@ fn names(page: &Page) -> Result<Vec<String>, PageError> {
     Ok(names)
 }
 
-/// What `head` says: what asks for the next page, and a version.
+/// The continue token and version of `head`.
 fn said(head: &Head) -> (Option<&str>, &str) {
     (head.next(), head.version())
 }
 
 #[test]
-fn what_a_page_says_of_itself_is_known_before_its_objects_are_there() {
+fn list_metadata_is_available_before_the_objects() {
     let pieces = stream::iter([Ok(HEAD.as_bytes())]).chain(stream::pending());
     let coming = coming(pieces).now_or_never().unwrap().unwrap();
     assert_eq!(said(coming.head()), (Some("more"), "20"));
@@ -40,11 +40,11 @@ fn what_a_page_says_of_itself_is_known_before_its_objects_are_there() {
 }
 
 #[tokio::test]
-async fn it_may_come_in_any_pieces() {
+async fn page_may_arrive_in_any_pieces() {
     let text = format!(r#"{HEAD}[{{"metadata":{{"name":"wéb"}}}}]}}"#);
     for end in 0..=text.len() {
         let (one, other) = text.as_bytes().split_at(end);
-        // An empty piece is no end.
+        // An empty piece does not end the stream.
         let page = coming(stream::iter([Ok(one), Ok(other)]).boxed()).await.unwrap();
         assert_eq!(said(page.head()), (Some("more"), "20"));
         assert_eq!(names(&page.whole().await.unwrap()).unwrap(), ["wéb"], "{end}");
@@ -54,7 +54,7 @@ async fn it_may_come_in_any_pieces() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_no_page() {
+async fn interrupted_page_is_an_error() {
     let broken = || Err(io::ErrorKind::UnexpectedEof.into());
     let error = coming(stream::iter([Ok(&HEAD.as_bytes()[..9]), broken()])).await.map(drop).unwrap_err();
     assert!(matches!(error, Error::Service(_)), "{error:?}");
@@ -66,7 +66,7 @@ async fn what_breaks_off_is_no_page() {
 }
 
 #[tokio::test]
-async fn it_may_stand_anywhere() {
+async fn list_metadata_may_follow_the_objects() {
     let whole: Value =
         serde_json::from_str(&format!(r#"{HEAD}[{{"metadata":{{"name":"web"}}}}]}}"#)).unwrap();
     let fields = ["kind", "apiVersion", "metadata", "items"];
@@ -86,7 +86,7 @@ async fn it_may_stand_anywhere() {
 }
 
 #[tokio::test]
-async fn a_list_may_be_empty_and_need_not_say_anything() {
+async fn list_may_be_empty_and_without_metadata() {
     for list in [json!({"items": []}), json!({"items": null}), json!({"metadata": {}, "items": []})] {
         let page = page(&list.to_string()).await.unwrap();
         assert_eq!((said(&page.head), names(&page).unwrap()), ((None, ""), Vec::new()));
@@ -94,7 +94,7 @@ async fn a_list_may_be_empty_and_need_not_say_anything() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_not_taken_for_an_empty_one() {
+async fn invalid_list_is_not_treated_as_empty() {
     for text in ["", "[]", "3", r#"{"kind":"#, r#"{"metadata":3}"#] {
         let error = page(text).await.unwrap_err();
         assert!(matches!(error, Error::SerdeError(_)), "{text}: {error:?}");
@@ -115,7 +115,7 @@ async fn what_is_no_list_is_not_taken_for_an_empty_one() {
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_read_is_told_by_its_number() {
+async fn invalid_object_is_reported_by_number() {
     for second in ["3", r#"{"metadata":{"labels":3}}"#, r#"{"metadata":"#] {
         let page = page(&format!(r#"{HEAD}[{{}},{second}]}}"#)).await.unwrap();
         assert_eq!(names(&page).unwrap_err().number, Some(2), "{second}");

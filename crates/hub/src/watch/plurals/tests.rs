@@ -26,7 +26,7 @@ fn groups() -> Vec<APIGroupDiscovery> {
 }
 
 #[test]
-fn a_plural_is_what_it_is_to_kubectl() {
+fn plurals_resolve_as_in_kubectl() {
     let of = |group, version, plural| Served::As(GroupVersionResource::new(group, version, plural));
     for (name, expected) in [
         ("pods", of("", "v1", "pods")),
@@ -34,7 +34,7 @@ fn a_plural_is_what_it_is_to_kubectl() {
         ("events.events.k8s.io", of("events.k8s.io", "v1", "events")),
         ("gateways", of("gateway.networking.k8s.io", "v1", "gateways")),
         ("gateways.networking.istio.io", of("networking.istio.io", "v1", "gateways")),
-        // Not in the preferred version.
+        // Only in a version that is not the preferred one.
         ("grants", of("gateway.networking.k8s.io", "v1beta1", "grants")),
         ("bindings", Served::Unlisted),
         ("Pod", Served::Nowhere),

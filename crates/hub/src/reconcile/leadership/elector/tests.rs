@@ -1,4 +1,4 @@
-//! Rivals at a hub that loses requests and answers, is slow, or fails: never do two lead.
+//! Competing electors and a hub that is slow, fails, or loses requests and responses: never do two lead.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const RIVALS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(40 * 40 * 3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What becomes of a request, in milliseconds until it arrives and until its answer does.
+/// How the hub treats a request: the delays of request and response in milliseconds, or the failure.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Answered(u64, u64),
@@ -39,7 +39,7 @@ fn fates() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// A hub with one Lease. Once the fates are used up, it is well.
+/// A hub with one Lease. Once the fates are used up, it works normally.
 #[derive(Clone, Default)]
 struct Hub {
     lease: Arc<Mutex<(u64, Option<Value>)>>,
@@ -81,7 +81,7 @@ impl Hub {
         let hub = self.clone();
         let serve = move |request: Request<Body>| {
             let hub = hub.clone();
-            // A task of its own: what was sent arrives, whether or not anybody still waits.
+            // In its own task: a request that was sent arrives even if the client no longer waits.
             let serving = tokio::spawn(async move {
                 let fate = hub.fates.lock().unwrap().pop().unwrap_or(Fate::Answered(1, 1));
                 let (there, back) = match fate {
@@ -119,7 +119,7 @@ impl Hub {
     }
 }
 
-/// Stands for election for ever, and now and then does nothing for a while, as a process that was stopped.
+/// Runs an elector forever, with pauses as if the process were suspended.
 async fn stand(mut elector: Elector, mut pauses: Vec<u64>) {
     loop {
         let wait = elector.attempt().await;
@@ -144,7 +144,7 @@ async fn rivals(fates: Vec<Fate>, pauses: Vec<Vec<u64>>) -> Result<(), TestCaseE
             break Instant::now();
         }
     };
-    // What was lost has its time limit, and pauses go on.
+    // Lost requests end by their time limit, and pauses continue.
     while leaders() == 0 || well.elapsed() < 4 * DURATION {
         sleep(LOOK_EVERY).await;
         prop_assert!(leaders() <= 1, "two lead");
@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn never_do_two_lead_and_in_the_end_one_does(
+    fn never_more_than_one_leads_and_eventually_one_does(
         fates in prop::collection::vec(fates(), 0..120),
         pauses in prop::collection::vec(
             prop::collection::vec(prop_oneof![9 => Just(0u64), 1 => 0u64..40_000], 0..40), RIVALS),
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_given_back_is_taken_within_two_seconds() {
+async fn released_lease_is_taken_within_two_seconds() {
     let hub = Hub::default();
     let (mut leader, leads) = hub.elector();
     let (follower, follows) = hub.elector();
@@ -184,11 +184,11 @@ async fn a_lease_that_is_given_back_is_taken_within_two_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_renewal_ends_the_term_only_where_another_has_the_lease() {
+async fn rejected_renewal_ends_the_term_only_if_another_holds_the_lease() {
     let hub = Hub::default();
     let (mut leader, leads) = hub.elector();
     leader.attempt().await;
-    // Somebody labels it: a newer version, the same holder.
+    // A user labels the Lease: a newer version with the same holder.
     {
         let mut lease = hub.lease.lock().unwrap();
         lease.0 += 1;
