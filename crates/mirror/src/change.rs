@@ -1,65 +1,65 @@
-//! What the watch tells the mirror, and what that comes to.
+//! The changes that go into a mirror, and the changes of its content that result.
 
 use crate::row::{AnyRow, Row};
 use crate::source::{Registered, Source};
 use policy_sync_api::names::ObjectKey;
 
-/// A change of the hub.
+/// A change on the hub, as a watch reports it.
 #[derive(Debug)]
 pub enum Change {
-    /// An object is there, as this row shows it.
+    /// An object was listed, created or updated.
     Applied {
-        /// Where it comes from.
+        /// The source of the object.
         source: Source,
-        /// Its namespace and name.
+        /// The object's namespace and name.
         key: ObjectKey,
-        /// Its resource version.
+        /// The object's resource version.
         version: u64,
-        /// What is kept of it.
+        /// The object's row.
         row: AnyRow,
     },
-    /// An object is gone.
+    /// An object was deleted.
     Deleted {
-        /// Where it came from.
+        /// The source of the object.
         source: Source,
-        /// Its namespace and name.
+        /// The object's namespace and name.
         key: ObjectKey,
-        /// The resource version of its deletion.
+        /// The resource version of the deletion.
         version: u64,
     },
-    /// A source could not be listed or watched; `None` once it can again.
+    /// Listing or watching a source has failed; `None` if it works again.
     Failing(Source, Option<Failure>),
 }
 
-/// What a change came to: what a capability goes by to find what it plans anew.
+/// A change of the mirror's content, from which a capability derives the keys to reconcile.
 #[derive(Debug)]
 pub enum Changed {
-    /// Anything: all that is needed has been listed now.
+    /// Anything may have changed: the first listing of all needed kinds is complete.
     Everything,
-    /// An object came, went or changed.
+    /// An object was created, updated or deleted.
     Object {
-        /// Where it comes from.
+        /// The source of the object.
         source: Source,
-        /// Its namespace and name.
+        /// The object's namespace and name.
         key: ObjectKey,
-        /// What was kept of it, `None` where it was not there.
+        /// The previous row; `None` if the object was created.
         before: Option<AnyRow>,
     },
-    /// A source was listed whole for the first time.
+    /// The first listing of a source is complete.
     Listed(Source),
-    /// A source is watched no longer.
+    /// A source is no longer watched.
     Forgotten(Source),
-    /// A source cannot be listed or watched, can be again, or cannot for another reason.
+    /// A source's failure has begun, ended or changed.
     Failing {
         /// The source.
         source: Source,
-        /// Whether it could before, or can now.
+        /// Whether the failure has begun or ended, instead of changing its reason.
         toggled: bool,
     },
 }
 
 impl Change {
-    /// A row of `source` that some task found out.
+    /// A row that a task has computed, not read from a watch. It has no resource version.
     #[must_use]
     pub fn found<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
         Self::Applied { source, key, version: 0, row: AnyRow::new(row) }
@@ -67,7 +67,7 @@ impl Change {
 }
 
 impl Changed {
-    /// The key of the object that changed, and what was kept of it, where it is of `kind`.
+    /// The key and the previous row of the changed object, if it belongs to `kind`.
     #[must_use]
     pub fn object_of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
         match self {
@@ -82,27 +82,27 @@ impl Changed {
 /// Why a source cannot be listed or watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// In the hub's words, where it gave any.
+    /// The hub's message if it sent one, otherwise the client's.
     pub text: String,
-    /// Whether it may pass.
+    /// Whether a retry may succeed.
     pub kind: FailureKind,
 }
 
-/// Whether a failure may pass.
+/// Classifies a failure by whether a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The hub did not answer.
+    /// No response.
     NoAnswer,
-    /// It may pass by itself.
+    /// Transient: a retry may succeed.
     Passing,
-    /// The hub does not know who asks (401), and will not until somebody changes something.
+    /// The hub rejected the credentials (401). They must be fixed.
     Unauthenticated,
-    /// The hub refuses it (403), and will until somebody changes something.
+    /// The hub denied access (403). Permissions must be fixed.
     Refused,
 }
 
 impl Failure {
-    /// One that may pass by itself.
+    /// A transient failure.
     #[must_use]
     pub fn passing(text: impl Into<String>) -> Self {
         Self { text: text.into(), kind: FailureKind::Passing }

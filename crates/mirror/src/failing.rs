@@ -5,23 +5,23 @@ use std::time::Duration;
 use crate::change::{Failure, FailureKind};
 use policy_sync_api::moment::Moment;
 
-/// A failure that may pass counts as lasting once each attempt has failed for so long.
+/// The time after which a repeated transient failure counts as lasting.
 const LASTS: Duration = Duration::from_secs(5);
 
-/// Why a source cannot be listed or watched.
+/// A source's current failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
-    /// In the hub's words, where it gave any.
+    /// The hub's message if it sent one, otherwise the client's.
     pub text: String,
-    /// Whether it may pass.
+    /// Whether a retry may succeed.
     pub kind: FailureKind,
     since: Moment,
-    /// Whether it is more than a moment's.
+    /// Whether the failure needs a fix, or has recurred for 5 seconds.
     pub lasting: bool,
 }
 
 impl Failing {
-    /// What it is now that it fails again, or for the first time.
+    /// A further failure after `before`, or the first one.
     pub(crate) fn new(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
         let since = before.map_or(now, |before| before.since);
         let stays = matches!(failure.kind, FailureKind::Refused | FailureKind::Unauthenticated);

@@ -1,4 +1,4 @@
-//! What a capability derives from rows.
+//! The data that a capability derives from rows.
 
 use crate::change::Changed;
 use crate::row::AnyRow;
@@ -7,55 +7,56 @@ use crate::tables::Tables;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 
-/// What goes along with a change.
+/// A change that the index makes in response to another one.
 #[derive(Debug)]
 pub enum Cascade {
-    /// All rows of a source.
+    /// Remove all rows of a source.
     Source(Source),
-    /// One row.
+    /// Remove one row.
     Row(Source, ObjectKey),
-    /// This row takes the place of one that is there.
+    /// Replace an existing row.
     Replaced(Source, ObjectKey, AnyRow),
 }
 
-/// What a capability derives from rows as they come and go. It is kept beside them, under the same lock.
+/// Data that a capability derives from rows as they change. It is stored with the tables, under the same lock.
 pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// What has to be listed before anything is planned.
+    /// The kinds that must be listed before anything is planned.
     const NEEDED: &'static [&'static Line];
 
-    /// The mirror as its plans see it.
+    /// The capability's view of the mirror.
     type View<'m>;
 
-    /// What is derived from nothing, for `controller`.
+    /// An empty index for `controller`.
     fn new(controller: ControllerName) -> Self;
 
-    /// A look at `tables` and at what is derived from them, at the moment `now`.
+    /// A view of `tables` and the index at the time `now`.
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
 
-    /// Whether all else is known without which nothing is planned. Where a row makes it so, and no listing, it is for the
-    /// triggers to plan everything.
+    /// Whether further preconditions of planning are met. If a row, not a listing, meets the last of them, the
+    /// capability's triggers must queue all keys: [`Changed::Everything`] is not returned.
     fn ready(&self, _tables: &Tables) -> bool {
         true
     }
 
-    /// Whether anything is planned: what is needed has been listed, and all else is known.
+    /// Whether planning may begin: [`Self::NEEDED`] is listed, and the index is ready.
     fn plans(&self, tables: &Tables) -> bool {
         tables.listed(Self::NEEDED) && self.ready(tables)
     }
 
-    /// Completes a row of `source` that is about to be put in: from the one that it replaces, or with values that it shares
-    /// with others. The `key` stays the same, in another place.
+    /// Completes a row before it is stored, for example with values of the row that it replaces, or with shared
+    /// strings. `key` may be replaced only by an equal one.
     fn complete(&mut self, _tables: &Tables, _source: &Source, _key: &mut ObjectKey, _row: &mut AnyRow) {}
 
-    /// An object has `changed`, seen at `now`; returns what goes along with that.
+    /// Updates the index after a change at the time `now`. Returns the changes that must follow.
     fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
         Vec::new()
     }
 
-    /// Gives memory back that nothing uses any more.
+    /// Releases memory that is no longer used.
     fn tidy(&mut self) {}
 
-    /// `source` is watched no longer, and its rows are gone; returns what goes along with that.
+    /// Updates the index after `source` is no longer watched and its rows are removed. Returns the changes that must
+    /// follow.
     fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Kinds of rows: the lines of a capability's registry.
+//! Declares kinds of rows, for a capability's registry.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use crate::row::{Pruned, Prunes, Row};
 use crate::source::{Extent, Line, Registered, Resource, Scope, Source};
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 
-/// Objects of one resource.
+/// A kind of rows for the objects of one resource.
 pub struct Kind<R> {
     line: Line,
     resource: Resource,
@@ -22,7 +22,7 @@ impl<R: Row> Registered for Kind<R> {
 }
 
 impl<R: Pruned> Kind<R> {
-    /// Those of `group`, `version` and plural name.
+    /// The objects of the resource with this group, version and plural.
     #[must_use]
     pub const fn new(group: &'static str, version: &'static str, plural: &'static str) -> Self {
         let (mut line, resource) = (Line::pruned::<R>(plural), Resource { group, version, plural });
@@ -30,53 +30,53 @@ impl<R: Pruned> Kind<R> {
         Self { line, resource, rows: PhantomData }
     }
 
-    /// Only those that this field selector selects.
+    /// Restricts the objects by a field selector.
     #[must_use]
     pub const fn with_fields(mut self, selector: &'static str) -> Self {
         self.line.fields = Some(selector);
         self
     }
 
-    /// Only those that this label selector selects.
+    /// Restricts the objects by a label selector.
     #[must_use]
     pub const fn with_labels(mut self, selector: fn(&ControllerName) -> String) -> Self {
         self.line.labels = Some(selector);
         self
     }
 
-    /// Their whole text is read.
+    /// Keeps the objects' JSON text for pruning.
     #[must_use]
     pub const fn with_text(mut self) -> Self {
         self.line.extent = Extent::Text;
         self
     }
 
-    /// What is said of it.
+    /// The declaration, independent of the row's type.
     #[must_use]
     pub const fn line(&'static self) -> &'static Line {
         &self.line
     }
 
-    /// All of them.
+    /// The source of all objects.
     #[must_use]
     pub const fn all(&'static self) -> Source {
         Source { line: &self.line, resource: None, scope: Scope::All }
     }
 
-    /// The object `key` alone.
+    /// The source of one object.
     #[must_use]
     pub const fn object(&'static self, key: ObjectKey) -> Source {
         Source { line: &self.line, resource: None, scope: Scope::Object(key) }
     }
 
-    /// The resource.
+    /// The resource, in the version to read.
     #[must_use]
     pub fn gvr(&self) -> GroupVersionResource {
         self.resource.gvr()
     }
 }
 
-/// Rows for each of many resources, which are known only while the process runs.
+/// A kind of rows for several resources, which are known only at run time.
 pub struct Family<R> {
     line: Line,
     rows: PhantomData<fn() -> R>,
@@ -91,13 +91,13 @@ impl<R: Row> Registered for Family<R> {
 }
 
 impl<R: Pruned> Family<R> {
-    /// The objects of each. `name` is a word of its own.
+    /// Objects of each resource. `name` identifies the family and must be unique.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { line: Line::pruned::<R>(name), rows: PhantomData }
     }
 
-    /// Their whole text is read.
+    /// Keeps the objects' JSON text for pruning.
     #[must_use]
     pub const fn with_text(mut self) -> Self {
         self.line.extent = Extent::Text;
@@ -106,38 +106,38 @@ impl<R: Pruned> Family<R> {
 }
 
 impl<R: Row> Family<R> {
-    /// The objects of each, of which `P` makes the rows. `name` is a word of its own.
+    /// Objects of each resource, pruned by `P`. `name` identifies the family and must be unique.
     #[must_use]
     pub const fn pruned_by<P: Prunes<Row = R>>(name: &'static str) -> Self {
         Self { line: Line::pruned::<P>(name), rows: PhantomData }
     }
 
-    /// Only their metadata is read.
+    /// Reads only the objects' metadata.
     #[must_use]
     pub const fn of_metadata(mut self) -> Self {
         self.line.extent = Extent::Metadata;
         self
     }
 
-    /// What some task finds out by itself: nothing is watched for it. `name` is a word of its own.
+    /// Rows that a task computes, without a watch. `name` identifies the family and must be unique.
     #[must_use]
     pub const fn found_out(name: &'static str) -> Self {
         Self { line: Line::new::<R>(name), rows: PhantomData }
     }
 
-    /// Rows that are of no resource.
+    /// The source of rows that belong to no resource.
     #[must_use]
     pub const fn all(&'static self) -> Source {
         Source { line: &self.line, resource: None, scope: Scope::All }
     }
 
-    /// The rows of one resource.
+    /// The source of the rows of one resource.
     #[must_use]
     pub const fn resource(&'static self, resource: GroupResource) -> Source {
         Source { line: &self.line, resource: Some(resource), scope: Scope::All }
     }
 
-    /// The resource of `source`, where that is one of these.
+    /// The resource of `source`, if it belongs to this family.
     #[must_use]
     pub fn resource_of<'s>(&self, source: &'s Source) -> Option<&'s GroupResource> {
         source.resource.as_ref().filter(|_| source.is(self))

@@ -11,7 +11,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
 
-/// What is known of the hub.
+/// A mirror of the hub's objects, with the index of one capability.
 #[derive(Debug)]
 pub struct Mirror<I> {
     state: RwLock<State<I>>,
@@ -24,33 +24,34 @@ impl<I: Index> Mirror<I> {
         Self::with_index(I::new(controller))
     }
 
-    /// An empty mirror with this `index`, which is derived from nothing.
+    /// An empty mirror with an `index` that is empty too.
     #[must_use]
     pub fn with_index(index: I) -> Self {
         Self { state: RwLock::new(State { tables: Tables::default(), index }) }
     }
 
-    /// Has the index give memory back that nothing uses any more.
+    /// Releases memory of the index that is no longer used.
     pub fn tidy(&self) {
         self.state.write().index.tidy();
     }
 
-    /// Takes a change in, seen at `now`, and returns what it came to.
+    /// Applies a change seen at `now`. Returns the resulting changes.
     pub fn change(&self, change: Change, now: Moment) -> Changes<'_, I> {
         self.write(now, |state| state.change(change, now))
     }
 
-    /// Starts a full listing of `source`: what it does not bring until [`Mirror::end_resync`] is gone.
+    /// Starts a full listing of `source`. Rows that are not applied before [`Mirror::end_resync`] are removed then.
     pub fn begin_resync(&self, source: &Source) {
         self.state.write().begin_resync(source);
     }
 
-    /// Ends a full listing of `source` that showed the hub at `version`.
+    /// Ends a full listing of `source` at resource version `version`.
     pub fn end_resync(&self, source: &Source, version: u64, now: Moment) -> Changes<'_, I> {
         self.write(now, |state| state.end_resync(source, version, now))
     }
 
-    /// Takes `objects` in as all that there is of `source`, seen at `now`, whatever version the hub was at.
+    /// Replaces all rows of `source` by those of `objects`, seen at `now`. For objects that come from files: their
+    /// resource versions are ignored.
     pub fn list<'o>(
         &self,
         source: &Source,
@@ -67,12 +68,12 @@ impl<I: Index> Mirror<I> {
         self.end_resync(source, 0, now);
     }
 
-    /// Notes that `source` has seen everything up to `version`.
+    /// Records that `source` is up to date with `version`.
     pub fn bookmark(&self, source: &Source, version: u64) {
         self.state.write().tables.entry(source).bookmark(version);
     }
 
-    /// Forgets a source that is no longer watched, at `now`.
+    /// Removes a source that is no longer watched.
     pub fn forget(&self, source: &Source, now: Moment) -> Changes<'_, I> {
         self.write(now, |state| state.forget(source, now))
     }
@@ -83,27 +84,27 @@ impl<I: Index> Mirror<I> {
         Changes { changed, now, guard: MirrorGuard(RwLockWriteGuard::downgrade(state)) }
     }
 
-    /// The highest version that `source` has seen, 0 before the first listing.
+    /// The latest resource version of `source`; 0 before the first listing.
     #[must_use]
     pub fn version(&self, source: &Source) -> u64 {
         self.state.read().tables.version(source)
     }
 
-    /// A consistent look at everything. It holds the lock: take it, plan, drop it.
+    /// Locks the mirror for reading, for a consistent view. Drop the guard soon, because it blocks changes.
     #[must_use]
     pub fn read(&self) -> MirrorGuard<'_, I> {
         MirrorGuard(self.state.read())
     }
 }
 
-/// A mirror of its own, that knows the same.
+/// An independent copy.
 impl<I: Index> Clone for Mirror<I> {
     fn clone(&self) -> Self {
         Self { state: RwLock::new(self.state.read().clone()) }
     }
 }
 
-/// What a change came to, and a look at the mirror just after it: it holds the lock while it lives.
+/// The changes that resulted from an operation, with a view of the mirror directly after it. Holds a read lock.
 #[derive(Debug)]
 pub struct Changes<'m, I> {
     changed: Vec<Changed>,
@@ -112,24 +113,24 @@ pub struct Changes<'m, I> {
 }
 
 impl<I: Index> Changes<'_, I> {
-    /// What has changed, in order.
+    /// The changes, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Changed> {
         self.changed.iter()
     }
 
-    /// The mirror just after it.
+    /// The mirror directly after the operation.
     #[must_use]
     pub fn view(&self) -> I::View<'_> {
         self.guard.view(self.now)
     }
 }
 
-/// Keeps a look at the mirror consistent while it lives.
+/// A read lock on the mirror.
 #[derive(Debug)]
 pub struct MirrorGuard<'m, I>(RwLockReadGuard<'m, State<I>>);
 
 impl<I: Index> MirrorGuard<'_, I> {
-    /// The view of the mirror at the moment `now`.
+    /// The capability's view at the time `now`.
     #[must_use]
     pub fn view(&self, now: Moment) -> I::View<'_> {
         self.0.index.view(&self.0.tables, now)

@@ -1,4 +1,4 @@
-//! Rows: what is kept of an object.
+//! Rows: the pruned form of objects.
 
 use std::any::Any;
 use std::fmt;
@@ -8,26 +8,28 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::object::HubObject;
 
-/// What is kept of something. Two are equal where nothing that is decided from them differs.
+/// The data kept for an object. Equality decides whether a change is reported, so it must cover all data that decisions
+/// read.
 pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The hash of what deletes are decided from; none where they are not decided from such rows.
+    /// A hash of the data on which the deletion of other objects depends; `None` if no deletion depends on this row.
     fn decides(&self) -> Option<Hash> {
         None
     }
 }
 
-/// What is kept of an object of the hub.
+/// A row made from an object of the hub.
 pub trait Pruned: Row {
-    /// What is kept of `object` for `controller`. One of its metadata alone may give the same [`Row::decides`].
+    /// Prunes `object` to the data that decisions read. [`Row::decides`] may be the same for an object of which only the
+    /// metadata was read.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 
-/// What makes rows of objects, where families of several kinds have rows of one type.
+/// Makes rows from objects. For row types that families of several kinds share.
 pub trait Prunes: 'static {
     /// What is kept.
     type Row: Row;
 
-    /// What is kept of `object` for `controller`.
+    /// Prunes `object` to the data that decisions read.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self::Row;
 }
 
@@ -41,7 +43,7 @@ impl<R: Pruned> Prunes for R {
 
 impl Row for GroupVersionResource {}
 
-/// Rows that are shared instead of copied.
+/// A shared row.
 impl<R: Row> Row for Arc<R> {
     fn decides(&self) -> Option<Hash> {
         (**self).decides()
@@ -54,7 +56,7 @@ impl<R: Pruned> Pruned for Arc<R> {
     }
 }
 
-/// A row of any kind.
+/// A row with its type erased.
 #[derive(Debug)]
 pub struct AnyRow(Box<dyn Erased>);
 
@@ -80,7 +82,7 @@ impl Clone for AnyRow {
 }
 
 impl AnyRow {
-    /// A row.
+    /// Erases the type of `row`.
     #[must_use]
     pub fn new<R: Row>(row: R) -> Self {
         Self(Box::new(row))
@@ -90,14 +92,14 @@ impl AnyRow {
         Self(row)
     }
 
-    /// The row, where it is an `R`.
+    /// The row, if it is an `R`.
     #[must_use]
     pub fn get<R: Row>(&self) -> Option<&R> {
         let row: &dyn Any = &*self.0;
         row.downcast_ref()
     }
 
-    /// The same, to be changed.
+    /// The row, if it is an `R`, for changes.
     #[must_use]
     pub fn get_mut<R: Row>(&mut self) -> Option<&mut R> {
         let row: &mut dyn Any = &mut *self.0;
@@ -109,7 +111,7 @@ impl AnyRow {
         row.downcast().ok()
     }
 
-    /// The hash of what deletes are decided from.
+    /// See [`Row::decides`].
     #[must_use]
     pub fn decides(&self) -> Option<Hash> {
         self.0.hash_decides()

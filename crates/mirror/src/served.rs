@@ -1,33 +1,33 @@
-//! What plurals are on this hub: found out, and kept in whichever mirror wants to know.
+//! Which resource a plural name refers to on this hub. Each mirror that needs these results stores them as rows.
 
 use crate::{Change, Family, Row};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 
-/// What plurals are on this hub.
+/// The resolved plurals.
 pub static SERVED: Family<Served> = Family::found_out("served kinds");
 
-/// What a plural is on this hub.
+/// The result of resolving a plural.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// A kind.
+    /// It refers to this resource.
     As(GroupVersionResource),
-    /// A kind whose objects cannot be listed and watched.
+    /// The resource cannot be listed and watched.
     Unlisted,
-    /// None.
+    /// The hub serves no such resource.
     Nowhere,
-    /// The hub did not say.
+    /// Discovery failed with this error.
     Unknown(String),
 }
 
 impl Row for Served {}
 
-/// The key of what is known of `plural`.
+/// The key of the row for `plural`.
 #[must_use]
 pub fn served_key(plural: &str) -> ObjectKey {
     ObjectKey::new("", plural)
 }
 
-/// It was found out what `plural` is.
+/// The change that stores the result for `plural`.
 #[must_use]
 pub fn found(plural: &str, served: Served) -> Change {
     Change::found(SERVED.all(), served_key(plural), served)

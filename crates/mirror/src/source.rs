@@ -1,4 +1,4 @@
-//! Where rows come from, and what is said of that.
+//! Sources: the list and watch requests that rows come from.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use crate::table::{AnyTable, Table};
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 
-/// What is said of a kind, whatever its rows are.
+/// The declaration of a kind of rows, independent of the row's type.
 pub struct Line {
     pub(crate) name: &'static str,
-    /// Group, version and plural name, where these are always the same.
+    /// The resource, if there is only one.
     pub(crate) resource: Option<Resource>,
     pub(crate) extent: Extent,
     pub(crate) fields: Option<&'static str>,
@@ -55,43 +55,43 @@ impl fmt::Debug for Line {
     }
 }
 
-/// How much of an object is read.
+/// Which parts of an object are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Its metadata.
+    /// The metadata only.
     Metadata,
-    /// What decisions read of it.
+    /// The metadata and the fields of [`HubObject`].
     Whole,
-    /// The same, and its text.
+    /// Like [`Self::Whole`], with the object's JSON text.
     Text,
 }
 
-/// A line of a capability's registry: what is watched, and what is kept of each object. It is told from others by where it
-/// stands, so it has to be a `static`.
+/// A kind in a capability's registry: [`Kind`](crate::Kind) or [`Family`](crate::Family). Kinds are compared by
+/// address, so each must be a `static`.
 pub trait Registered: Sync {
-    /// What is kept.
+    /// The rows of this kind.
     type Row: Row;
 
-    /// What is said of it.
+    /// The declaration.
     fn line(&self) -> &Line;
 }
 
-/// Which objects of a resource.
+/// The objects of a resource to which a source is restricted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// All.
+    /// All objects.
     #[default]
     All,
-    /// Those in a namespace.
+    /// The objects in one namespace.
     Namespace(Arc<str>),
-    /// Those of a name, in all namespaces.
+    /// The objects with one name, in all namespaces.
     Named(Arc<str>),
-    /// One.
+    /// One object.
     Object(ObjectKey),
 }
 
 impl Scope {
-    /// The objects in this namespace, or in all, and of this name, or of any.
+    /// Restricts by namespace and name; `None` means any.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: Option<&str>) -> Self {
         match (namespace, name) {
@@ -102,7 +102,7 @@ impl Scope {
         }
     }
 
-    /// Whether the object `key` is one of them.
+    /// Whether the scope includes the object `key`.
     #[must_use]
     pub fn has(&self, key: &ObjectKey) -> bool {
         match self {
@@ -114,57 +114,57 @@ impl Scope {
     }
 }
 
-/// The sources to watch, each with its resource in the version in which it is read.
+/// The sources to watch, each with the resource and version to read.
 pub type Wanted = BTreeMap<Source, GroupVersionResource>;
 
-/// Where rows come from: one list and watch each.
+/// The source of rows: one list and watch.
 #[derive(Clone)]
 pub struct Source {
     pub(crate) line: &'static Line,
-    /// One of the resources of its line, where that has many.
+    /// The resource, if the kind is a [`Family`](crate::Family).
     pub(crate) resource: Option<GroupResource>,
     pub(crate) scope: Scope,
 }
 
 impl Source {
-    /// Whether its objects are of `kind`.
+    /// Whether the source belongs to `kind`.
     #[must_use]
     pub fn is(&self, kind: &impl Registered) -> bool {
         self.is_of(kind.line())
     }
 
-    /// Whether its objects are those of `line`.
+    /// Whether the source belongs to the kind that `line` declares.
     #[must_use]
     pub fn is_of(&self, line: &Line) -> bool {
         std::ptr::eq(self.line, line)
     }
 
-    /// The name of its line: for objects of one resource, the plural.
+    /// The name of the kind: for a [`Kind`](crate::Kind) the plural.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.line.name
     }
 
-    /// The resource of its objects, where its line has many.
+    /// The resource, if the kind is a [`Family`](crate::Family).
     #[must_use]
     pub fn resource(&self) -> Option<&GroupResource> {
         self.resource.as_ref()
     }
 
-    /// What metrics call what it has: its resource, whichever of its objects these are.
+    /// The label value for metrics: the resource, without the scope.
     #[must_use]
     pub fn label(&self) -> String {
         self.resource.as_ref().map_or_else(|| self.line.name.to_owned(), ToString::to_string)
     }
 
-    /// Only those of its objects that are in `scope`.
+    /// Restricts the source to `scope`.
     #[must_use]
     pub fn within(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// The object, where it is one alone.
+    /// The object, if the scope is one object.
     #[must_use]
     pub fn object(&self) -> Option<&ObjectKey> {
         match &self.scope {
@@ -173,31 +173,32 @@ impl Source {
         }
     }
 
-    /// How much of its objects is read.
+    /// Which parts of the objects are read.
     #[must_use]
     pub fn extent(&self) -> Extent {
         self.line.extent
     }
 
-    /// Its resource. Of one of a family it is none: the version is to be chosen.
+    /// The resource and version to read; `None` for a [`Family`](crate::Family), where the version must be resolved
+    /// first.
     #[must_use]
     pub fn gvr(&self) -> Option<GroupVersionResource> {
         self.line.resource.map(Resource::gvr)
     }
 
-    /// What is kept of `object`, which came from it. Of what is only found out, no object comes.
+    /// Prunes `object` to a row; `None` for rows that tasks compute.
     #[must_use]
     pub fn prune(&self, object: &HubObject, controller: &ControllerName) -> Option<AnyRow> {
         self.line.prune.map(|prune| prune(object, controller))
     }
 
-    /// The label selector of what is listed and watched for `controller`.
+    /// The label selector of the requests.
     #[must_use]
     pub fn labels(&self, controller: &ControllerName) -> Option<String> {
         self.line.labels.map(|selector| selector(controller))
     }
 
-    /// The field selector of what is listed and watched.
+    /// The field selector of the requests.
     #[must_use]
     pub fn fields(&self) -> Option<String> {
         let name = match &self.scope {
@@ -210,7 +211,7 @@ impl Source {
         (!selectors.is_empty()).then(|| selectors.join(","))
     }
 
-    /// The namespace of what is listed and watched, empty for all.
+    /// The namespace of the requests; empty for all namespaces.
     #[must_use]
     pub fn namespace(&self) -> &str {
         match &self.scope {
@@ -223,7 +224,7 @@ impl Source {
         (self.line.table)()
     }
 
-    /// Two lines of one name are two.
+    /// Kinds with equal names are distinct, so the address is compared.
     fn identity(&self) -> (usize, &Option<GroupResource>, &Scope) {
         (std::ptr::from_ref(self.line).addr(), &self.resource, &self.scope)
     }
@@ -257,7 +258,7 @@ impl PartialOrd for Source {
 
 impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
-        // By name first, for an order that people understand.
+        // By name first, so that output is sorted in a meaningful order.
         self.line.name.cmp(other.line.name).then_with(|| {
             let part = (&self.resource, &self.scope).cmp(&(&other.resource, &other.scope));
             part.then_with(|| self.identity().cmp(&other.identity()))
@@ -265,7 +266,7 @@ impl Ord for Source {
     }
 }
 
-/// As people read it: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
+/// For messages: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resource {

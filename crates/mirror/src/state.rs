@@ -1,4 +1,4 @@
-//! The tables and the index beside them, and what each change does to both.
+//! The tables and the index, and the effect of each change on both.
 
 use crate::change::{Change, Changed};
 use crate::index::{Cascade, Index};
@@ -8,7 +8,7 @@ use crate::tables::Tables;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 
-/// Everything that is known of the hub.
+/// The content of a mirror.
 #[derive(Clone, Debug)]
 pub(crate) struct State<I> {
     pub(crate) tables: Tables,
@@ -76,7 +76,7 @@ impl<I: Index> State<I> {
     pub(crate) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Vec<Changed> {
         let was_ready = self.ready();
         let first = self.tables.synced(source).is_none();
-        // One whose rows went with something else meanwhile is not listed.
+        // The index may have removed the source's rows during the listing; then the listing does not count.
         let Some(table) = self.tables.get_mut(source) else { return Vec::new() };
         let vanished = table.end_resync(version, now);
         let gone = vanished.into_iter().flat_map(|key| self.delete(source.clone(), key, version, now));

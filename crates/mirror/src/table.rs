@@ -1,4 +1,4 @@
-//! One source's rows, with what is needed to take a full listing in page by page.
+//! The rows of one source, with the state of a paginated listing.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use policy_sync_api::shrink::give_back;
 
 #[derive(Clone, Debug)]
 struct Entry<R> {
-    /// Boxed, because a table has room for more rows than there are.
+    /// Boxed, because a hash table has unused slots.
     row: Box<R>,
     listing: u64,
 }
@@ -39,64 +39,64 @@ impl<R> Table<R> {
         self.rows.get(key).map(|entry| &*entry.row)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// All rows, in no order.
+    /// All rows, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &R)> {
         self.rows.iter().map(|(key, entry)| (key, &*entry.row))
     }
 }
 
-/// What putting a row in came to.
+/// The result of storing a row.
 #[derive(Debug)]
 pub(crate) enum Put {
-    /// The row that was there equals it, and stays: with all that was found out of it, and shares.
+    /// The existing row is equal. It is kept, because it may hold cached or shared data.
     Same,
-    /// This one was there, or none.
+    /// The previous row, if any.
     Replaced(Option<AnyRow>),
 }
 
-/// A table, whatever its rows are.
+/// A table with the type of its rows erased.
 pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
-    /// Puts a row in.
+    /// Adds or replaces a row.
     fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put;
 
-    /// Puts a row in the place of one that is there, and returns that.
+    /// Replaces an existing row and returns it; `None` if there is none.
     fn replace(&mut self, key: &ObjectKey, row: AnyRow) -> Option<AnyRow>;
 
-    /// Takes a row out.
+    /// Removes a row.
     fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow>;
 
     /// Starts a full listing.
     fn begin_resync(&mut self);
 
-    /// Ends a full listing, and says which rows it did not bring: they are still there.
+    /// Ends a full listing. Returns the keys of rows that it did not apply; they are not removed yet.
     fn end_resync(&mut self, version: u64, now: Moment) -> Vec<ObjectKey>;
 
-    /// Notes that everything up to `version` was seen.
+    /// Records that the table is up to date with `version`.
     fn bookmark(&mut self, version: u64);
 
-    /// The highest version that was seen, and when the first full listing ended.
+    /// The latest resource version, and the time of the first complete listing.
     fn state(&self) -> (u64, Option<Moment>);
 
-    /// The hash of what deletes are decided from of the row of `key`.
+    /// See [`Row::decides`].
     fn decides(&self, key: &ObjectKey) -> Option<Hash>;
 
     /// The keys of all rows.
     fn keys(&self) -> Vec<ObjectKey>;
 
-    /// A table of its own with the same rows.
+    /// An independent copy.
     fn copy(&self) -> Box<dyn AnyTable>;
 }
 
 impl<R: Row> AnyTable for Table<R> {
     fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> Put {
         self.bookmark(version);
-        // A row is pruned by its source, so the two always agree.
+        // A source makes all rows of its table, so the types always agree.
         let Some(row) = row.into_box::<R>() else { return Put::Same };
         let listing = self.listing;
         if let Some(entry) = self.rows.get_mut(&key).filter(|entry| entry.row == row) {

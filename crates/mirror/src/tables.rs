@@ -13,7 +13,7 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 
-/// The rows of each source that is watched.
+/// The rows of all watched sources, and the sources that are failing.
 #[derive(Debug, Default)]
 pub struct Tables {
     sources: HashMap<Source, Box<dyn AnyTable>>,
@@ -33,30 +33,30 @@ fn downcast<R: Row>(table: &dyn AnyTable) -> Option<&Table<R>> {
 }
 
 impl Tables {
-    /// The table of `source`, which is one of a kind whose rows are `R`; none before it is first listed.
+    /// The table of `source`, whose rows are of type `R`; `None` before its first listing.
     #[must_use]
     pub fn table<R: Row>(&self, source: &Source) -> Option<&Table<R>> {
         downcast(&**self.sources.get(source)?)
     }
 
-    /// The row of `key` of `source`, which is one of a kind whose rows are `R`.
+    /// The row of `key` in `source`, whose rows are of type `R`.
     #[must_use]
     pub fn row<R: Row>(&self, source: &Source, key: &ObjectKey) -> Option<&R> {
         self.table(source)?.get(key)
     }
 
-    /// The row of `key` of a kind of which all objects are watched.
+    /// The row of `key`, for a kind that is watched without restrictions.
     #[must_use]
     pub fn get<K: Registered>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
         self.row(&Source::from(kind.line()), key)
     }
 
-    /// All rows of such a kind, in no order.
+    /// All rows of a kind that is watched without restrictions, in no particular order.
     pub fn rows<K: Registered>(&self, kind: &'static K) -> impl Iterator<Item = (&ObjectKey, &K::Row)> {
         self.table::<K::Row>(&Source::from(kind.line())).into_iter().flat_map(Table::iter)
     }
 
-    /// The resources of a family of which there are tables, in no order, each with its table.
+    /// The resources of a family that have tables, in no particular order, with their tables.
     pub fn resources<R: Row>(
         &self,
         kind: &'static Family<R>,
@@ -65,25 +65,25 @@ impl Tables {
         sources.filter_map(|(source, table)| Some((kind.resource_of(source)?, downcast(&**table)?)))
     }
 
-    /// The row of `key` of `source` by the hash of what deletes are decided from.
+    /// The hash [`Row::decides`] of the row of `key` in `source`.
     #[must_use]
     pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
         self.sources.get(source)?.decides(key)
     }
 
-    /// Whether a listing of `source` has begun since it was forgotten last.
+    /// Whether a listing of `source` has begun, and the source has not been removed since.
     #[must_use]
     pub fn has(&self, source: &Source) -> bool {
         self.sources.contains_key(source)
     }
 
-    /// The highest version that `source` has seen, 0 before the first listing.
+    /// The latest resource version of `source`; 0 before the first listing.
     #[must_use]
     pub fn version(&self, source: &Source) -> u64 {
         self.state(source).0
     }
 
-    /// When `source` was first listed whole.
+    /// The time of the first complete listing of `source`.
     #[must_use]
     pub fn synced(&self, source: &Source) -> Option<Moment> {
         self.state(source).1
@@ -93,31 +93,31 @@ impl Tables {
         self.sources.get(source).map(|table| table.state()).unwrap_or_default()
     }
 
-    /// Whether each of `needed` has been listed whole.
+    /// Whether each of `needed` has been listed completely.
     #[must_use]
     pub fn listed(&self, needed: &[&'static Line]) -> bool {
         needed.iter().all(|line| self.synced(&Source::from(*line)).is_some())
     }
 
-    /// Whether it is known what there is of `source`, or that this cannot be known for now.
+    /// Whether the objects of `source` are known, or are unlikely to become known soon because of a lasting failure.
     #[must_use]
     pub fn is_settled(&self, source: &Source) -> bool {
         self.synced(source).is_some() || self.failure(source).is_some_and(|failing| failing.lasting)
     }
 
-    /// What cannot be listed or watched, and why.
+    /// The failing sources, with their error messages.
     #[must_use]
     pub fn failing(&self) -> BTreeMap<&Source, &str> {
         self.failing.iter().map(|(source, failing)| (source, failing.text.as_str())).collect()
     }
 
-    /// Why `source` cannot be listed or watched, `None` where it can.
+    /// The current failure of `source`, if any.
     #[must_use]
     pub fn failure(&self, source: &Source) -> Option<&Failing> {
         self.failing.get(source)
     }
 
-    /// Why the hub refuses to have `source` listed or watched, `None` where it does not.
+    /// The current failure of `source`, if the hub has denied access.
     #[must_use]
     pub fn refusal(&self, source: &Source) -> Option<&Failing> {
         self.failure(source).filter(|failing| failing.kind == FailureKind::Refused)
@@ -135,14 +135,14 @@ impl Tables {
         self.sources.remove(source)
     }
 
-    /// A table that is empty and of nothing that is watched would be there for ever.
+    /// Removes an empty table that belongs to no watched source; otherwise it would remain forever.
     pub(crate) fn take_if_empty(&mut self, source: &Source) {
         if self.sources.get(source).is_some_and(|table| table.keys().is_empty()) {
             self.sources.remove(source);
         }
     }
 
-    /// Notes whether `source` can be listed and watched, and returns what that comes to.
+    /// Records or clears a failure of `source`. Returns the resulting change, if any.
     pub(crate) fn fail(&mut self, source: Source, failure: Option<Failure>, now: Moment) -> Option<Changed> {
         let before = self.failing.remove(&source);
         let after = failure.map(|failure| Failing::new(failure, before.as_ref(), now));

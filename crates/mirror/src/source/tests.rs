@@ -17,7 +17,7 @@ static SECRETS: Kind<Secret> =
 static MANY: Family<Secret> = Family::new("many").of_metadata();
 
 #[test]
-fn a_scope_narrows_what_is_listed_and_watched() {
+fn scope_restricts_the_requests() {
     let of = |namespace, name| SECRETS.all().within(Scope::new(namespace, name));
     let [all, here, named, one] =
         [of(None, None), of(Some("shop"), None), of(None, Some("web")), of(Some("shop"), Some("web"))];
@@ -36,7 +36,7 @@ fn a_scope_narrows_what_is_listed_and_watched() {
 }
 
 #[test]
-fn a_resource_of_a_family_is_another_source_and_is_read_as_its_line_says() {
+fn resources_of_a_family_are_distinct_sources_with_its_extent() {
     let resource = |name: &str| GroupResource { group: "example.com".into(), resource: name.into() };
     let (a, b) = (MANY.resource(resource("as")), MANY.resource(resource("bs")));
     assert!(a != b && a < b && a != MANY.all() && a.is(&MANY) && !a.is(&SECRETS));
