@@ -1,5 +1,5 @@
-//! The wire types of authorization webhooks: SubjectAccessReview, in `authorization.k8s.io/v1` and `v1beta1`, which read alike but
-//! for the name of the groups.
+//! Wire types of authorization webhooks: SubjectAccessReview in `authorization.k8s.io/v1` and `v1beta1`. The fields
+//! read here are the same in both versions.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,33 +7,33 @@ use serde_json::{Value, json};
 use super::tenant::Tenant;
 use super::text::capped;
 
-/// The most bytes of a reason.
+/// The maximum size of a reason, in bytes.
 const REASON: usize = 32 * 1024;
-/// The versions that are read.
+/// The supported API versions.
 const VERSIONS: [&str; 2] = ["authorization.k8s.io/v1", "authorization.k8s.io/v1beta1"];
 /// Their kind.
 const KIND: &str = "SubjectAccessReview";
 
-/// What a user asks of the API server.
+/// The requested access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attributes {
-    /// Something of a resource.
+    /// Access to a resource.
     Resource(Resource),
-    /// A path that is no resource's.
+    /// Access to a path outside of resources, for example `/metrics`.
     Path(String),
 }
 
-/// What a user asks of a resource.
+/// The resource of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Resource {
-    /// The group, empty for core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The plural, or `*`.
+    /// The plural, or `*` for all resources.
     pub resource: String,
-    /// The namespace, empty for what is cluster-scoped, and for all of them.
+    /// The namespace; empty for cluster-scoped resources, and for all namespaces.
     pub namespace: String,
-    /// The name, empty for all of them.
+    /// The object's name; empty for all objects.
     pub name: String,
 }
 
@@ -60,7 +60,7 @@ struct Path {
     path: String,
 }
 
-/// A review that can be answered.
+/// A parsed SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessReview {
     api_version: String,
@@ -69,21 +69,21 @@ pub struct AccessReview {
     attributes: Result<Attributes, &'static str>,
 }
 
-/// What is said of a request: nobody is ever let in by it, others decide that.
+/// The decision on a request. It never allows a request; without a denial, the next authorizer decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opinion {
-    /// Others decide.
+    /// No denial.
     None,
-    /// It is denied, for this reason.
+    /// A denial with its reason.
     Denied(String),
 }
 
 impl AccessReview {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
     ///
-    /// Where it is no SubjectAccessReview.
+    /// If it is not a SubjectAccessReview.
     pub fn read(body: Vec<u8>) -> Result<Self, String> {
         let text = String::from_utf8(body).map_err(|error| error.to_string())?;
         let review: Review = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -100,14 +100,14 @@ impl AccessReview {
         Ok(Self { api_version, text, user: spec.user, attributes })
     }
 
-    /// The review as it was sent, as JSON.
+    /// The review as JSON, unchanged.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The tenant that is charged for the review, and the namespace of the request. A namespace's administrator can create a
-    /// LocalSubjectAccessReview for any user, so the requests of a user take turns by namespace.
+    /// The tenant that is charged for the review, and the namespace of the request. A namespace's administrator can
+    /// create a LocalSubjectAccessReview for any user, so the requests of a user take turns by namespace.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let namespace = match &self.attributes {
@@ -117,16 +117,16 @@ impl AccessReview {
         (Tenant::user(&self.user), namespace)
     }
 
-    /// What is asked.
+    /// The requested access.
     ///
     /// # Errors
     ///
-    /// Where the review does not say it, or says two things.
+    /// If the review has none, or both kinds.
     pub fn attributes(&self) -> Result<&Attributes, &'static str> {
         self.attributes.as_ref().map_err(|fault| *fault)
     }
 
-    /// The answer.
+    /// The response, as JSON.
     #[must_use]
     pub fn answer(&self, opinion: &Opinion) -> Value {
         let mut status = json!({"allowed": false});

@@ -1,4 +1,5 @@
-//! The wire types of admission webhooks: AdmissionReview, in `admission.k8s.io/v1` and `v1beta1`, which read alike.
+//! Wire types of admission webhooks: AdmissionReview in `admission.k8s.io/v1` and `v1beta1`. The fields read here are
+//! the same in both versions.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,46 +14,46 @@ use super::object::HubObject;
 use super::release::is_release;
 use super::tenant::Tenant;
 
-/// The most bytes of a message.
+/// The maximum size of a message, in bytes.
 const MESSAGE: usize = 32 * 1024;
 
-/// The most bytes of a warning: the API server cuts them where there are many.
+/// The maximum size of a warning, in bytes. The API server cuts warnings if there are many.
 const WARNING: usize = 256;
 
-/// What the API server asks.
+/// The request of an AdmissionReview.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The kind of what is written.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Its resource.
+    /// The resource of the object.
     pub resource: Resource,
-    /// The part of it that is written, `status`; empty where it is the object.
+    /// The subresource, for example `status`; empty for the object itself.
     pub sub_resource: String,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: String,
-    /// Its namespace, empty for a cluster-scoped object.
+    /// The object's namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Its name, empty where the server will make one up.
+    /// The object's name; empty if the API server generates it.
     pub name: String,
-    /// The object as it is to be written.
+    /// The object to store.
     pub object: Value,
-    /// The object as it is stored, null where it is not.
+    /// The stored object; null if there is none.
     pub old_object: Value,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run: nothing is stored.
     pub dry_run: bool,
     /// The tenant that is charged for the review and its Events.
     pub tenant: Tenant,
 }
 
 impl Request {
-    /// Whether it only releases a terminating object, which is not reviewed: nothing but finalizers, `managedFields`,
-    /// `resourceVersion` and the status differ from the stored object.
+    /// Whether the request only releases a terminating object. Such a request is not reviewed: it changes only
+    /// finalizers, `managedFields`, `resourceVersion` and the status.
     #[must_use]
     pub fn is_release(&self) -> bool {
         is_release(&self.operation, &self.object, &self.old_object)
     }
 
-    /// The object: by its name where it is not there yet, and by what its name begins with where it has none.
+    /// A reference to the object. If it has no name yet, `generateName` is used.
     #[must_use]
     pub fn reference(&self) -> ObjectReference {
         let Kind { group, version, kind } = &self.kind;
@@ -70,27 +71,27 @@ impl Request {
     }
 }
 
-/// A resource.
+/// A resource in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Resource {
-    /// Its group, empty for core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Its plural.
+    /// The plural.
     pub resource: String,
 }
 
-/// A kind.
+/// A kind in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Kind {
-    /// Its group, empty for core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Its name in objects.
+    /// The kind, for example `Deployment`.
     pub kind: String,
 }
 
@@ -134,7 +135,7 @@ struct UserInfo {
     username: String,
 }
 
-/// A review that can be answered.
+/// A parsed AdmissionReview. Its objects are not parsed yet.
 #[derive(Debug)]
 pub struct Asked {
     api_version: String,
@@ -143,11 +144,11 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads the body of a request, but not yet the objects in it.
+    /// Parses the body of a request, except for the objects in it.
     ///
     /// # Errors
     ///
-    /// Where it is no AdmissionReview.
+    /// If it is not an AdmissionReview.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
@@ -158,26 +159,27 @@ impl Asked {
         Ok(Self { api_version: review.api_version, text, raw })
     }
 
-    /// The request as it was sent, as JSON.
+    /// The field `request` as JSON, unchanged.
     #[must_use]
     pub fn text(&self) -> &str {
         self.text.get()
     }
 
-    /// The object as it is to be written, as JSON.
+    /// The object to store as JSON, unchanged; `None` for a deletion.
     #[must_use]
     pub fn object_text(&self) -> Option<&str> {
         self.raw.object.as_deref().map(RawValue::get)
     }
 
-    /// The resource of what is written: `deployments.apps`.
+    /// The resource: `deployments.apps`.
     #[must_use]
     pub fn resource(&self) -> String {
         GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
     }
 
-    /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are charged to the
-    /// user: the API server sets a Namespace's own name as its namespace, and dry runs may use any number of names.
+    /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are
+    /// charged to the user: the API server sets a Namespace's own name as its namespace, and dry runs may use any
+    /// number of names.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let Raw { resource, namespace, user_info, .. } = &self.raw;
@@ -189,11 +191,11 @@ impl Asked {
         (tenant, &user_info.username)
     }
 
-    /// The object as it is to be written, and as it is stored.
+    /// The object to store, and the stored object if any.
     ///
     /// # Errors
     ///
-    /// Where one cannot be read.
+    /// If there is no object to store, or if one cannot be parsed.
     pub fn objects(&self) -> Result<(HubObject, Option<HubObject>), String> {
         let read =
             |raw: &RawValue| serde_json::from_str::<HubObject>(raw.get()).map_err(|error| error.to_string());
@@ -201,11 +203,11 @@ impl Asked {
         Ok((read(object)?, self.raw.old_object.as_deref().map(read).transpose()?))
     }
 
-    /// What it asks.
+    /// The request with its objects parsed.
     ///
     /// # Errors
     ///
-    /// Where an object cannot be read: values deeper than 128 levels cannot, whatever holds them.
+    /// If an object cannot be parsed, for example because it is nested deeper than 128 levels.
     pub fn request(&self) -> Result<Request, String> {
         let read = |raw: &Option<Box<RawValue>>, what: &str| match raw {
             None => Ok(Value::Null),
@@ -228,7 +230,7 @@ impl Asked {
         })
     }
 
-    /// The answer.
+    /// The response, as JSON.
     #[must_use]
     pub fn answer(&self, verdict: &Verdict) -> Value {
         let mut response = json!({"uid": self.raw.uid, "allowed": verdict.is_allowed()});
@@ -253,39 +255,40 @@ impl Asked {
     }
 }
 
-/// What becomes of a write.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It is carried out.
+    /// The request is allowed.
     Allowed {
-        /// With these changes.
+        /// Changes to the object; empty for none.
         patch: Patch,
-        /// What whoever writes should know.
+        /// Warnings for the client.
         warnings: Vec<String>,
     },
-    /// It is not.
+    /// The request is denied.
     Denied {
-        /// A status code of HTTP: 403 where policies say so, 500 where they cannot be asked.
+        /// The HTTP status: 403 for a denial by policies, 500 if they could not be evaluated, 429 if too many reviews
+        /// wait.
         code: u16,
-        /// Why not.
+        /// The reason.
         message: String,
     },
 }
 
 impl Verdict {
-    /// It is carried out as it is.
+    /// Allows without changes or warnings.
     #[must_use]
     pub fn allowed() -> Self {
         Self::Allowed { patch: Patch(Vec::new()), warnings: Vec::new() }
     }
 
-    /// It is carried out as it is, and whoever writes should know this.
+    /// Allows with warnings.
     #[must_use]
     pub fn warned(warnings: Vec<String>) -> Self {
         Self::Allowed { patch: Patch(Vec::new()), warnings }
     }
 
-    /// It is carried out with these changes, where it is.
+    /// Adds changes, if the request is allowed.
     #[must_use]
     pub fn with_patch(self, patch: Patch) -> Self {
         match self {
@@ -294,19 +297,19 @@ impl Verdict {
         }
     }
 
-    /// Policies deny it.
+    /// Denies because of policies (403).
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
         Self::Denied { code: 403, message: message.into() }
     }
 
-    /// Policies could not be asked.
+    /// Denies because policies could not be evaluated (500).
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Denied { code: 500, message: message.into() }
     }
 
-    /// There is no room to ask them now.
+    /// Denies because the queue of reviews is full (429).
     #[must_use]
     pub fn too_many() -> Self {
         Self::Denied { code: 429, message: "too many reviews are waiting".to_owned() }

@@ -1,4 +1,4 @@
-//! The labels and annotations that are a contract with users, and the JSON in them.
+//! The labels and annotations that users and other tools rely on, and the JSON in them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,28 +6,28 @@ use serde_json::{Map, Value};
 use super::names::ClusterName;
 use super::policy_state::PolicyState;
 
-/// Where a label or an annotation stands, and who writes it.
+/// The objects on which a label or annotation occurs, and its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// On the hub's policies, Gateways and ManagedClusters, by their users.
+    /// On policies, Gateways and ManagedClusters on the hub, written by users.
     ByUsers,
-    /// On the hub's policies, by the controller.
+    /// On policies on the hub, written by the controller.
     HubPolicies,
-    /// On the hub's Gateways, by the controller.
+    /// On Gateways on the hub, written by the controller.
     HubGateways,
-    /// On objects that policies in Rego place, by the controller.
+    /// On objects placed by Rego policies, written by the controller.
     Placed,
-    /// On the spokes' copies.
+    /// On the copies on spokes.
     Copies,
-    /// On works.
+    /// On ManifestWorks.
     Works,
-    /// On reports of audits.
+    /// On audit reports.
     Reports,
-    /// On the ConfigMap that says what is attached to what.
+    /// On the topology ConfigMap.
     Topology,
 }
 
-/// A label or an annotation.
+/// The two kinds of keys in `metadata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metadata {
     /// A label.
@@ -36,84 +36,89 @@ pub enum Metadata {
     Annotation,
 }
 
-/// Each key as a constant, and all of them in [`ALL`]: none can be left out of what documentation is held against.
+/// Defines a constant for each key, and [`ALL`] with all of them, so that a test can compare the documentation with the
+/// complete list.
 macro_rules! keys {
     ($($(#[$doc:meta])+ $constant:ident = $key:literal, $metadata:ident, $place:ident;)+) => {
         $($(#[$doc])+ pub const $constant: &str = $key;)+
 
-        /// All keys, or what they begin with: where each stands, and what it is of.
+        /// All keys or key prefixes, with the objects on which they occur and whether they are labels or annotations.
         pub const ALL: &[(Place, Metadata, &str)] =
             &[$((Place::$place, Metadata::$metadata, $constant)),+];
     };
 }
 
 keys! {
-    /// On a copy: the hub policy it came from, `<namespace>/<name>`.
+    /// On a copy: the hub policy it was made from, `<namespace>/<name>`.
     POLICY_SYNCED = "kuadrant.io/policy-synced", Annotation, Copies;
-    /// On a copy: a hash of the copy, fed back to tell which version of it a spoke answers for.
+    /// On a copy: a hash of the copy. The agent returns it as feedback, which shows the version to which the feedback
+    /// belongs.
     REVISION = "kuadrant.io/revision", Annotation, Copies;
-    /// On a hub policy: what every cluster says, a JSON list of [`Synced`].
+    /// On a hub policy: the status on each cluster, a JSON list of [`Synced`].
     POLICIES_SYNCED = "kuadrant.io/policies-synced", Annotation, HubPolicies;
-    /// On a hub policy: [`Summary`] as JSON.
+    /// On a hub policy: a [`Summary`] as JSON.
     POLICIES_SYNCED_SUMMARY = "kuadrant.io/policies-synced-summary", Annotation, HubPolicies;
-    /// On a hub policy: how much of the list is there: `full`, `minimal`, `keys` or `first <n> of <m>`.
+    /// On a hub policy: how much detail the list has: `full`, `minimal`, `keys` or `first <n> of <m>`.
     POLICIES_SYNCED_DETAIL = "kuadrant.io/policies-synced-detail", Annotation, HubPolicies;
-    /// On a hub policy: what its owner should know, such as why it is frozen.
+    /// On a hub policy: a message for its owner, for example why it is frozen.
     POLICY_SYNC_MESSAGE = "kuadrant.io/policy-sync-message", Annotation, HubPolicies;
-    /// On a hub policy, Gateway or resource, by its owner: a Kubernetes selector over ManagedCluster labels.
+    /// On a hub policy, Gateway or resource, by its owner: a Kubernetes label selector for ManagedClusters.
     CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, ByUsers;
-    /// The same as Kubernetes' federation wrote it: a JSON list of requirements.
+    /// Like [`CLUSTER_SELECTOR`], in the format of Kubernetes federation: a JSON list of requirements.
     FEDERATION_SELECTOR = "federation.alpha.kubernetes.io/cluster-selector", Annotation, ByUsers;
-    /// On a hub resource, by its owner: which clusters it is for, and the share of its replicas that each of them gets, as JSON.
+    /// On a hub resource, by its owner: its clusters, and each cluster's share of the replicas, as JSON.
     REPLICA_PREFERENCES = "federation.kubernetes.io/replica-set-preferences", Annotation, ByUsers;
-    /// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
+    /// On a hub policy, by its owner: changes to its spec by cluster, a JSON list.
     CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, ByUsers;
-    /// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
+    /// On a hub Gateway, by its owner: the grace period in seconds.
     GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, ByUsers;
-    /// On a work for a Gateway: since when its cluster is no longer chosen, in RFC 3339.
+    /// On the work of a Gateway: when its cluster ceased to be selected, in RFC 3339. The grace period starts then.
     DISPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
-    /// On a hub Gateway: the clusters that it is placed on, a JSON list.
+    /// On a hub Gateway: the clusters on which it is placed, a JSON list.
     GATEWAY_CLUSTERS = "kuadrant.io/gateway-clusters", Annotation, HubGateways;
-    /// What labels of a hub Gateway begin with that say a label of a cluster: `clusters.kuadrant.io/<cluster>_<attribute>`.
+    /// The prefix of labels on a hub Gateway that repeat labels of its clusters:
+    /// `clusters.kuadrant.io/<cluster>_<attribute>`.
     CLUSTER_LABELS = "clusters.kuadrant.io/", Label, HubGateways;
-    /// What labels of a ManagedCluster begin with that its Gateways on the hub get: `kuadrant.io/<attribute>`.
+    /// The prefix of labels on a ManagedCluster that its Gateways on the hub repeat: `kuadrant.io/<attribute>`.
     CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, ByUsers;
-    /// On an object that policies place: what of its labels and annotations is theirs, and what stood there before, as JSON.
+    /// On an object placed by Rego policies: the labels and annotations that they set, with the original values, as
+    /// JSON.
     PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, Placed;
-    /// On an object that policies place, or on its Namespace, by its owner: `manual` has it told what policies say later on, and not
-    /// written.
+    /// On an object placed by Rego policies, or on its Namespace, by its owner: `manual` reports later changes without
+    /// writing them.
     REMEDIATE = "kuadrant.io/remediate", Annotation, ByUsers;
-    /// On a copy of a Gateway.
+    /// On the copy of a Gateway.
     MANAGED = "kuadrant.io/managed", Label, Copies;
-    /// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
+    /// On a work: the hub object it was made from, `<resource>.<group>/<namespace>/<name>`.
     PARENT = "kuadrant.io/parent", Annotation, Works;
-    /// On a work for a policy: the names of the hub Gateways that it serves, a JSON list.
+    /// On the work of a policy: the names of the hub Gateways that it targets, a JSON list.
     GATEWAYS = "kuadrant.io/gateways", Annotation, Works;
     /// On a work: the hash of its controller's name.
     CONTROLLER = "kuadrant.io/controller", Label, Works;
     /// On a work: `policy`, `resource`, `gateway` or `access`.
     WORK_FOR = "kuadrant.io/work-for", Label, Works;
-    /// On a report: a hash of what it says.
+    /// On an audit report: a hash of its content.
     REPORTED = "kuadrant.io/reported", Annotation, Reports;
-    /// On a ConfigMap: that it says what is attached to what, in its key `topology`.
+    /// On the topology ConfigMap; the key `topology` has the data.
     TOPOLOGY = "kuadrant.io/topology", Label, Topology;
-    /// On that ConfigMap: how much of it there is: `full`, `routes`, `listeners`, `gateways` or `first <n> of <m>`.
+    /// On the topology ConfigMap: how much detail it has: `full`, `routes`, `listeners`, `gateways` or `first <n> of
+    /// <m>`.
     TOPOLOGY_DETAIL = "kuadrant.io/topology-detail", Annotation, Topology;
-    /// On a work.
+    /// On a work: `policy-sync`.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
 }
 
-/// Whether `key` is one that the controller writes itself.
+/// Whether only the controller writes `key`.
 #[must_use]
 pub fn is_ours(key: &str) -> bool {
     ALL.iter().any(|(place, _, known)| {
         let is_it = key == *known || (known.ends_with('/') && key.starts_with(known));
-        // Others write that one as well.
+        // Other tools write [`MANAGED_BY`], too.
         *place != Place::ByUsers && *known != MANAGED_BY && is_it
     })
 }
 
-/// What `kubectl apply` keeps of what was applied: the object once more.
+/// The annotation in which `kubectl apply` stores the complete object.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The value of [`MANAGED_BY`].
@@ -122,16 +127,16 @@ pub const MANAGED_BY_US: &str = "policy-sync";
 /// The annotations that select clusters by their labels.
 pub const SELECTORS: [&str; 2] = [CLUSTER_SELECTOR, FEDERATION_SELECTOR];
 
-/// The annotations that the controller writes on hub policies, in the order of their names.
+/// The annotations that the controller writes on hub policies, sorted.
 pub const OF_POLICY: [&str; 4] =
     [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
 
-/// The conditions of a copy that are fed back.
+/// The conditions of a copy that are returned as feedback.
 pub const CONDITIONS: [&str; 4] = ["Accepted", ENFORCED, "Programmed", "Ready"];
-/// The condition of a copy that says whether it has an effect.
+/// The condition of a copy for whether it is in force.
 pub const ENFORCED: &str = "Enforced";
 
-/// What one cluster says about a policy.
+/// The status of a policy on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synced {
     /// The cluster.
@@ -140,22 +145,22 @@ pub struct Synced {
     pub name: String,
     /// The copy's namespace.
     pub namespace: String,
-    /// Whether the cluster holds the copy as it is planned.
+    /// Whether the cluster has the current revision of the copy.
     #[serde(default)]
     pub applied: bool,
-    /// Whether an answer for the copy as it is planned is still to come.
+    /// Whether the agent's report on the current revision is outstanding.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
     /// Whether the agent is removing the copy. `pending` is also true if the policy is to be on the cluster again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
-    /// Why it is not applied, in the agent's words.
+    /// The agent's message if the copy is not applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The copy's conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<SyncedCondition>,
-    /// Whether the condition `Enforced` is true for a part of the targets only, as its message says.
+    /// Whether the condition `Enforced` is true for only some of the targets, according to its message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// The category of the problem for which the copy is left unchanged.
@@ -164,16 +169,16 @@ pub struct Synced {
     /// The values of the configured `statusFields`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
-    /// The `statusFields` whose values are there and could not be brought here.
+    /// The `statusFields` that have values but could not be included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
-    /// Whether the entry says less than the cluster does, because that would take too much room.
+    /// Whether details are omitted to save space.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 
 impl Synced {
-    /// Whether the copy is being removed, and the policy is not to be on the cluster.
+    /// Whether the copy is being removed for good.
     #[must_use]
     pub fn leaves(&self) -> bool {
         self.deleting && !self.pending
@@ -200,16 +205,17 @@ pub struct SyncedCondition {
     pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// A word for programs.
+    /// A machine-readable reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A sentence for people.
+    /// A human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl SyncedCondition {
-    /// Whether another policy on the cluster takes precedence over the copy. RFC 0007 spells the reason both ways.
+    /// Whether another policy on the cluster takes precedence over the copy. Kuadrant's RFC 0007 has both spellings of the
+    /// reason.
     #[must_use]
     pub fn is_overridden(&self) -> bool {
         self.condition_type == ENFORCED
@@ -218,34 +224,34 @@ impl SyncedCondition {
     }
 }
 
-/// Whether the `reason` of a copy that is not enforced is that another policy on the cluster takes precedence.
+/// Whether `reason` means that another policy on the cluster takes precedence.
 #[must_use]
 pub fn says_overridden(reason: &str) -> bool {
     matches!(reason, "Overridden" | "Overriden")
 }
 
-/// The list of a hub policy in numbers. `enforced` and `overridden` count conditions; `rejected`, `partial`, `not_enforced`, `frozen` and
-/// `unknown` count [states](PolicyState), and are left out if they are 0.
+/// Counts of a hub policy's [`Synced`] entries. `enforced` and `overridden` count conditions. `rejected`, `partial`,
+/// `not_enforced`, `frozen` and `unknown` count [states](PolicyState), and are omitted if they are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Entries.
+    /// All entries.
     pub clusters: usize,
-    /// Entries that hold the copy as it is planned.
+    /// Entries with the current revision applied.
     pub applied: usize,
-    /// Entries whose copy is enforced, also those that are in `partial`.
+    /// Entries with an enforced copy, including those counted in `partial`.
     pub enforced: usize,
     /// Entries where another policy takes precedence.
     pub overridden: usize,
-    /// Entries that are not applied, or whose answer is still to come.
+    /// Entries that are not applied, or whose report is outstanding.
     pub pending: usize,
-    /// Entries whose copy is rejected.
+    /// Entries with a rejected copy.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rejected: usize,
-    /// Entries whose copy is in force on a part of its targets.
+    /// Entries with a copy that is in force on only some of its targets.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub partial: usize,
-    /// Entries whose copy has no effect.
+    /// Entries with a copy that has no effect.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_enforced: usize,
     /// Entries whose copy is left unchanged, because it cannot be planned.
@@ -254,7 +260,7 @@ pub struct Summary {
     /// Entries without a report from a controller on whether the copy is enforced.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: usize,
-    /// Whether every placed cluster is applied.
+    /// Whether all placed clusters have applied the current revision.
     pub synced: bool,
 }
 
@@ -264,7 +270,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Summary {
-    /// The numbers of `entries`; `placed` tells where the policy should be.
+    /// Counts `entries`. `placed` returns whether the policy is placed on a cluster.
     #[must_use]
     pub fn new(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
         let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
@@ -284,7 +290,7 @@ impl Summary {
         }
     }
 
-    /// The states that it counts, each with how many entries have it.
+    /// The states with a count above 0, the worst first.
     pub fn states(&self) -> impl Iterator<Item = (PolicyState, usize)> {
         let counts = [
             (PolicyState::Rejected, self.rejected),
@@ -299,7 +305,7 @@ impl Summary {
         counts.into_iter().filter(|(_, count)| *count > 0)
     }
 
-    /// The worst state that it counts.
+    /// The worst state with a count above 0.
     #[must_use]
     pub fn worst(&self) -> Option<PolicyState> {
         self.states().map(|(state, _)| state).min()

@@ -1,4 +1,4 @@
-//! ManagedCluster, Placement and PlacementDecision of Open Cluster Management, as far as a decision reads them.
+//! ManagedCluster, Placement and PlacementDecision of Open Cluster Management, limited to the fields in use.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 /// The API group of clusters and placements.
 pub const GROUP: &str = "cluster.open-cluster-management.io";
-/// On a Gateway: the Placement that chooses its clusters. On a PlacementDecision: the Placement it belongs to.
+/// On a Gateway: the Placement that selects its clusters. On a PlacementDecision: the Placement to which it belongs.
 pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement";
 
-/// The condition of a ManagedCluster that says whether its agent is heard of.
+/// The condition of a ManagedCluster for whether its agent renews its lease.
 pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 
-/// A spoke. Only its name and its labels take part in decisions.
+/// A spoke. Decisions depend only on its name and labels.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -25,29 +25,29 @@ pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSpec {
-    /// Whether the hub takes the cluster in.
+    /// Whether the hub accepts the cluster.
     #[serde(default)]
     #[schemars(transform = super::work::without_default)]
     pub hub_accepts_client: bool,
 }
 
-/// What is known of a spoke.
+/// The status of a ManagedCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManagedClusterStatus {
-    /// [`AVAILABLE`] and others.
+    /// The condition [`AVAILABLE`] and others.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = super::work::without_default)]
     pub conditions: Vec<Condition>,
 }
 
 impl ManagedClusterStatus {
-    /// Whether the hub hears of the cluster's agent.
+    /// Whether the cluster's agent is available.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.conditions.iter().any(|condition| condition.type_ == AVAILABLE && condition.status == "True")
     }
 
-    /// Since when the hub has not heard of the cluster's agent; `None` where it does, or nothing says so.
+    /// When the cluster's agent became unavailable; `None` if it is available or the condition is missing.
     #[must_use]
     pub fn unavailable_since(&self) -> Option<Timestamp> {
         let unavailable = |condition: &&Condition| condition.type_ == AVAILABLE && condition.status != "True";
@@ -72,17 +72,17 @@ pub struct PlacementSpec {
     pub cluster_sets: Vec<String>,
 }
 
-/// What a Placement's controller says about it.
+/// The status of a Placement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementStatus {
-    /// How many clusters the decisions name, once all their slices are written.
+    /// The total number of clusters in the PlacementDecisions.
     #[serde(default)]
     #[schemars(transform = super::work::without_default)]
     pub number_of_selected_clusters: i32,
 }
 
-/// A slice of at most 100 clusters that a Placement chose. The object has no spec.
+/// At most 100 of the clusters that a Placement selected. The object has no spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -94,19 +94,19 @@ pub struct PlacementStatus {
 )]
 pub struct PlacementDecisionSpec {}
 
-/// The clusters of a slice.
+/// The selected clusters of a PlacementDecision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementDecisionStatus {
-    /// One for each cluster.
+    /// One entry per cluster.
     pub decisions: Vec<ClusterDecision>,
 }
 
-/// One chosen cluster.
+/// A selected cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDecision {
-    /// The cluster's name; empty while nothing is scheduled.
+    /// The cluster's name; empty if no cluster is scheduled.
     pub cluster_name: String,
-    /// Why it was chosen.
+    /// Why it was selected.
     pub reason: String,
 }

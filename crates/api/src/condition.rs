@@ -1,5 +1,5 @@
-//! What the API takes as a condition
-//! ([API conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties)).
+//! Conditions, as in the [API
+//! conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
@@ -10,18 +10,18 @@ use super::text::{capped, one_line};
 
 /// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
-/// The most bytes of a refusal's reason and message.
+/// The maximum size of a rejection's reason and message, in bytes.
 const REFUSAL_LIMIT: usize = 1024;
-/// The most characters of a reason.
+/// The maximum length of a condition's reason, in characters.
 const REASON_LIMIT: usize = 1024;
 
-/// `text` as the status of a condition, `None` where it is none.
+/// Parses `text` as a condition status.
 #[must_use]
 pub fn status(text: &str) -> Option<&'static str> {
     STATUSES.into_iter().find(|known| *known == text)
 }
 
-/// Whether the API takes `text` as the reason of a condition.
+/// Whether `text` is a valid reason of a condition.
 #[must_use]
 pub fn is_reason(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
@@ -31,8 +31,8 @@ pub fn is_reason(text: &str) -> bool {
         && text.chars().all(inner)
 }
 
-/// The condition `name` with this status, reason and message, of an object of this `generation`. Since when it has that status is as
-/// `found` knows, or now.
+/// The condition `name` for an object of this `generation`. The transition time is that of the condition in `found` if
+/// its status is the same, otherwise `now`.
 #[must_use]
 pub fn condition(
     found: &[Condition],
@@ -52,7 +52,7 @@ pub fn condition(
     }
 }
 
-/// When a condition got this status: what is there knows, or it is now.
+/// The transition time: from `found` if the status is the same, otherwise `now`.
 fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
     let same = found.iter().find(|found| found.type_ == name && found.status == status);
     same.map_or_else(|| Time(now.whole_seconds()), |found| found.last_transition_time.clone())
@@ -72,8 +72,8 @@ struct Ancestor {
     conditions: Vec<Condition>,
 }
 
-/// The reason and the message of `Accepted=False` in the status of `object`, for its present generation, in one line of at most 1 KiB.
-/// Where the status has ancestors, all of them have to report it; the first one's is returned.
+/// The reason and message of `Accepted=False` in the status of `object` for its current generation, on one line of at
+/// most 1 KiB. If the status has ancestors, all of them must report it, and the first one is returned.
 #[must_use]
 pub fn refusal(object: &HubObject) -> Option<Box<str>> {
     let status: Status = object.status_as();

@@ -1,5 +1,5 @@
-//! GatewayClass and Gateway of [Gateway API](https://gateway-api.sigs.k8s.io/reference/spec/), as far as they are read and
-//! written.
+//! GatewayClass and Gateway of [Gateway API](https://gateway-api.sigs.k8s.io/reference/spec/), limited to the fields in
+//! use.
 
 mod certificates;
 
@@ -10,31 +10,31 @@ pub use certificates::{NamedSecret, named_secrets};
 
 /// The API group of Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";
-/// The group of Gateway API's experimental kinds.
+/// The API group of Gateway API's experimental kinds.
 pub const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io";
 
-/// The label of the definition of a kind of policies that says how these are merged, by
+/// The label of a policy's CustomResourceDefinition for the way in which policies are merged:
 /// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/).
 pub const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
-/// Whether [`POLICY_LABEL`] says that the policies are direct.
+/// Whether the value of [`POLICY_LABEL`] means direct policies.
 #[must_use]
 pub fn is_direct(label: &str) -> bool {
     label.eq_ignore_ascii_case("direct")
 }
 
-/// What is read of a GatewayClass's spec.
+/// The spec of a GatewayClass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayClassSpec {
-    /// Who implements the class.
+    /// The controller that implements the class.
     pub controller_name: String,
-    /// Where its parameters are.
+    /// The reference to the parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters_ref: Option<ParametersReference>,
 }
 
-/// What is read of a Gateway's spec.
+/// The spec of a Gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewaySpec {
@@ -42,22 +42,22 @@ pub struct GatewaySpec {
     pub gateway_class_name: String,
 }
 
-/// Where a class's parameters are.
+/// A reference to the parameters of a GatewayClass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParametersReference {
-    /// The API group, empty for core.
+    /// The API group; empty for the core group.
     #[serde(default)]
     pub group: String,
     /// The kind.
     pub kind: String,
     /// The name.
     pub name: String,
-    /// The namespace; a ConfigMap needs one.
+    /// The namespace, which a ConfigMap requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// A reference from a policy to what it applies to, singular or plural, of any age of GEP-713.
+/// A reference from a policy to its target, as in all versions of GEP-713.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetReference {
     /// The target's API group.
@@ -69,69 +69,69 @@ pub struct TargetReference {
     /// The target's name.
     #[serde(default)]
     pub name: String,
-    /// The target's namespace, where the kind of policy has the field; otherwise the policy's own.
+    /// The target's namespace, if the policy has the field; otherwise it is the policy's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The listener of a Gateway; all of them if there is none.
+    /// The listener of a Gateway; `None` for all listeners.
     #[serde(default, rename = "sectionName", skip_serializing_if = "Option::is_none")]
     pub section_name: Option<String>,
 }
 
-/// On a Gateway's status: an IP address of one cluster, `<cluster>/<address>`.
+/// An address type in a Gateway's status: an IP address on one cluster, `<cluster>/<address>`.
 pub const MULTI_CLUSTER_IP_ADDRESS: &str = "kuadrant.io/MultiClusterIPAddress";
-/// On a Gateway's status: a host name of one cluster, `<cluster>/<name>`.
+/// An address type in a Gateway's status: a host name on one cluster, `<cluster>/<name>`.
 pub const MULTI_CLUSTER_HOSTNAME_ADDRESS: &str = "kuadrant.io/MultiClusterHostnameAddress";
 
-/// The conditions of a Gateway that are read and written.
+/// The conditions of a Gateway that are synced.
 pub const CONDITIONS: [&str; 2] = ["Accepted", "Programmed"];
-/// The conditions of a Gateway's listener that are read and written.
+/// The conditions of a listener that are synced.
 pub const LISTENER_CONDITIONS: [&str; 4] = ["Accepted", "Conflicted", "Programmed", "ResolvedRefs"];
 
-/// The most addresses that a Gateway's status holds.
+/// The maximum number of addresses in a Gateway's status (Gateway API).
 pub const ADDRESSES_LIMIT: usize = 16;
-/// The most listeners that a Gateway has, in its spec and in its status.
+/// The maximum number of listeners of a Gateway (Gateway API).
 pub const LISTENERS_LIMIT: usize = 64;
-/// The most kinds of routes that the status of a listener holds.
+/// The maximum number of route kinds in a listener's status (Gateway API).
 pub const KINDS_LIMIT: usize = 8;
-/// The most certificates that a listener refers to.
+/// The maximum number of certificates of a listener (Gateway API).
 pub const CERTIFICATES_LIMIT: usize = 64;
 
-/// The status of a Gateway, as far as it is written.
+/// The status of a Gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayStatus {
-    /// [`CONDITIONS`].
+    /// The conditions named in [`CONDITIONS`].
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// Where it is reached.
+    /// The addresses at which it is reachable.
     #[serde(default)]
     pub addresses: Vec<Address>,
-    /// What its listeners say.
+    /// The status of each listener.
     #[serde(default)]
     pub listeners: Vec<ListenerStatus>,
 }
 
-/// Where a Gateway is reached.
+/// An address of a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// What the value is.
+    /// The type of the value, for example `IPAddress`.
     #[serde(rename = "type")]
     pub address_type: String,
     /// The address.
     pub value: String,
 }
 
-/// What a listener of a Gateway says.
+/// The status of a listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerStatus {
     /// Its name.
     pub name: String,
-    /// How many routes are attached to it.
+    /// The number of attached routes.
     pub attached_routes: i32,
-    /// The kinds of routes that it supports.
+    /// The supported kinds of routes.
     #[serde(default)]
     pub supported_kinds: Vec<RouteKind>,
-    /// [`LISTENER_CONDITIONS`].
+    /// The conditions named in [`LISTENER_CONDITIONS`].
     pub conditions: Vec<Condition>,
 }
 
@@ -140,6 +140,6 @@ pub struct ListenerStatus {
 pub struct RouteKind {
     /// Its API group.
     pub group: String,
-    /// Its name in objects.
+    /// The kind, for example `HTTPRoute`.
     pub kind: String,
 }

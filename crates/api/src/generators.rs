@@ -1,4 +1,4 @@
-//! Kinds of policies whose controllers on a cluster generate policies of other kinds.
+//! Policy kinds whose controllers on a cluster generate policies of other kinds.
 
 use super::names::GroupResource;
 
@@ -18,7 +18,7 @@ pub struct PolicyKindNames {
     pub group: &'static str,
     /// The plural.
     pub resource: &'static str,
-    /// The kind in objects.
+    /// The kind, for example `RateLimitPolicy`.
     pub kind: &'static str,
 }
 

@@ -1,15 +1,15 @@
-//! What waits in groups that take turns: however many one has, no other waits for more than one of them.
+//! A queue of groups that take turns: before each item of a group, at most one item of every other group comes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::shrink::{give_back, is_roomy};
 
-/// Items of groups that take turns.
+/// Items by group. Each group is a FIFO queue.
 #[derive(Debug)]
 pub struct InTurn<T> {
     groups: VecDeque<Arc<str>>,
-    /// Those of each, none of which is without.
+    /// The items of each group. Groups without items are removed.
     items: HashMap<Arc<str>, VecDeque<T>>,
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for InTurn<T> {
 }
 
 impl<T> InTurn<T> {
-    /// Appends `item` to those of `group`.
+    /// Appends `item` to `group`.
     pub fn push(&mut self, group: Arc<str>, item: T) {
         let items = self.items.entry(group.clone()).or_default();
         if items.is_empty() {
@@ -29,7 +29,7 @@ impl<T> InTurn<T> {
         items.push_back(item);
     }
 
-    /// Removes the oldest item of the group whose turn it is.
+    /// Removes the oldest item of the next group.
     pub fn pop(&mut self) -> Option<T> {
         let group = self.groups.pop_front()?;
         let items = self.items.get_mut(&group)?;
@@ -42,18 +42,18 @@ impl<T> InTurn<T> {
         item
     }
 
-    /// The group that has most, and how many.
+    /// The group with the most items, and their number.
     pub fn largest(&self) -> Option<(Arc<str>, usize)> {
         let sizes = self.items.iter().map(|(group, items)| (group.clone(), items.len()));
         sizes.max_by_key(|(_, size)| *size)
     }
 
-    /// How many `group` has.
+    /// The number of items of `group`.
     pub fn count(&self, group: &str) -> usize {
         self.items.get(group).map_or(0, VecDeque::len)
     }
 
-    /// Takes the newest of `group` out.
+    /// Removes the newest item of `group`.
     pub fn pop_newest(&mut self, group: &str) -> Option<T> {
         let items = self.items.get_mut(group)?;
         let item = items.pop_back();
@@ -64,7 +64,7 @@ impl<T> InTurn<T> {
         item
     }
 
-    /// Keeps those of which `stays` says so, and returns how many went.
+    /// Removes the items for which `stays` is false. Returns their number.
     pub fn retain(&mut self, stays: impl Fn(&T) -> bool) -> usize {
         let mut gone = 0;
         self.items.retain(|_, items| {
@@ -84,7 +84,7 @@ impl<T> InTurn<T> {
         (self.groups.len(), self.items.len())
     }
 
-    /// A burst leaves no room behind.
+    /// Releases the memory that a burst has left.
     pub fn give_back(&mut self) {
         give_back(&mut self.items);
         if is_roomy(self.groups.len(), self.groups.capacity()) {

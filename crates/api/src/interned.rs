@@ -1,17 +1,17 @@
-//! Equal values, kept once.
+//! Interning: equal values share one allocation.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// So few bytes are not worth looking for those that nobody uses any more.
+/// The minimum growth in bytes between two removals of unused values.
 const FEW: usize = 128 * 1024;
-/// What an entry takes beside its texts.
+/// The estimated size of an entry in bytes, besides its text.
 const ENTRY: usize = 64;
 
-/// A value whose size in memory is counted.
+/// A value with a known size in memory.
 pub trait Weigh {
-    /// Bytes of its texts, and of its fields if those are many.
+    /// The size of the texts in bytes, and of the fields if there are many.
     fn bytes(&self) -> usize;
 }
 
@@ -33,18 +33,18 @@ impl<T: Weigh> Weigh for [T] {
     }
 }
 
-/// Values of which equal ones share their memory. Those that nobody else uses go when all together have grown by a quarter:
-/// by their bytes, because others write them, and a few can be long.
+/// Interned values. Unused values are removed when the total size has grown by a quarter. The size is measured in
+/// bytes, not in values: values come from users, and a few can be long.
 #[derive(Debug)]
 pub struct Interned<T: ?Sized + Eq + Hash> {
     values: HashSet<Arc<T>>,
-    /// How many bytes all of them take.
+    /// The total size of the values, in bytes.
     bytes: usize,
-    /// How many they may take before unused ones go.
+    /// The total size at which unused values are removed, in bytes.
     limit: usize,
 }
 
-// Derived, it would ask for values that can be cloned.
+// A derived impl would require `T: Clone`.
 impl<T: ?Sized + Eq + Hash> Clone for Interned<T> {
     fn clone(&self) -> Self {
         Self { values: self.values.clone(), bytes: self.bytes, limit: self.limit }
@@ -58,7 +58,7 @@ impl<T: ?Sized + Eq + Hash> Default for Interned<T> {
 }
 
 impl<T: ?Sized + Eq + Hash + Weigh> Interned<T> {
-    /// The value that equals `value`: the one that is there, or this one from now on.
+    /// Returns the stored value equal to `value`, and stores `value` if there is none.
     pub fn intern(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.values.get(&value) {
             return known.clone();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_are_one() {
+    fn equal_values_share_memory() {
         let mut strings = Interned::default();
         let first: Arc<str> = strings.intern("eu-1".into());
         assert!(Arc::ptr_eq(&first, &strings.intern("eu-1".into())));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_any_more_goes() {
+    fn unused_values_are_removed() {
         let mut strings = Interned::default();
         let text = |n: usize| Arc::<str>::from(format!("{n}{}", "x".repeat(1024)));
         let used: Vec<Arc<str>> = (0..100).map(|n| strings.intern(text(n))).collect();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_go_as_soon_as_many_short_ones() {
+    fn unused_long_values_are_removed_by_size() {
         let mut strings = Interned::default();
         for n in 0..100 {
             strings.intern(Arc::<str>::from(format!("{n}{}", "x".repeat(FEW / 2))));

@@ -1,8 +1,7 @@
-//! JSON as the API server keeps it: numbers in its form, and one hash for one meaning.
+//! JSON in the form in which the API server stores it, and hashes of JSON values.
 //!
-//! The server reads a number as a 64-bit integer where it fits and as a double otherwise, and writes a whole double
-//! without its fraction. Text that never went through the server (files, overrides) is brought to that form once,
-//! by [`normalize`]; what the server sent already has it.
+//! The API server parses a number as a 64-bit integer if it fits, otherwise as a double, and writes a double without
+//! fraction as an integer. Text from other sources (files, overrides) is converted to this form by [`normalize`].
 
 pub mod step;
 pub mod tree;
@@ -13,10 +12,10 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-/// The doubles below this magnitude that are whole come back from the server as integers.
+/// The API server returns a double without fraction as an integer if its magnitude is below this limit.
 const INTEGER_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// Brings every number of `value` to the form that the server would send it back in.
+/// Converts each number in `value` to the form in which the API server returns it.
 pub fn normalize(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -43,24 +42,24 @@ fn settled(number: &Number) -> Option<Number> {
     if number.is_u64() { Number::from_f64(double) } else { None }
 }
 
-/// The [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) of the field `key` of what is at `place`.
+/// The [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) to the field `key` of the object at the pointer `place`.
 #[must_use]
 pub fn pointer(place: &str, key: &str) -> String {
     format!("{place}/{}", pointer_token(key))
 }
 
-/// `key` as a part of a JSON pointer.
+/// Escapes `key` for a JSON pointer.
 #[must_use]
 pub fn pointer_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// A 128-bit hash of a JSON value: the same for the same meaning, whatever the order of keys or the form of numbers.
+/// A 128-bit hash of a JSON value. It does not depend on the order of keys or the notation of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash(u128);
 
 impl Hash {
-    /// The hash of `value` once its numbers are in the server's form.
+    /// The hash of `value` after normalization.
     #[must_use]
     pub fn of_value(value: &impl Serialize) -> Self {
         // A `Value` keeps its keys sorted, so its text is canonical.
@@ -68,11 +67,11 @@ impl Hash {
         Self::of_joined(&Joined::Value(&value))
     }
 
-    /// The hash of the value that `joined` is, which is not put together for it.
+    /// The hash of the value that `joined` represents, without building that value.
     #[must_use]
     pub fn of_joined(joined: &Joined<'_>) -> Self {
         let mut hasher = BufWriter::new(HashWriter(blake3::Hasher::new()));
-        // Writing to a hasher cannot fail: keys are strings, and the writer takes everything.
+        // Writing to a hasher cannot fail, and all keys are strings.
         let _ = joined.write(&mut hasher).and_then(|()| hasher.flush());
         Self::finish(&hasher.get_ref().0)
     }
@@ -83,7 +82,7 @@ impl Hash {
         Self::of_parts(&[text])
     }
 
-    /// The hash of a list of strings, each kept apart from the next.
+    /// The hash of a list of strings. It depends on the boundaries between them.
     #[must_use]
     pub fn of_parts(parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -102,7 +101,7 @@ impl Hash {
 }
 
 impl std::fmt::Display for Hash {
-    /// Thirty-two hexadecimal digits.
+    /// 32 hexadecimal digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", self.0)
     }
@@ -114,14 +113,14 @@ impl std::fmt::Debug for Hash {
     }
 }
 
-/// A value made of others, which stay where they are: the copies that are hashed have megabytes.
+/// A value composed of borrowed values, to avoid copies of several megabytes.
 #[derive(Debug)]
 pub enum Joined<'v> {
-    /// A value as it is.
+    /// An existing value.
     Value(&'v Value),
     /// A list.
     List(Vec<Joined<'v>>),
-    /// An object, its keys sorted.
+    /// An object with sorted keys.
     Object(Vec<(&'static str, Joined<'v>)>),
 }
 
@@ -138,12 +137,12 @@ impl Joined<'_> {
     }
 }
 
-/// Writes `value` as its text would be after [`normalize`].
+/// Writes `value` as it would be after [`normalize`].
 fn write_settled<W: Write>(value: &Value, to: &mut W) -> io::Result<()> {
     match value {
         Value::Number(number) => Ok(serde_json::to_writer(to, &settled(number).as_ref().unwrap_or(number))?),
         Value::Array(items) => write_list(items, to, write_settled),
-        // Its keys are sorted.
+        // The keys of a `Value` are sorted.
         Value::Object(fields) => {
             write_object(fields.iter().map(|(key, value)| (key.as_str(), value)), to, write_settled)
         }
@@ -179,11 +178,11 @@ fn write_object<'f, T: 'f, W: Write>(
     to.write_all(b"}")
 }
 
-/// How many bytes `value` has as JSON text, without writing it.
+/// The length of `value` as JSON text, in bytes.
 #[must_use]
 pub fn length(value: &impl Serialize) -> usize {
     let mut counter = Counter(0);
-    // Counting cannot fail, and what is counted has strings as keys.
+    // Counting cannot fail, and all keys are strings.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
@@ -214,11 +213,11 @@ impl Write for HashWriter {
     }
 }
 
-/// How many lists and objects may be inside each other in what is passed on. Kubernetes' own limit is far beyond what
-/// JSON readers take, ours among them, and it has to be read back with what is put around it.
+/// The maximum nesting of lists and objects in a value that is synced. JSON parsers, including this project's, allow
+/// much less than Kubernetes does, and must be able to parse the value with the objects around it.
 pub const DEPTH_LIMIT: usize = 100;
 
-/// How many lists and objects of `value` are inside each other.
+/// The nesting depth of lists and objects in `value`.
 #[must_use]
 pub fn depth(value: &Value) -> usize {
     match value {
@@ -228,7 +227,7 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
-/// What `value` is, for words: `a string`, `null`.
+/// The type of `value`, for messages: `a string`, `null`.
 #[must_use]
 pub fn type_of(value: &Value) -> &'static str {
     match value {

@@ -1,7 +1,7 @@
-//! The wire types that the controller reads and writes, and the names that tie them together.
+//! The wire types that the controller reads and writes, and the types for names.
 //!
-//! Only the fields that a decision needs are typed. What merely passes through (the spec of a policy, the metadata
-//! of a Gateway) stays JSON, so that a field that this build has never heard of arrives on the spokes all the same.
+//! Only the fields on which decisions depend are typed. Other data, such as the spec of a policy or the metadata of a
+//! Gateway, stays JSON, so that fields unknown to this version reach the spokes.
 
 pub mod access;
 pub mod admission;

@@ -1,4 +1,4 @@
-//! Names of things, each with a type of its own so that one cannot be taken for another.
+//! Newtypes for names, so that the compiler rejects one in place of another.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::json::Hash;
 use super::syntax::{LABEL_LIMIT, is_dns_label};
 
-/// What stands in sentences and names of objects for the cluster that they are about.
+/// The placeholder for a cluster's name in messages and object names.
 pub const CLUSTER: &str = "<cluster>";
 
 /// The name of a ManagedCluster, which is also the name of its namespace on the hub.
@@ -25,15 +25,15 @@ impl fmt::Display for ClusterName {
 }
 
 impl ClusterName {
-    /// `name`, where a ManagedCluster can have it. It is the name of a namespace as well, and stands in the paths of
-    /// requests: whatever is none must not get that far.
+    /// Accepts only a DNS label, as Kubernetes requires. The name is used as a namespace in request paths, so an
+    /// invalid one must not get that far.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         is_dns_label(name).then(|| Self::from(name))
     }
 }
 
-/// A name is looked up by its text.
+/// Allows lookups by `&str`.
 impl Borrow<str> for ClusterName {
     fn borrow(&self) -> &str {
         &self.0
@@ -49,7 +49,7 @@ impl From<&str> for ClusterName {
 /// A namespace and a name in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// The namespace, empty for a cluster-scoped object.
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: Arc<str>,
     /// The name.
     pub name: Arc<str>,
@@ -75,12 +75,12 @@ impl fmt::Display for ObjectKey {
 
 static GATEWAYS: LazyLock<GroupResource> = LazyLock::new(GroupResource::gateways);
 
-/// A kind by its plural name, whatever its version.
+/// A resource by group and plural, without a version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource {
-    /// The API group, empty for core.
+    /// The API group; empty for the core group.
     pub group: Arc<str>,
-    /// The plural name.
+    /// The plural.
     pub resource: Arc<str>,
 }
 
@@ -91,31 +91,31 @@ impl GroupResource {
         Self { group: group.into(), resource: resource.into() }
     }
 
-    /// Whether the plural of `kind` is usually that of this resource.
+    /// Whether the plural guessed from `kind`, by adding `s` or the like, is this resource's.
     #[must_use]
     pub fn is_plural_of(&self, kind: &str) -> bool {
         ApiResource::from_gvk(&GroupVersionKind::gvk(&self.group, "", kind)).plural == *self.resource
     }
 
-    /// The kind of Gateways.
+    /// Gateways of Gateway API.
     #[must_use]
     pub fn gateways() -> Self {
         Self::new(super::gateway::GROUP, "gateways")
     }
 
-    /// The kind of ReferenceGrants.
+    /// ReferenceGrants of Gateway API.
     #[must_use]
     pub fn reference_grants() -> Self {
         Self::new(super::gateway::GROUP, "referencegrants")
     }
 
-    /// The kind of Namespaces.
+    /// Namespaces of the core group.
     #[must_use]
     pub fn namespaces() -> Self {
         Self::new("", "namespaces")
     }
 
-    /// The kind of Secrets.
+    /// Secrets of the core group.
     #[must_use]
     pub fn secrets() -> Self {
         Self::new("", "secrets")
@@ -123,7 +123,7 @@ impl GroupResource {
 }
 
 impl fmt::Display for GroupResource {
-    /// `resource.group`, the name that the kind's CustomResourceDefinition has; of the core group the resource alone.
+    /// `resource.group`, as in the name of a CustomResourceDefinition; for the core group `resource`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.group {
             "" => f.write_str(&self.resource),
@@ -132,10 +132,10 @@ impl fmt::Display for GroupResource {
     }
 }
 
-/// A kind in one of its versions, as parameters name it.
+/// A resource in one version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionResource {
-    /// The kind.
+    /// The resource.
     pub kind: GroupResource,
     /// The version.
     pub version: Arc<str>,
@@ -154,7 +154,7 @@ impl GroupVersionResource {
         Self::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     }
 
-    /// `group/version`, of the core group the version alone.
+    /// `group/version`; for the core group `version`.
     #[must_use]
     pub fn api_version(&self) -> String {
         match &*self.kind.group {
@@ -163,7 +163,8 @@ impl GroupVersionResource {
         }
     }
 
-    /// The path of its objects in `namespace`; where that is empty, of all, or of a cluster-scoped kind's.
+    /// The request path of the objects in `namespace`. An empty namespace means all namespaces, or a cluster-scoped
+    /// resource.
     #[must_use]
     pub fn path(&self, namespace: &str) -> String {
         let (group, version, resource) = (&self.kind.group, &self.version, &self.kind.resource);
@@ -183,16 +184,17 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// What a work is made from: an object of the hub.
+/// The hub object from which a work is made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// A Gateway.
     Gateway(ObjectKey),
-    /// An object of any other kind: a policy, or a resource that is taken to the spokes as it is.
+    /// An object of another kind: a policy, or a resource that is synced unchanged.
     Object(GroupResource, ObjectKey),
 }
 
-/// The most bytes of an origin as text: a resource and a namespace have at most 63, a group and a name 253.
+/// The maximum length of [`Origin`] as text, in bytes: resource and namespace have at most 63 bytes, group and name
+/// 253.
 const ORIGIN_LIMIT: usize = 2 * 63 + 2 * 253 + "./".len() + "/".len();
 
 impl Origin {
@@ -208,7 +210,7 @@ impl Origin {
         Self::new(GroupResource::new(group, resource), ObjectKey::new(namespace, name))
     }
 
-    /// Its kind.
+    /// The object's kind.
     #[must_use]
     pub fn kind(&self) -> &GroupResource {
         match self {
@@ -217,7 +219,7 @@ impl Origin {
         }
     }
 
-    /// Its namespace and name.
+    /// The object's namespace and name.
     #[must_use]
     pub fn object(&self) -> &ObjectKey {
         match self {
@@ -225,7 +227,7 @@ impl Origin {
         }
     }
 
-    /// The Gateway that it is, if it is one.
+    /// The Gateway, if the origin is one.
     #[must_use]
     pub fn as_gateway(&self) -> Option<&ObjectKey> {
         match self {
@@ -234,8 +236,8 @@ impl Origin {
         }
     }
 
-    /// Reads `<resource>.<group>/<namespace>/<name>`, of the core group `<resource>/<namespace>/<name>`; anything else is
-    /// `None`, and so is a text that is longer than the API's names.
+    /// Parses `<resource>.<group>/<namespace>/<name>`; for the core group `<resource>/<namespace>/<name>`. Returns
+    /// `None` for other texts and for those longer than names in the API.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > ORIGIN_LIMIT {
@@ -254,13 +256,13 @@ impl Origin {
 }
 
 impl fmt::Display for Origin {
-    /// `<resource>.<group>/<namespace>/<name>`, the text of the annotation `kuadrant.io/parent`.
+    /// `<resource>.<group>/<namespace>/<name>`, the value of the annotation `kuadrant.io/parent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind(), self.object())
     }
 }
 
-/// The identity of this controller: works, field managers and roles are told apart by it.
+/// The controller's identity. Works, field managers and roles carry it, so that several controllers can share a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: Arc<str>,
@@ -268,61 +270,62 @@ pub struct ControllerName {
 }
 
 impl ControllerName {
-    /// The controller that GatewayClasses name in `spec.controllerName`.
+    /// The name in the field `spec.controllerName` of GatewayClasses.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let hash = Hash::of_parts(&[name]).to_string();
-        // 64 bits tell the few controllers of one hub apart and leave room in every name that carries them.
+        // 64 bits are enough to distinguish the few controllers of a hub, and short enough for all names that include
+        // them.
         Self { name: name.into(), hash: hash[..16].into() }
     }
 
-    /// The name itself.
+    /// The full name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.name
     }
 
-    /// Sixteen hexadecimal digits that stand for the name.
+    /// The first 16 hexadecimal digits of the name's hash.
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The field manager under which spokes' agents write our copies.
+    /// The field manager with which agents apply the copies on spokes.
     #[must_use]
     pub fn spoke_field_manager(&self) -> String {
         format!("work-agent-{}", self.hash)
     }
 
-    /// The field manager under which we write on the hub.
+    /// The field manager for writes on the hub.
     #[must_use]
     pub fn hub_field_manager(&self) -> String {
         format!("policy-sync-{}", self.hash)
     }
 
-    /// The field manager under which we write on the hub which policies affect what: by itself, because an apply takes away what
-    /// the last one had and it has not.
+    /// The field manager for the conditions of the topology on the hub. It is a separate one, because an apply removes
+    /// the manager's fields that are not in it.
     #[must_use]
     pub fn topology_field_manager(&self) -> String {
         format!("policy-sync-topology-{}", self.hash)
     }
 
-    /// The Lease that the processes of this controller stand for.
+    /// The name of the Lease for leader election.
     #[must_use]
     pub fn lease(&self) -> String {
         format!("policy-sync-{}", self.hash)
     }
 }
 
-/// The name of a work: `<kind>-<name>-<hash>`, at most 63 characters, the same in every cluster.
+/// The name of a work: `<kind>-<name>-<hash>`, at most 63 characters. It is the same on all clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkName(pub Arc<str>);
 
-/// The hexadecimal digits of a hash.
+/// The number of hexadecimal digits of a hash.
 pub const HASH_DIGITS: usize = 32;
 
 impl WorkName {
-    /// The name of the work for `origin`, an object of the kind `kind` (`RateLimitPolicy`).
+    /// The name of the work for `origin`, whose kind is `kind`, for example `RateLimitPolicy`.
     #[must_use]
     pub fn planned(controller: &ControllerName, kind: &str, origin: &Origin) -> Self {
         let kind = kind.to_ascii_lowercase();
@@ -340,8 +343,8 @@ impl WorkName {
 
     /// Whether this is the planned name for `origin`.
     ///
-    /// An origin is known by the plural of its kind, a name is made of the singular: each prefix of the name that
-    /// could be the kind is tried. That a prefix fits is proof, because the kind is part of the hash.
+    /// The name contains the kind (`ratelimitpolicy`), whereas an origin has the plural. Each prefix of the name is
+    /// therefore tried as the kind. A match is certain, because the kind is part of the hash.
     #[must_use]
     pub fn is_for(&self, controller: &ControllerName, origin: &Origin) -> bool {
         self.0.len() <= LABEL_LIMIT
@@ -352,7 +355,7 @@ impl WorkName {
     }
 }
 
-/// `<kind>-<name>`, cut so that a hash fits behind it and that it ends in an alphanumeric.
+/// `<kind>-<name>`, cut to leave room for a hash, and ending with an alphanumeric character.
 fn readable(kind: &str, name: &str) -> String {
     let limit = LABEL_LIMIT - HASH_DIGITS - 1;
     let full = format!("{kind}-{name}");

@@ -1,6 +1,7 @@
-//! Any object of the hub, as it comes off the wire: the metadata that decisions read, and the rest as raw text.
+//! An object of the hub of any kind: typed metadata, and the other fields as raw JSON.
 //!
-//! Decoding it cannot fail on what an object holds, so that one odd object never stops a list or a watch of its kind.
+//! Parsing does not depend on the shape of the raw fields, so that one malformed object does not stop the list or watch
+//! of its kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,64 +15,64 @@ use serde_json::value::RawValue;
 use super::moment::Moment;
 use super::names::ObjectKey;
 
-/// Metadata, without what no decision reads.
+/// Object metadata, limited to the fields in use.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
     /// Name.
     pub name: String,
-    /// Namespace, empty for a cluster-scoped object.
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Unique over time.
+    /// The UID, which is never reused.
     pub uid: String,
-    /// Changes with every write.
+    /// Changes with each write.
     pub resource_version: String,
-    /// Changes with the spec.
+    /// Changes with each write of the spec.
     pub generation: i64,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// When it was made.
+    /// The creation time.
     pub creation_timestamp: Option<Time>,
-    /// When it was asked to go.
+    /// When deletion was requested; `None` if it was not.
     pub deletion_timestamp: Option<Time>,
-    /// What it belongs to.
+    /// The owners.
     pub owner_references: Vec<OwnerReference>,
-    /// Who wrote which field.
+    /// The owners of the fields.
     pub managed_fields: Vec<ManagedFields>,
 }
 
-/// An object that another one belongs to.
+/// A reference to an owner.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
-    /// Its kind.
+    /// The owner's kind.
     pub kind: String,
-    /// Its name.
+    /// The owner's name.
     pub name: String,
-    /// Whether it is what makes, changes and deletes the other.
+    /// Whether the owner is the managing controller.
     pub controller: bool,
 }
 
-/// The fields that one writer owns.
+/// The fields of one field manager.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedFields {
-    /// The writer.
+    /// The field manager's name.
     pub manager: String,
     /// `Apply` or `Update`.
     pub operation: String,
-    /// The subresource it wrote through, empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub subresource: String,
-    /// When it last changed them.
+    /// The time of the manager's last change.
     pub time: Option<Time>,
-    /// The fields.
+    /// The set of fields, in the format `FieldsV1`.
     pub fields_v1: Option<Box<RawValue>>,
 }
 
 impl ManagedFields {
-    /// Whether they are what `manager` has applied.
+    /// Whether `manager` owns the fields by server-side apply.
     #[must_use]
     pub fn are_applied_by(&self, manager: &str) -> bool {
         self.manager == manager && self.operation == "Apply"
@@ -79,19 +80,20 @@ impl ManagedFields {
 }
 
 impl Metadata {
-    /// The resource version as a number: comparable within one kind since Kubernetes 1.35, and in practice before.
+    /// The resource version as a number; 0 if it is not one. Numbers are comparable within a kind: Kubernetes
+    /// guarantees that from version 1.35, and earlier versions behave so, too.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()
     }
 
-    /// When it was made, as far as that is noted.
+    /// The creation time; `None` if it is absent.
     #[must_use]
     pub fn created(&self) -> Option<Moment> {
         self.creation_timestamp.as_ref().map(|time| Moment(time.0.as_millisecond()))
     }
 
-    /// When the spec was last written, as far as that is noted; otherwise when the object was made.
+    /// The time of the last write of the spec, according to the managed fields, or else the creation time.
     #[must_use]
     pub fn spec_written(&self) -> Option<&Time> {
         let has_spec = |fields: &RawValue| fields.get().contains("\"f:spec\"");
@@ -104,40 +106,40 @@ impl Metadata {
     }
 }
 
-/// Any object of the hub.
+/// An object of the hub of any kind.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HubObject {
-    /// `group/version`; absent for the items of a list.
+    /// `group/version`; the items of a list may omit it.
     #[serde(default)]
     pub api_version: String,
-    /// Kind; absent for the items of a list.
+    /// The kind; the items of a list may omit it.
     #[serde(default)]
     pub kind: String,
     /// Metadata.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What is wanted.
+    /// The field `spec`.
     #[serde(default)]
     pub spec: Option<Box<RawValue>>,
-    /// What is.
+    /// The field `status`.
     #[serde(default)]
     pub status: Option<Box<RawValue>>,
-    /// What a ConfigMap or a Secret holds.
+    /// The field `data` of a ConfigMap or Secret.
     #[serde(default)]
     pub data: Option<Box<RawValue>>,
-    /// What a ConfigMap holds that is no text.
+    /// The field `binaryData` of a ConfigMap.
     #[serde(default)]
     pub binary_data: Option<Box<RawValue>>,
-    /// What type a Secret is of.
+    /// The field `type` of a Secret.
     #[serde(default, rename = "type")]
     pub object_type: Option<Box<RawValue>>,
-    /// All of it, where that was [asked for](WithText).
+    /// The object's complete JSON, if it was parsed as [`WithText`].
     #[serde(skip)]
     pub text: Option<Box<RawValue>>,
 }
 
-/// An object that keeps its text.
+/// An object that is parsed together with its complete JSON.
 #[derive(Clone)]
 pub struct WithText(HubObject);
 
@@ -155,7 +157,7 @@ impl From<WithText> for HubObject {
     }
 }
 
-/// By its name alone: it may be a Secret, or hold one.
+/// Prints the name only, because the object may contain secrets.
 impl fmt::Debug for HubObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Metadata { namespace, name, resource_version, .. } = &self.metadata;
@@ -164,45 +166,45 @@ impl fmt::Debug for HubObject {
 }
 
 impl HubObject {
-    /// Its namespace and name.
+    /// The object's namespace and name.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey::new(&self.metadata.namespace, &self.metadata.name)
     }
 
-    /// The spec as `T`, its default where there is none or where it is of another shape.
+    /// The spec as `T`; the default if it is absent or has another shape.
     #[must_use]
     pub fn spec_as<T: DeserializeOwned + Default>(&self) -> T {
         decode(self.spec.as_deref())
     }
 
-    /// The status as `T`, its default where there is none or where it is of another shape.
+    /// The status as `T`; the default if it is absent or has another shape.
     #[must_use]
     pub fn status_as<T: DeserializeOwned + Default>(&self) -> T {
         decode(self.status.as_deref())
     }
 
-    /// What it holds as `T`, its default where that is nothing or of another shape.
+    /// The field `data` as `T`; the default if it is absent or has another shape.
     #[must_use]
     pub fn data_as<T: DeserializeOwned + Default>(&self) -> T {
         decode(self.data.as_deref())
     }
 
-    /// The keys of what a ConfigMap holds that is no text.
+    /// The keys of `binaryData`.
     #[must_use]
     pub fn binary_keys(&self) -> Vec<String> {
         let keys = decode::<BTreeMap<String, IgnoredAny>>(self.binary_data.as_deref());
         keys.into_keys().collect()
     }
 
-    /// Whether it is a Secret of the type `wanted`.
+    /// Whether the object is a Secret of the type `wanted`.
     #[must_use]
     pub fn is_of_type(&self, wanted: &str) -> bool {
         decode::<Value>(self.object_type.as_deref()) == wanted
     }
 
-    /// What it holds beside its metadata, its spec and its status, as JSON; `None` where that is nothing, or where its text was
-    /// not asked for.
+    /// All fields besides API version, kind, metadata, spec and status, as JSON. `None` if there are none, or if the
+    /// object was not parsed as [`WithText`].
     #[must_use]
     pub fn others(&self) -> Option<String> {
         const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -212,14 +214,14 @@ impl HubObject {
         if fields.is_empty() { None } else { serde_json::to_string(&fields).ok() }
     }
 
-    /// The object whose controller makes and deletes this one: `ReplicaSet web`.
+    /// The kind and name of the managing controller, for example `ReplicaSet web`.
     #[must_use]
     pub fn controlled_by(&self) -> Option<String> {
         let owner = self.metadata.owner_references.iter().find(|owner| owner.controller)?;
         Some(format!("{} {}", owner.kind, owner.name))
     }
 
-    /// The spec as JSON, null where there is none.
+    /// The spec as JSON; null if absent.
     #[must_use]
     pub fn spec_value(&self) -> Value {
         decode(self.spec.as_deref())

@@ -1,7 +1,7 @@
-//! The parameters of a GatewayClass: the JSON under the key `params` of the ConfigMap that `spec.parametersRef` names.
+//! The parameters of a GatewayClass: JSON under the key `params` of the ConfigMap in `spec.parametersRef`.
 //!
-//! Reading is strict: what this build does not know, it does not guess at. An error names the place
-//! (`policiesToSync[1].version`) and the fault, and invalid parameters change nothing on the spokes.
+//! Parsing is strict: unknown keys are errors. An error has the place (`policiesToSync[1].version`) and the fault.
+//! Invalid parameters change nothing on the spokes.
 
 mod merge;
 pub mod path;
@@ -18,9 +18,9 @@ use super::text::{excerpt, plain_excerpt};
 pub use merge::{Level, MAX_RULES, Merge};
 pub use path::StatusPath;
 
-/// The key of the ConfigMap that holds the parameters.
+/// The ConfigMap's key with the parameters.
 pub const KEY: &str = "params";
-/// The most kinds of policies, and of resources, that one class may sync.
+/// The maximum number of policy kinds, and of resource kinds, per class.
 pub const MAX_KINDS: usize = 100;
 
 /// The parameters of a GatewayClass.
@@ -32,22 +32,22 @@ pub struct Params {
     /// The kinds of policies to sync.
     #[schemars(length(max = 100))]
     pub policies_to_sync: Vec<PolicyToSync>,
-    /// The kinds of resources to sync: objects that are placed by themselves, whatever Gateways there are.
+    /// The kinds of resources to sync. Resources have their own Placement, independent of Gateways.
     #[schemars(length(max = 100))]
     pub resources_to_sync: Vec<ResourceToSync>,
-    /// Values of the Gateways' copies to show on the hub.
+    /// Fields of the Gateways' copies to show on the hub.
     pub gateway_status_fields: Vec<StatusField>,
-    /// Whether the TLS Secrets that listeners name travel with their Gateway.
+    /// Whether the TLS Secrets of listeners are copied with their Gateway.
     pub tls_secrets: TlsSecrets,
-    /// Who wins where the spoke's people wrote an object of the same name, or edited a copy.
+    /// What happens if an object of the same name exists on the spoke, or a copy was edited there.
     pub conflicts: Conflicts,
-    /// How long a Gateway waits for its policies, in seconds.
+    /// The time for which a Gateway waits for its policies, in seconds.
     pub policy_wait_seconds: u32,
-    /// What happens to a Gateway that has waited that long.
+    /// What happens when that time is over.
     pub policy_wait_action: PolicyWaitAction,
-    /// The longest time that a Gateway serves on where it is no longer placed, in seconds, whatever its owner says.
+    /// The longest grace period that a Gateway can have, in seconds.
     pub max_grace_seconds: u32,
-    /// Labels and annotations that do not travel; `*` stands for any text.
+    /// Labels and annotations that are not copied; `*` matches any text.
     pub metadata_to_skip: Vec<String>,
 }
 
@@ -78,11 +78,11 @@ pub struct PolicyToSync {
     pub version: String,
     /// The plural name, lowercase.
     pub resource: String,
-    /// Values of the copies' objects to show on the hub.
+    /// Fields of the copies to show on the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status_fields: Vec<StatusField>,
-    /// How policies of the kind are merged where several are on the way of a request. It decides on nothing that is written to a
-    /// spoke.
+    /// How several policies that apply to one request are merged. Used for reports only; the copies do not depend on
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
 }
@@ -91,35 +91,35 @@ pub struct PolicyToSync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceToSync {
-    /// The API group, empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
     /// The version.
     pub version: String,
     /// The plural name, lowercase.
     pub resource: String,
-    /// The Placement, in the namespace of each object, of those that name none by a label.
+    /// The Placement of objects without a label that names one, in each object's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
-    /// Values of the copies' objects to show on the hub.
+    /// Fields of the copies to show on the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status_fields: Vec<StatusField>,
 }
 
-/// As what parameters list a kind.
+/// Whether a kind is listed for policies or for resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Policies, which go where the Gateways are that they target.
+    /// Policies, which are placed with the Gateways that they target.
     #[default]
     Policy,
-    /// Resources, which go where they are placed themselves.
+    /// Resources, which have their own Placement.
     Resource,
 }
 
 impl Role {
-    /// Both.
+    /// Both roles.
     pub const ALL: [Self; 2] = [Self::Policy, Self::Resource];
 
-    /// The key of the parameters that lists such kinds.
+    /// The key of the parameters for kinds of this role.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -129,90 +129,90 @@ impl Role {
     }
 }
 
-/// A value of a copy to show on the hub.
+/// A field of a copy to show on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatusField {
-    /// Its name there. Names that start with `_` are the controller's own.
+    /// The name of the value. Names that start with `_` are reserved for the controller.
     pub name: String,
-    /// Where it is, as in `.status.observedGeneration`.
+    /// The path, for example `.status.observedGeneration`.
     pub path: String,
 }
 
-/// Whether TLS Secrets travel with their Gateway.
+/// Whether TLS Secrets are copied with their Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TlsSecrets {
-    /// They stay on the hub.
+    /// They are not copied.
     None,
-    /// They travel.
+    /// They are copied.
     Copy,
 }
 
-/// Who wins on the spoke.
+/// How conflicts on a spoke are resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Conflicts {
-    /// The spoke's people.
+    /// The spoke's object or edit is kept.
     Keep,
-    /// The hub.
+    /// The hub's copy overwrites it.
     Overwrite,
 }
 
-/// What happens to a Gateway that has waited for its policies.
+/// What happens to a Gateway without all its policies when the waiting time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyWaitAction {
-    /// It waits on.
+    /// It keeps waiting.
     Hold,
-    /// It serves without them.
+    /// It is deployed without them.
     Serve,
 }
 
-/// Why parameters are invalid: the place, and the fault.
+/// Why parameters are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{fault}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
 pub struct ParamsError {
-    /// `policiesToSync[1].version`; empty for the whole text.
+    /// For example `policiesToSync[1].version`; empty for the whole text.
     pub place: String,
-    /// `expected a string, found 2`.
+    /// For example `expected a string, found 2`.
     pub fault: String,
 }
 
-/// What is wrong with the parameters of a GatewayClass.
+/// Invalid parameters of a GatewayClass.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{place}: {error}")]
 pub struct ParamsFault {
     /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
     pub place: String,
-    /// What is wrong there.
+    /// The error in the object.
     pub error: ParamsError,
 }
 
-/// What there is to say about a text that should hold parameters.
+/// The result of a check of parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The parameters; only those of a text without faults mean anything.
+    /// The parameters; meaningful only without faults.
     pub params: Params,
-    /// Why they are invalid.
+    /// The errors.
     pub faults: Vec<ParamsError>,
-    /// What should be written otherwise.
+    /// The warnings.
     pub warnings: Vec<ParamsError>,
 }
 
 impl Params {
-    /// Reads parameters.
+    /// Parses and checks parameters.
     ///
     /// # Errors
     ///
-    /// The first fault of the text, with its place.
+    /// The first fault.
     pub fn parse(text: &str) -> Result<Self, ParamsError> {
         let Checked { params, faults, .. } = Self::check(text);
         faults.into_iter().next().map_or(Ok(params), Err)
     }
 
-    /// Reads parameters, and finds all that is wrong with them: first what cannot be read, and where everything can
-    /// be, what may not be as it is.
+    /// Parses parameters and returns all faults: first those of the structure, and if there are none, those of the
+    /// values.
     #[must_use]
     pub fn check(text: &str) -> Checked {
         let mut checked = read::read(text);
@@ -222,36 +222,36 @@ impl Params {
         checked
     }
 
-    /// How policies are merged of each kind of which that is said.
+    /// The policy kinds that have [`Merge`] settings.
     pub fn merges(&self) -> impl Iterator<Item = (GroupResource, &Merge)> {
         let said = |kind: &'_ PolicyToSync| GroupResource::new(&kind.group, &kind.resource);
         self.policies_to_sync.iter().filter_map(move |kind| Some((said(kind), kind.merge.as_ref()?)))
     }
 
-    /// The kinds that are listed as what `role` says.
+    /// The kinds that are listed for `role`.
     pub fn listed(&self, role: Role) -> impl Iterator<Item = GroupVersionResource> + '_ {
         self.kinds(role).map(|kind| kind.gvr())
     }
 
-    /// All kinds that are listed, policies first, each with what it is listed as.
+    /// All listed kinds with their roles, policies first.
     pub fn all_listed(&self) -> impl Iterator<Item = (Role, GroupVersionResource)> + '_ {
         Role::ALL.into_iter().flat_map(|role| self.listed(role).map(move |gvr| (role, gvr)))
     }
 
-    /// What is said of `kind` as resources, in any version.
+    /// The settings of `kind` as a resource, in any version.
     #[must_use]
     pub fn resource(&self, kind: &GroupResource) -> Option<&ResourceToSync> {
         let mut entries = self.resources_to_sync.iter();
         entries.find(|entry| *entry.group == *kind.group && *entry.resource == *kind.resource)
     }
 
-    /// Whether `kind` is listed as what `role` says, in any version.
+    /// Whether `kind` is listed for `role`, in any version.
     #[must_use]
     pub fn lists(&self, role: Role, kind: &GroupResource) -> bool {
         self.kinds(role).any(|listed| *listed.group == *kind.group && *listed.resource == *kind.resource)
     }
 
-    /// The values of `gvr` to show on the hub, where it is listed as what `role` says.
+    /// The fields of `gvr` to show on the hub, if it is listed for `role`.
     pub fn status_fields<'p>(
         &'p self,
         role: Role,
@@ -294,7 +294,7 @@ impl Params {
         faults
     }
 
-    /// What is wrong with the kinds that are listed as what `role` says.
+    /// Adds the faults of the kinds that are listed for `role`.
     fn faults_of(&self, role: Role, faults: &mut Vec<ParamsError>) {
         let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
         let found = self.kinds(role).count();
@@ -333,7 +333,7 @@ impl Params {
     }
 }
 
-/// A kind that is listed, of policies or of resources.
+/// A listed kind of policies or resources.
 struct Listed<'p> {
     group: &'p str,
     version: &'p str,
@@ -349,7 +349,7 @@ impl Listed<'_> {
     }
 }
 
-/// The faults of `fields`, whose place in the parameters is `list`.
+/// The faults of `fields`, which are the value of the key `list`.
 fn faults_of_fields(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
     let mut faults = Vec::new();
     let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
@@ -365,7 +365,7 @@ fn faults_of_fields(list: &str, fields: &[StatusField]) -> Vec<ParamsError> {
     faults
 }
 
-/// What is wrong with the name of `field`, where `names` came before it.
+/// The fault of the name of `field`, if any. `names` are the previous names.
 fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Option<String> {
     if field.name.is_empty() {
         Some("must not be empty".to_owned())

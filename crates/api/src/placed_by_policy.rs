@@ -1,4 +1,5 @@
-//! What policies have set of an object, and what its developer wrote: the annotation `kuadrant.io/placed-by-policy`.
+//! The annotation `kuadrant.io/placed-by-policy`: the labels and annotations that Rego policies have set on an object,
+//! with the original values.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +13,39 @@ use super::syntax::{is_label_key, is_label_value};
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;
 
-/// What policies have set of an object.
+/// The content of the annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Placed {
-    /// Of its annotations.
+    /// The annotations that Rego policies have set or removed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, Set>,
-    /// Of its labels.
+    /// The labels that Rego policies have set or removed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Set>,
 }
 
-/// What a policy has set at one key.
+/// The change of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Set {
-    /// The hash of its value, `None` where it has removed what was there.
+    /// The hash of the value that was set; `None` if the key was removed.
     #[serde(rename = "value", skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// What the developer had written there, if anything.
+    /// The developer's value, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
 impl Set {
-    /// That a policy has set `value` where the developer had written `before`.
+    /// A change to `value`, where the developer had `before`.
     #[must_use]
     pub fn new(value: Option<&str>, before: Option<&str>) -> Self {
         Self { hash: value.map(hash), before: before.map(str::to_owned) }
     }
 
-    /// What the developer wants, where `value` stands there: that is still the policy's, or theirs.
+    /// The developer's value if the object now has `value`: the original one if `value` is still the policy's,
+    /// otherwise `value`, which the developer has written since.
     fn wish(&self, value: Option<&str>) -> Option<String> {
         if value.map(hash) == self.hash { self.before.clone() } else { value.map(str::to_owned) }
     }
@@ -54,17 +56,17 @@ fn hash(value: &str) -> String {
 }
 
 impl Placed {
-    /// What `object`, as it is stored, says of it. What cannot be read is nothing.
+    /// Parses the annotation of the stored `object`. An invalid annotation counts as empty.
     #[must_use]
     pub fn stored(object: &Value) -> Self {
         Self::read(object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default())
     }
 
-    /// What the annotation says. What cannot be read is nothing.
+    /// Parses the annotation's value. An invalid one counts as empty.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
-        // No policy sets these: somebody has written them who was not reviewed.
+        // Policies cannot set such keys, so a client that bypassed the review has written them.
         let may_be = |key: &str| is_label_key(key) && !is_ours(key);
         let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
         placed.annotations.retain(|key, _| may_be(key));
@@ -72,20 +74,21 @@ impl Placed {
         placed
     }
 
-    /// What the developer had written in the annotation `key`, where its `value` is still a policy's.
+    /// The developer's value of the annotation `key`, if its current `value` is still a policy's. The inner `None`
+    /// means that there was no value.
     #[must_use]
     pub fn before(&self, key: &str, value: &str) -> Option<Option<&str>> {
         let set = self.annotations.get(key).filter(|set| set.hash == Some(hash(value)))?;
         Some(set.before.as_deref())
     }
 
-    /// Whether it is nothing.
+    /// Whether no key was changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.annotations.is_empty() && self.labels.is_empty()
     }
 
-    /// `object` as its developer wants it.
+    /// `object` with the developer's values.
     #[must_use]
     pub fn wish(&self, object: &Value) -> Value {
         let mut wish = object.clone();
@@ -104,7 +107,7 @@ impl Placed {
     }
 }
 
-/// The labels or the annotations of `object`.
+/// The labels or annotations of `object`; `field` is `labels` or `annotations`.
 pub fn strings(object: &Value, field: &str) -> Strings {
     let fields = object["metadata"][field].as_object();
     let texts = fields
@@ -114,7 +117,7 @@ pub fn strings(object: &Value, field: &str) -> Strings {
     texts.collect()
 }
 
-/// Has `object` these labels or annotations; where there are none, and were none, nothing changes.
+/// Sets the labels or annotations of `object`. If there were none and there are none, the object stays unchanged.
 pub fn write(object: &mut Value, field: &str, strings: &Strings) {
     if strings.is_empty() && object["metadata"][field].as_object().is_none_or(Map::is_empty) {
         return;
@@ -126,7 +129,7 @@ pub fn write(object: &mut Value, field: &str, strings: &Strings) {
         .into();
 }
 
-/// Puts `value` at `key`, or takes what is there away.
+/// Sets or removes the value of `key`.
 pub fn put(strings: &mut Strings, key: &str, value: Option<String>) {
     match value {
         Some(value) => strings.insert(key.to_owned(), value),

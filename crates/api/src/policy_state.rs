@@ -1,5 +1,5 @@
-//! The state of a policy on a cluster. [`PolicyState::of`] decides it; the summary annotation, `status`, `explain`, the web page and metrics
-//! print it.
+//! The state of a policy on a cluster, as [`PolicyState::of`] determines it. The summary annotation, `status`,
+//! `explain`, the web page and metrics all use it.
 
 use serde::Serialize;
 
@@ -22,11 +22,12 @@ pub struct PartialWording {
     pub text: &'static str,
 }
 
-/// The wordings that are known. The controllers have no reason code for it, so [`PolicyState::PartiallyEnforced`] is derived from the
-/// message. For kinds that are not listed here, `Enforced=True` is always [`PolicyState::Enforced`].
+/// The known wordings. The controllers have no reason code for it, so [`PolicyState::PartiallyEnforced`] is derived
+/// from the message. For other kinds, `Enforced=True` is always [`PolicyState::Enforced`].
 ///
-/// Source: Kuadrant operator, `EnforcedCondition` in `internal/kuadrant/conditions.go` and its callers, the status updaters of these kinds.
-/// It never reports a part for TLSPolicies, nor for the kinds of `extensions.kuadrant.io`.
+/// Source: Kuadrant operator, `EnforcedCondition` in `internal/kuadrant/conditions.go` and its callers, the status
+/// updaters of these kinds. It never reports partial enforcement of TLSPolicies or of the kinds of
+/// `extensions.kuadrant.io`.
 pub const PARTIAL_WORDINGS: [PartialWording; 4] = [
     kuadrant("authpolicies", "AuthPolicy", "1.0 to 1.5"),
     kuadrant("dnspolicies", "DNSPolicy", "1.0 to 1.5"),
@@ -50,21 +51,21 @@ pub enum PolicyState {
     NotApplied,
     /// It is left unchanged, because the hub cannot plan it.
     Frozen,
-    /// It is in force on a part of its targets.
+    /// It is in force on only some of its targets.
     PartiallyEnforced,
     /// The agent has not applied the current revision yet, or the controller has not reported on it yet.
     Pending,
-    /// The agent or the ManagedCluster is not available. Only readers know this; it is never written.
+    /// The agent or the ManagedCluster is not available. Only readers determine this; it is never written.
     Unreachable,
     /// No controller reports whether it is enforced.
     Unknown,
-    /// The agent is removing it, and it is not to be there.
+    /// The agent is removing it for good.
     Removing,
     /// Another policy on the cluster takes precedence (`Enforced=False`, reason `Overridden`).
     Overridden,
-    /// Its controller accepts it and reports no condition `Enforced`, as controllers that implement GEP-713 without that condition.
+    /// Its controller accepts it and does not report a condition `Enforced`, which is optional in GEP-713.
     Accepted,
-    /// Of a resource, which no controller enforces: the current revision is applied.
+    /// For resources, which no controller enforces: the current revision is applied.
     Applied,
     /// It is in force.
     Enforced,
@@ -120,7 +121,8 @@ impl PolicyState {
         }
     }
 
-    /// The state of the copy that `entry` describes, of a kind that parameters list as `role` does. No controller enforces a resource.
+    /// The state of the copy that `entry` describes, of a kind with this role. A resource without a report is
+    /// [`PolicyState::Applied`].
     #[must_use]
     pub fn of_kind(role: Role, entry: &Synced) -> Self {
         match Self::of(entry) {
@@ -129,7 +131,7 @@ impl PolicyState {
         }
     }
 
-    /// The word for it, the same everywhere.
+    /// The name of the state in all outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -149,8 +151,8 @@ impl PolicyState {
         }
     }
 
-    /// The state that a reader shows if the cluster or its agent is not available: the last report may be outdated. A frozen
-    /// policy stays so, because that is the hub's decision.
+    /// The state to show if the cluster or its agent is not available: the last report may be outdated. A frozen policy
+    /// stays frozen, because the hub decides that.
     #[must_use]
     pub fn on_unavailable_cluster(self) -> Self {
         if self == Self::Frozen { self } else { Self::Unreachable }
@@ -181,8 +183,8 @@ impl PolicyState {
     }
 }
 
-/// Whether `condition` of a policy of `kind` is `Enforced=True` for a part of the targets only. This is derived from its message, see
-/// [`PARTIAL_WORDINGS`].
+/// Whether `condition` of a policy of `kind` is `Enforced=True` for only some of the targets. This is derived from its
+/// message, see [`PARTIAL_WORDINGS`].
 #[must_use]
 pub fn is_partial(kind: &GroupResource, condition: &SyncedCondition) -> bool {
     let Some(message) = &condition.message else { return false };
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_follows_from_what_the_cluster_reports() {
+    fn state_follows_from_the_report_of_the_cluster() {
         for (json, expected) in [
             (r#""deleting":true"#, PolicyState::Removing),
             (r#""deleting":true,"pending":true"#, PolicyState::Pending),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_a_listed_kind_says_whether_it_is_partially_enforced() {
+    fn partial_enforcement_is_derived_from_the_message_of_known_kinds() {
         let (full, part) = ("Policy has been successfully enforced", "Policy has been partially enforced");
         let dns = "DNSPolicy has been partially enforced. Not ready DNSRecords are: web-api ";
         for (group, resource, name, status, message, expected) in [
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn states_have_distinct_words_and_are_sorted() {
+    fn states_have_distinct_names_and_are_sorted() {
         let mut words = PolicyState::ALL.map(PolicyState::as_str);
         words.sort_unstable();
         assert!(words.windows(2).all(|pair| pair[0] != pair[1]));

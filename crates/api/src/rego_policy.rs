@@ -1,4 +1,4 @@
-//! The wire type of this project's own kind: a policy in Rego that is one object.
+//! RegoPolicy, this project's custom resource: a Rego policy as a Kubernetes object.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The group of this project's own kinds.
+/// The API group of this project's kinds.
 pub const GROUP: &str = "policysync.kuadrant.io";
 /// The plural of [`RegoPolicy`].
 pub const PLURAL: &str = "regopolicies";
 
-/// What the CustomResourceDefinition of theirs is called.
+/// The name of its CustomResourceDefinition.
 #[must_use]
 pub fn crd_name() -> String {
     format!("{PLURAL}.{GROUP}")
 }
 
-/// A policy in Rego.
+/// A Rego policy.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "policysync.kuadrant.io",
@@ -38,33 +38,33 @@ pub fn crd_name() -> String {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RegoPolicySpec {
-    /// A module of Rego.
+    /// The Rego module.
     #[schemars(length(max = 1_048_576))]
     pub rego: String,
-    /// What its denials come to: `deny`, `warn` (who writes is warned) or `dryrun` (they are counted).
+    /// The effect of denials: `deny` rejects the request, `warn` warns the client, `dryrun` only counts them.
     #[serde(default)]
     pub enforcement: Enforcement,
 }
 
-/// What a policy's denials come to.
+/// The effect of denials.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Enforcement {
-    /// What it denies is denied.
+    /// Denied requests are rejected.
     #[default]
     Deny,
-    /// Who writes is warned.
+    /// The client gets a warning.
     Warn,
-    /// They are counted, and found by audits.
+    /// Denials are counted, and audits report them.
     Dryrun,
 }
 
 impl Enforcement {
     const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Dryrun];
 
-    /// As it is written.
+    /// The value in YAML.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,11 +90,11 @@ impl FromStr for Enforcement {
     }
 }
 
-/// Whether it counts.
+/// Whether the policy is in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegoPolicyStatus {
-    /// `Loaded`: it is in force; else the reason is `Pending` or `Refused`.
+    /// The condition `Loaded`: the policy is in force. If not, the reason is `Pending` or `Refused`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_enforcement_is_one_of_three_words() {
+    fn enforcement_has_three_values() {
         for enforcement in Enforcement::ALL {
             assert_eq!(enforcement.as_str().parse(), Ok(enforcement));
         }

@@ -1,19 +1,19 @@
-//! Updates that only release a terminating object, for example by removing a finalizer. They are not reviewed, so that deletions finish
-//! while no replica is available.
+//! Updates that only release a terminating object, for example by removing a finalizer. They are not reviewed, so that
+//! deletions finish while no replica is available.
 //!
-//! Only the stored object proves that it is terminating. In a server-side apply, the API server passes a `deletionTimestamp` that the
-//! sender wrote to admission.
+//! Whether an object is terminating follows only from the stored one. In a server-side apply, the API server passes a
+//! `deletionTimestamp` of the client to admission.
 
 use serde_json::{Map, Value};
 
-/// The field that holds the others in [`METADATA`].
+/// The field that contains the fields in [`METADATA`].
 const METADATA_FIELD: &str = "metadata";
-/// The top-level fields that may differ, beside those of `metadata`.
+/// The top-level fields that may differ, besides those of `metadata`.
 const OBJECT: [&str; 1] = ["status"];
 /// The fields of `metadata` that may differ. The API server rejects new finalizers on a terminating object.
 const METADATA: [&str; 3] = ["finalizers", "managedFields", "resourceVersion"];
 
-/// Whether `operation` is an update of `old`, which is terminating, that changes nothing but the fields above.
+/// Whether `operation` is an update of the terminating object `old` that changes only the fields above.
 #[must_use]
 pub(super) fn is_release(operation: &str, object: &Value, old: &Value) -> bool {
     let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else { return false };
@@ -32,8 +32,8 @@ fn are_equal_but(fields: &[&str], one: &Map<String, Value>, other: &Map<String, 
         && one.iter().all(|(key, value)| fields.contains(&key.as_str()) || other.get(key) == Some(value))
 }
 
-/// A CEL expression that is false for an update of a terminating object that changes only its status, its finalizers or its managed
-/// fields, and true for all other requests.
+/// A CEL expression that is false for an update of a terminating object that changes only its status, its finalizers or
+/// its managed fields, and true for all other requests.
 #[must_use]
 pub fn cel() -> String {
     let differ = |path: &str, fields: &[&str]| {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_finalizers_and_what_the_server_keeps_may_differ() {
+    fn only_finalizers_status_and_server_fields_may_differ() {
         for patch in [
             json!({}),
             json!({"metadata": {"finalizers": null}}),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_that_is_sent_does_not_prove_that_it_is_terminating() {
+    fn only_the_stored_object_proves_termination() {
         let mut live = stored();
         live["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
         assert!(!is_release("UPDATE", &stored(), &live));

@@ -1,9 +1,9 @@
-//! The structural schema of a kind's spec, as its CustomResourceDefinition has it
+//! The structural schema of a kind's spec, from its CustomResourceDefinition
 //! ([Kubernetes](https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema)).
 //!
-//! Only what a check of values needs is kept: descriptions are most of a definition. A checker of JSON Schema would know
-//! nothing of what makes a schema structural (unknown fields, `nullable`, defaults, embedded resources), and would bring
-//! far more than is needed here.
+//! It keeps only the parts that a check of values needs; descriptions make up most of a definition. A general JSON
+//! Schema validator does not fit: it lacks the extensions of structural schemas (unknown fields, `nullable`, defaults,
+//! embedded resources).
 
 mod check;
 
@@ -18,24 +18,24 @@ use serde_json::{Number, Value};
 use super::json::normalize;
 pub use check::Fault;
 
-/// The most bytes that a compiled pattern may take. One that takes more is not checked.
+/// The maximum size of a compiled pattern, in bytes. A larger pattern is not checked.
 const PATTERN_LIMIT: usize = 1 << 20;
 
-/// What values may be.
+/// The schema of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     is: Type,
     nullable: bool,
-    /// Whether the server fills it in where it is missing.
+    /// Whether the API server sets a missing value.
     has_default: bool,
-    /// Whether keys that are not named are kept.
+    /// Whether undeclared keys are allowed.
     keeps_unknown: bool,
-    /// Whether it is a whole object of its own, whose kind and metadata are not named.
+    /// Whether the value is a complete Kubernetes object, whose kind and metadata need no declaration.
     embedded: bool,
     /// Sorted by name.
     properties: Box<[(Box<str>, Schema)]>,
     required: Box<[Box<str>]>,
-    /// Of keys that are not named.
+    /// The schema of undeclared keys.
     values: Option<Box<Schema>>,
     items: Option<Box<Schema>>,
     rules: Option<Box<Rules>>,
@@ -53,7 +53,7 @@ enum Type {
     IntegerOrText,
 }
 
-/// What few values are subject to.
+/// Constraints that only few schemas have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rules {
     one_of_values: Vec<Value>,
@@ -80,7 +80,7 @@ struct Bounds {
 #[derive(Clone, Debug)]
 struct Pattern {
     text: Box<str>,
-    /// Made when it is first needed, `None` where it cannot be.
+    /// Compiled at the first use; `None` if that fails.
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -93,8 +93,8 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// Whether `text` matches, as far as that is known: the server's expressions are Go's, which differ in a few
-    /// escapes, and in what those mean beyond ASCII.
+    /// Whether `text` matches, or might match. The API server uses Go's regular expressions, which differ in a few
+    /// escapes and in their meaning beyond ASCII.
     fn admits(&self, text: &str) -> bool {
         let compile = || RegexBuilder::new(&self.text).size_limit(PATTERN_LIMIT).build().ok();
         let is_unsure = !text.is_ascii() && self.text.contains('\\');
@@ -103,7 +103,7 @@ impl Pattern {
 }
 
 impl Schema {
-    /// What a check needs of `props`.
+    /// Converts `props`.
     #[must_use]
     pub fn new(props: &JSONSchemaProps) -> Self {
         let flag = |flag: Option<bool>| flag.unwrap_or_default();

@@ -1,26 +1,26 @@
-//! Secrets of the type `kubernetes.io/tls`, the only ones that are ever read, and how their content stays out of sight.
+//! Secrets of the type `kubernetes.io/tls`, the only type that is read, and how output hides their values.
 
 use serde_json::Value;
 
 use super::json::Hash;
 
-/// Their type.
+/// The type.
 pub const TLS: &str = "kubernetes.io/tls";
-/// The field selector of those alone.
+/// The field selector for this type.
 pub const TLS_ONLY: &str = "type=kubernetes.io/tls";
-/// The key of the certificate, in PEM.
+/// The key of the PEM certificate.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The key of the private key, in PEM.
+/// The key of the PEM private key.
 pub const KEY: &str = "tls.key";
-/// What of them is read.
+/// The keys that are read.
 pub const DATA: [&str; 3] = [CERTIFICATE, KEY, "ca.crt"];
 
-/// What of a Secret may hold its content. Annotations may as well: tools keep whole objects in them.
+/// The parts of a Secret that may hold secret values. Some tools store whole objects in annotations.
 const HIDDEN: [&str; 3] = ["/data", "/stringData", "/metadata/annotations"];
-/// How many digits of a value's hash are shown: enough to tell one from the next, and no more of a weak one.
+/// The number of hash digits shown: enough to distinguish values, but too few to help in guessing a weak one.
 const DIGITS: usize = 8;
 
-/// Puts in place of each value of each Secret within `value` what tells it from another.
+/// Replaces the values of all Secrets within `value` by short hashes.
 pub fn hide(value: &mut Value) {
     if value["kind"] == "Secret" {
         for pointer in HIDDEN {

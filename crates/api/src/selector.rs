@@ -1,7 +1,9 @@
-//! Which of the clusters that a Placement chose an object's own annotations select: Kubernetes
-//! [label selectors](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text (`region=us`,
-//! `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas), and those of Kubernetes' federation.
-//! Where both are there, both must select.
+//! Selects clusters by annotations of an object, among those that its Placement selected.
+//!
+//! The annotations hold a Kubernetes [label
+//! selector](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text (`region=us`,
+//! `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas), or one of Kubernetes federation.
+//! If both are present, a cluster must match both.
 
 mod federation;
 
@@ -15,24 +17,24 @@ use super::syntax::{is_label_key, is_label_value};
 use super::text::excerpt;
 use federation::Requirement;
 
-/// The most requirements of one selector: every one is held against every cluster.
+/// The maximum number of requirements. Each is evaluated for each cluster.
 const LIMIT: usize = 100;
 
 /// Labels or annotations.
 type Strings = BTreeMap<String, String>;
 
-/// Why the annotations that select clusters cannot be read: which, the place in it, and the fault.
+/// An invalid selector annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadSelector {
-    /// The annotation.
+    /// The annotation's key.
     pub annotation: &'static str,
-    /// `[1].operator`, empty for all of it.
+    /// The place in its value, for example `[1].operator`; empty for the whole value.
     pub place: String,
-    /// What is wrong.
+    /// The description.
     pub fault: String,
 }
 
-/// What the annotations of an object select.
+/// The selector of an object's annotations.
 #[derive(Clone, Debug)]
 pub struct ClusterSelector {
     text: Selector,
@@ -40,7 +42,7 @@ pub struct ClusterSelector {
 }
 
 impl ClusterSelector {
-    /// What `annotations` select; `None` where they say nothing of it.
+    /// Parses the selectors in `annotations`; `None` if there are none.
     ///
     /// # Errors
     ///
@@ -65,21 +67,21 @@ impl ClusterSelector {
     }
 }
 
-/// Why a selector is refused.
+/// Why a label selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} in {requirement:?}")]
 pub struct SelectorError {
-    /// What is wrong.
+    /// The description.
     fault: &'static str,
-    /// The requirement it is in, or all of them.
+    /// The invalid requirement, or the whole selector.
     requirement: String,
 }
 
-/// Reads a selector. An empty one selects everything.
+/// Parses a label selector. An empty one selects everything.
 ///
 /// # Errors
 ///
-/// The first requirement that cannot be read.
+/// The first invalid requirement.
 pub fn parse(text: &str) -> Result<Selector, SelectorError> {
     if text.trim().is_empty() {
         return Ok(Selector::default());
@@ -98,7 +100,7 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
     parts.into_iter().map(requirement).collect()
 }
 
-/// Splits at the commas outside of parentheses.
+/// Splits at commas outside of parentheses.
 fn requirements(text: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     text.split(|c| {

@@ -1,38 +1,38 @@
-//! Maps that give back the room that they no longer need.
+//! Releases unused memory of maps.
 //!
-//! A map keeps the room for as much as it has ever held. What others can make many of, a tenant's objects or a spoke's, must
-//! leave nothing behind when it goes.
+//! A map keeps its capacity when entries are removed. Without these functions, a burst of objects of a tenant or a
+//! spoke would occupy memory forever.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use dashmap::DashMap;
 
-/// So many entries are not worth giving back.
+/// The capacity below which releasing memory is not worthwhile.
 const FEW: usize = 512;
 
-/// Whether a collection of `len` entries has room for many more. What makes it so is that most of them went, so giving
-/// the room back costs each of those a constant.
+/// Whether a collection of `len` entries uses less than an eighth of its capacity. Most entries have then been removed,
+/// so the amortized cost of shrinking per removal is constant.
 pub fn is_roomy(len: usize, capacity: usize) -> bool {
     capacity > FEW && len < capacity / 8
 }
 
-/// Gives back most of the room of `map`, where it has much.
+/// Shrinks `map` if most of its capacity is unused.
 pub fn give_back<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     if is_roomy(map.len(), map.capacity()) {
         map.shrink_to(2 * map.len());
     }
 }
 
-/// Takes `key` out of a map that several tasks write. To look how much room it has takes a look at all of its shards, so only
-/// what really goes makes it look.
+/// Removes `key` from a concurrent map, and shrinks the map if most of its capacity is unused. Only an actual removal
+/// checks the capacity, because that locks each shard.
 pub fn take<K: Eq + Hash, V>(map: &DashMap<K, V>, key: &K) -> Option<V> {
     let (_, value) = map.remove(key)?;
     give_back_shared(map);
     Some(value)
 }
 
-/// Gives back most of the room of a map that several tasks write, where it has much.
+/// Shrinks a concurrent map if most of its capacity is unused.
 pub fn give_back_shared<K: Eq + Hash, V>(map: &DashMap<K, V>) {
     if is_roomy(map.len(), map.capacity()) {
         map.shrink_to_fit();
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_held_many_has_no_room_for_them_once_they_are_gone() {
+    fn map_shrinks_when_most_entries_are_removed() {
         let mut map: HashMap<usize, usize> = (0..10_000).map(|number| (number, number)).collect();
         for number in 0..9_990 {
             map.remove(&number);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_has_what_several_tasks_write() {
+    fn concurrent_map_shrinks_when_most_entries_are_removed() {
         let map: DashMap<usize, usize> = (0..10_000).map(|number| (number, number)).collect();
         for number in 0..9_990 {
             take(&map, &number);

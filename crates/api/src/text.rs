@@ -1,14 +1,14 @@
-//! Text of others, cut to what the object that it goes into takes.
+//! Shortens and escapes text from other sources for messages and objects.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write;
 
 const CUT: &str = "…";
-/// The most characters of a text that a fault repeats.
+/// The maximum number of characters that a message quotes.
 const REPEATED: usize = 64;
 
-/// `text` in at most `bytes` bytes (three or more), with an ellipsis where it was cut.
+/// Cuts `text` to at most `bytes` bytes (three or more), the ellipsis included.
 #[must_use]
 pub fn capped(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
@@ -18,7 +18,7 @@ pub fn capped(text: &str, bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{CUT}", &text[..end]))
 }
 
-/// `text` in at most so many characters (one or more), with an ellipsis where it was cut.
+/// Cuts `text` to at most this number of characters (one or more), the ellipsis included.
 #[must_use]
 pub fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
@@ -27,19 +27,19 @@ pub fn cut(text: &str, characters: usize) -> String {
     text.chars().take(characters.saturating_sub(1)).chain(CUT.chars()).collect()
 }
 
-/// As much of `text` as a fault repeats.
+/// Cuts `text` for a quotation in a message.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     cut(text, REPEATED + 1)
 }
 
-/// The same on one line, and without quotes unless nothing would be left.
+/// Like [`excerpt`], escaped to fit on one line; `""` for an empty text.
 #[must_use]
 pub fn plain_excerpt(text: &str) -> String {
     if text.is_empty() { "\"\"".to_owned() } else { excerpt(text).escape_debug().to_string() }
 }
 
-/// `text` on one line: what is no character of text, such as an escape of a terminal, is written out.
+/// Puts `text` on one line, and escapes control characters, for example terminal escapes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -53,7 +53,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// `text` with everything escaped that moves a cursor, ends a line, or changes the order of what is read.
+/// Escapes all characters in `text` that move the cursor, end a line or change the direction of text.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
@@ -68,14 +68,13 @@ pub fn printable(text: &str) -> String {
     printable
 }
 
-/// Whether `c` is one of the line and paragraph separators, marks and overrides of direction, and characters without width.
+/// Whether `c` is a line or paragraph separator, a mark or override of direction, or a zero-width character.
 #[must_use]
 pub fn reorders(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// `error` and its causes, the outermost first. Libraries repeat the cause in their own words, or do not: it stands here
-/// once.
+/// `error` with its sources, outermost first. A source that is already part of the message is not repeated.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -90,10 +89,10 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// How many names a line of text has.
+/// The maximum number of names in a message.
 const NAMED: usize = 10;
 
-/// The first of `names`, and how many more.
+/// The first of `names`, and the number of further ones.
 #[must_use]
 pub fn named(names: &[impl AsRef<str>]) -> String {
     let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
@@ -104,7 +103,7 @@ pub fn named(names: &[impl AsRef<str>]) -> String {
     first.join(", ") + &more
 }
 
-/// `number` with its digits in groups: `33,554,432`.
+/// `number` with digits in groups of three: `33,554,432`.
 #[must_use]
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();

@@ -1,6 +1,6 @@
-//! ManifestWork of Open Cluster Management, as far as a producer writes and reads it.
+//! ManifestWork of Open Cluster Management, limited to the fields in use.
 //!
-//! The same types generate the CRD of the test environment, so each default and list type is that of the
+//! These types also generate the CRD of the test environment, so defaults and list types must equal those of the
 //! [published API](https://github.com/open-cluster-management-io/api/blob/main/work/v1/types.go).
 
 use std::fmt;
@@ -15,10 +15,10 @@ use super::secret;
 
 /// The API group of works.
 pub const GROUP: &str = "work.open-cluster-management.io";
-/// The finalizer with which a spoke's agent holds a work until its manifests are gone from the spoke.
+/// The finalizer with which the agent keeps a work until its manifests are removed from the spoke.
 pub const CLEANUP_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
-/// What one cluster should hold, and what should come back about it.
+/// The objects for one cluster, and the feedback to return.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "work.open-cluster-management.io",
@@ -34,10 +34,10 @@ pub struct ManifestWorkSpec {
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub workload: Workload,
-    /// What happens to the objects when the work goes.
+    /// What happens to the objects when the work is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete_option: Option<DeleteOption>,
-    /// How each object is written, and what is fed back of it.
+    /// How each object is applied, and its feedback.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest_configs: Vec<ManifestConfig>,
 }
@@ -57,7 +57,7 @@ pub struct Workload {
 #[schemars(extend("type" = "object", "x-kubernetes-embedded-resource" = true, "x-kubernetes-preserve-unknown-fields" = true))]
 pub struct Manifest(pub Value);
 
-/// Without what Secrets hold.
+/// Hides the values of Secrets.
 impl fmt::Debug for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut object = self.0.clone();
@@ -66,15 +66,15 @@ impl fmt::Debug for Manifest {
     }
 }
 
-/// What happens to the objects when the work goes.
+/// What happens to the objects when the work is deleted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteOption {
-    /// Which of the objects stay on the spoke.
+    /// Which objects remain on the spoke.
     #[serde(default)]
     #[schemars(default = "propagation_policy_default")]
     pub propagation_policy: PropagationPolicy,
-    /// The objects that stay, under [`PropagationPolicy::SelectivelyOrphan`].
+    /// The objects that remain, for [`PropagationPolicy::SelectivelyOrphan`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selectively_orphans: Option<SelectivelyOrphan>,
 }
@@ -83,40 +83,40 @@ fn propagation_policy_default() -> PropagationPolicy {
     PropagationPolicy::Foreground
 }
 
-/// Which objects stay on the spoke when their work goes.
+/// Which objects remain on the spoke when their work is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PropagationPolicy {
-    /// None.
+    /// No objects.
     #[default]
     Foreground,
-    /// All.
+    /// All objects.
     Orphan,
-    /// Those that [`SelectivelyOrphan`] lists.
+    /// The objects in [`SelectivelyOrphan`].
     SelectivelyOrphan,
 }
 
-/// The objects that stay on the spoke.
+/// The objects that remain on the spoke.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectivelyOrphan {
-    /// One rule for each object that stays.
+    /// One rule per object.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub orphaning_rules: Vec<ResourceIdentifier>,
 }
 
-/// One object of the work.
+/// An object of a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceIdentifier {
-    /// The API group, empty for core.
+    /// The API group; empty for the core group.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub group: String,
-    /// The plural name of the kind.
+    /// The plural.
     pub resource: String,
     /// The object's name.
     pub name: String,
-    /// The object's namespace, empty for a cluster-scoped one.
+    /// The object's namespace; empty for a cluster-scoped object.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub namespace: String,
@@ -126,19 +126,19 @@ pub(super) fn without_default(schema: &mut schemars::Schema) {
     schema.remove("default");
 }
 
-/// How one object is written, and what is fed back of it.
+/// How one object is applied, and its feedback.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestConfig {
     /// The object.
     pub resource_identifier: ResourceIdentifier,
-    /// How it is written.
+    /// How it is applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// Values to feed back.
+    /// The fields to return as feedback.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feedback_rules: Vec<FeedbackRule>,
-    /// Whether the agent polls the object or watches it; older versions lack the field.
+    /// Whether the agent polls or watches the object. Older versions of OCM lack the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "Poll"))]
     pub feedback_scrape_type: Option<FeedbackScrapeType>,
@@ -148,15 +148,15 @@ pub struct ManifestConfig {
     pub condition_rules: Vec<ConditionRule>,
 }
 
-/// How an object is written on the spoke.
+/// How an object is applied on the spoke.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// The way of writing.
+    /// The method.
     #[serde(rename = "type")]
     #[schemars(default = "update_strategy_default")]
     pub strategy: UpdateStrategyType,
-    /// Details of [`UpdateStrategyType::ServerSideApply`].
+    /// Options of [`UpdateStrategyType::ServerSideApply`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_side_apply: Option<ServerSideApply>,
 }
@@ -165,29 +165,29 @@ fn update_strategy_default() -> UpdateStrategyType {
     UpdateStrategyType::Update
 }
 
-/// The ways in which an agent writes an object.
+/// The methods by which an agent applies an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpdateStrategyType {
-    /// Get, then put the whole object.
+    /// Read, then replace the object.
     #[default]
     Update,
-    /// Write it once and never again.
+    /// Create the object, and never update it.
     CreateOnly,
     /// Server-side apply.
     ServerSideApply,
-    /// Never write, only look.
+    /// Read the object for feedback only.
     ReadOnly,
 }
 
-/// Details of server-side apply.
+/// Options of server-side apply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSideApply {
-    /// Whether fields of other managers are taken over.
+    /// Whether conflicts with other field managers are overridden.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub force: bool,
-    /// The field manager; it starts with `work-agent`.
+    /// The field manager, which must start with `work-agent`.
     #[serde(default = "field_manager_default")]
     #[schemars(regex(pattern = "^work-agent"))]
     pub field_manager: String,
@@ -197,14 +197,14 @@ fn field_manager_default() -> String {
     "work-agent".into()
 }
 
-/// Values to feed back.
+/// Fields to return as feedback.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedbackRule {
-    /// What kind of rule this is.
+    /// The type of the rule.
     #[serde(rename = "type")]
     pub rule: FeedbackRuleType,
-    /// Paths, under [`FeedbackRuleType::JSONPaths`].
+    /// The paths, for [`FeedbackRuleType::JSONPaths`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub json_paths: Vec<JsonPath>,
@@ -214,28 +214,28 @@ pub struct FeedbackRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(clippy::upper_case_acronyms)]
 pub enum FeedbackRuleType {
-    /// What the agent knows of the well-known kinds.
+    /// The agent's built-in fields for well-known kinds.
     WellKnownStatus,
-    /// The values at given paths.
+    /// The fields at the given paths.
     JSONPaths,
 }
 
-/// A named path into the object on the spoke.
+/// A named path in the object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JsonPath {
-    /// The value's name, unique in a manifest.
+    /// The value's name, unique within a manifest.
     pub name: String,
-    /// The path, in the JSONPath of Kubernetes' clients.
+    /// The path, in kubectl's JSONPath syntax.
     pub path: String,
 }
 
-/// Whether the agent polls an object or watches it.
+/// Whether the agent polls or watches an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FeedbackScrapeType {
-    /// Read every 10 to 19 seconds or more.
+    /// The agent reads the object every 10 to 19 seconds or more.
     #[default]
     Poll,
-    /// Told at once.
+    /// The agent watches the object.
     Watch,
 }
 
@@ -246,13 +246,13 @@ pub enum FeedbackScrapeType {
 pub struct ConditionRule {
     /// The condition's type.
     pub condition: String,
-    /// How it is computed.
+    /// The type of the rule.
     #[serde(rename = "type")]
     pub rule: ConditionRuleType,
     /// Expressions that must all be true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cel_expressions: Vec<String>,
-    /// An expression that makes the condition's message.
+    /// An expression for the condition's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_expression: Option<String>,
 }
@@ -261,51 +261,51 @@ pub struct ConditionRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(clippy::upper_case_acronyms)]
 pub enum ConditionRuleType {
-    /// What the agent knows of the well-known kinds.
+    /// The agent's built-in conditions for well-known kinds.
     WellKnownConditions,
     /// CEL expressions.
     CEL,
 }
 
-/// What the spoke's agent says about a work.
+/// The status of a work, as the agent reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkStatus {
-    /// `Applied`, `Available`, `Deleting` and those of condition rules.
+    /// `Applied`, `Available`, `Deleting`, and those of condition rules.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = without_default)]
     pub conditions: Vec<Condition>,
-    /// What it says about each object.
+    /// The status of the objects.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub resource_status: ResourceStatus,
 }
 
-/// What the agent says about each object.
+/// The status of a work's objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceStatus {
-    /// One entry for each object.
+    /// One entry per object.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub manifests: Vec<ManifestStatus>,
 }
 
-/// What the agent says about one object.
+/// The status of an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestStatus {
-    /// Which object.
+    /// The object.
     pub resource_meta: ResourceMeta,
-    /// The values that the feedback rules ask for.
+    /// The values of the feedback rules.
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub status_feedback: StatusFeedback,
-    /// `Applied`, `Available`, `StatusFeedbackSynced` and those of condition rules.
+    /// `Applied`, `Available`, `StatusFeedbackSynced`, and those of condition rules.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// Which object of the work.
+/// An object of a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = optional_strings)]
 pub struct ResourceMeta {
@@ -339,16 +339,16 @@ fn optional_strings(schema: &mut schemars::Schema) {
     }
 }
 
-/// The values that the feedback rules ask for.
+/// The values of feedback rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusFeedback {
-    /// One for each path that gave a value.
+    /// One entry for each path that has a value.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]), transform = without_default)]
     pub values: Vec<FeedbackValue>,
 }
 
-/// One value that was fed back.
+/// A value of a feedback rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedbackValue {
@@ -362,7 +362,7 @@ pub struct FeedbackValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldValue {
-    /// Which of the others is set.
+    /// Which of the other fields is set.
     #[serde(rename = "type")]
     pub value_type: FieldValueType,
     /// An integer.

@@ -7,7 +7,7 @@ fn read(review: &Value) -> Result<AccessReview, String> {
 }
 
 #[test]
-fn a_review_asks_one_thing() {
+fn review_has_either_a_resource_or_a_path() {
     let of = |spec: Value| {
         let review =
             json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
@@ -34,7 +34,7 @@ fn a_review_asks_one_thing() {
 }
 
 #[test]
-fn what_is_no_review_is_told() {
+fn other_bodies_are_rejected_with_the_reason() {
     let fault = |review: Value| read(&review).unwrap_err();
     let other = "expected a SubjectAccessReview, found";
     assert_eq!(
@@ -50,7 +50,7 @@ fn what_is_no_review_is_told() {
 }
 
 #[test]
-fn nobody_is_ever_allowed() {
+fn response_never_allows() {
     for version in VERSIONS {
         let review = json!({"apiVersion": version, "kind": "SubjectAccessReview", "spec": {}});
         let review = read(&review).unwrap();

@@ -10,7 +10,7 @@ fn review(version: &str, object: &str) -> String {
 }
 
 #[test]
-fn both_versions_are_read_and_answered_alike() {
+fn both_versions_have_the_same_fields() {
     for version in ["v1", "v1beta1"] {
         let asked = Asked::read(review(version, r#"{"metadata":{"name":"web"}}"#).as_bytes()).unwrap();
         let request = asked.request().unwrap();
@@ -36,7 +36,7 @@ fn both_versions_are_read_and_answered_alike() {
 }
 
 #[test]
-fn what_is_too_deep_is_a_review_that_can_be_answered() {
+fn review_of_a_deeply_nested_object_gets_a_response() {
     let deep = format!(r#"{{"spec":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
     let asked = Asked::read(review("v1", &deep).as_bytes()).unwrap();
     let fault = asked.request().unwrap_err();
@@ -44,7 +44,7 @@ fn what_is_too_deep_is_a_review_that_can_be_answered() {
 }
 
 #[test]
-fn what_is_no_review_is_refused() {
+fn other_bodies_are_rejected() {
     for body in [
         "",
         "{",
@@ -59,7 +59,7 @@ fn what_is_no_review_is_refused() {
 }
 
 #[test]
-fn a_patch_never_makes_a_denial_good() {
+fn patch_does_not_turn_a_denial_into_an_approval() {
     let patch: Patch = serde_json::from_value(json!([{"op": "remove", "path": "/a"}])).unwrap();
     assert_eq!(Verdict::denied("no").with_patch(patch), Verdict::denied("no"));
 }

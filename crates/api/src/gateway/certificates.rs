@@ -1,20 +1,20 @@
-//! Which Secrets the listeners of a Gateway name.
+//! The Secrets that the listeners of a Gateway refer to.
 
 use serde_json::Value;
 
 use crate::names::ObjectKey;
 
-/// A Secret that a listener names.
+/// A Secret to which a listener refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSecret {
-    /// The listener, by its name; one without a name by its place, as in `listeners[2]`.
+    /// The listener's name, or its index if it has none: `listeners[2]`.
     pub listener: String,
     /// The Secret.
     pub secret: ObjectKey,
 }
 
-/// The Secrets in the `certificateRefs` of the listeners that a Gateway of `namespace` with this spec has, in their
-/// order. A listener that passes TLS on has no use for its own, and a reference to another kind is to no Secret.
+/// The Secrets in the `certificateRefs` of the listeners in a Gateway's spec, in order. Listeners with TLS mode
+/// `Passthrough` do not use certificates and are skipped, as are references to other kinds.
 pub fn named_secrets<'s>(spec: &'s Value, namespace: &'s str) -> impl Iterator<Item = NamedSecret> + 's {
     let listeners = spec["listeners"].as_array().into_iter().flatten().enumerate();
     let terminating = listeners.filter(|(_, listener)| listener["tls"]["mode"] != "Passthrough");
@@ -28,7 +28,7 @@ pub fn named_secrets<'s>(spec: &'s Value, namespace: &'s str) -> impl Iterator<I
     })
 }
 
-/// The Secret that a reference of an object of `namespace` is to.
+/// The Secret of a reference. Its namespace defaults to that of the Gateway.
 fn secret(reference: &Value, namespace: &str) -> Option<ObjectKey> {
     let is = |field: &str, default: &str| match &reference[field] {
         Value::Null => true,

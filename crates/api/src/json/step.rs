@@ -1,15 +1,15 @@
-//! A step into a JSON value, as places are written: `.limits["a b"].rates[0]`.
+//! Steps into a JSON value, formatted as `.limits["a b"].rates[0]`.
 
 use std::fmt;
 
 use crate::text::excerpt;
 
-/// A step to what is inside a value.
+/// A step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To the value of a key.
+    /// Into the value of an object's key.
     Key(String),
-    /// To an item of a list.
+    /// Into an item of a list.
     Item(usize),
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The place that `steps` lead to.
+/// Formats a path of steps.
 #[must_use]
 pub fn place(steps: &[Step]) -> String {
     steps.iter().map(Step::to_string).collect()

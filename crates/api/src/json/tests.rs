@@ -23,7 +23,7 @@ fn integers_past_64_bits_become_doubles() {
 }
 
 #[test]
-fn one_meaning_has_one_hash() {
+fn equal_values_have_equal_hashes() {
     let left: Value = serde_json::from_str(r#"{"a": 1.0, "b": [1e300]}"#).unwrap();
     let right: Value = serde_json::from_str(r#"{"b": [1e+300], "a": 1}"#).unwrap();
     assert_eq!(Hash::of_value(&left), Hash::of_value(&right));
@@ -32,12 +32,12 @@ fn one_meaning_has_one_hash() {
 }
 
 #[test]
-fn parts_are_kept_apart() {
+fn hash_depends_on_the_boundaries_of_parts() {
     assert_ne!(Hash::of_parts(&["a-b", "c"]), Hash::of_parts(&["a", "b-c"]));
 }
 
 #[test]
-fn what_is_joined_has_the_hash_of_the_whole() {
+fn joined_value_has_the_hash_of_the_whole() {
     let (number, text) =
         (json!([1.0, -0.0, 1e300, 18_446_744_073_709_551_615_u64]), json!({"ü\n": null, "a": [{}, []]}));
     let joined = Joined::Object(vec![
@@ -47,9 +47,9 @@ fn what_is_joined_has_the_hash_of_the_whole() {
     assert_eq!(Hash::of_joined(&joined), Hash::of_value(&json!({"none": {}, "list": [number, text, []]})));
 }
 
-/// A hash that changed would have an upgrade write all works of a fleet anew.
+/// If the hash changed, an upgrade would rewrite all works of a fleet.
 #[test]
-fn a_hash_is_that_of_the_text_with_sorted_keys_and_settled_numbers() {
+fn hash_is_that_of_canonical_json() {
     let value = json!({"b": [1.0, 2, -0.5, 1e21, "\u{1}ü\"\\/"], "a": {"y": null, "x": true, "": {}}});
     let text = r#"{"a":{"":{},"x":true,"y":null},"b":[1,2,-0.5,1e+21,"\u0001ü\"\\/"]}"#;
     assert_eq!(Hash::of_value(&value).to_string(), blake3::hash(text.as_bytes()).to_hex()[..32]);

@@ -24,7 +24,7 @@ impl Fault {
         Self::here(format!("expected {expected}, found {found}"))
     }
 
-    /// The same, where the place is inside `outer`.
+    /// Prefixes the place with a step, for an error in a part of a value.
     pub fn under(self, outer: &Step) -> Self {
         Self { place: format!("{outer}{}", self.place), ..self }
     }
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Json, Fault> {
     serde_json::from_str(text).map_err(|error| Fault::here(format!("not JSON: {error}")))
 }
 
-/// The items of a list of no more than `limit`, each of them `read`; `what` they are, is for the words.
+/// The items of a list, each parsed by `read`. `what` names the items in the error for more than `limit`.
 pub fn list<T>(
     json: Json,
     (limit, what): (usize, &str),
@@ -56,7 +56,7 @@ pub fn list<T>(
     items.map(|(index, json)| read(json).map_err(|fault| fault.under(&Step::Item(index)))).collect()
 }
 
-/// The fields of an object that has no others than `known`, each of them once.
+/// The fields of an object. Unknown and duplicate keys are errors.
 pub fn object(json: Json, known: &[&str]) -> Result<BTreeMap<String, Json>, Fault> {
     let fields = entries(json)?;
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
@@ -68,7 +68,7 @@ pub fn object(json: Json, known: &[&str]) -> Result<BTreeMap<String, Json>, Faul
     }
 }
 
-/// The same of an object that may have any.
+/// The fields of an object. Duplicate keys are errors.
 pub fn entries(json: Json) -> Result<BTreeMap<String, Json>, Fault> {
     match json {
         Json::Object(entries) => distinct(entries),
@@ -76,12 +76,12 @@ pub fn entries(json: Json) -> Result<BTreeMap<String, Json>, Fault> {
     }
 }
 
-/// The field `key`, which has to be among `fields`.
+/// Removes and returns the field `key`; an error if it is absent.
 pub fn required(fields: &mut BTreeMap<String, Json>, key: &str) -> Result<Json, Fault> {
     fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required")))
 }
 
-/// Entries by their key, each there once.
+/// Converts entries to a map. Duplicate keys are errors.
 pub fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Fault> {
     let mut fields = BTreeMap::new();
     for (key, json) in entries {

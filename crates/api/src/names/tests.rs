@@ -11,7 +11,7 @@ fn policy(namespace: &str, name: &str) -> Origin {
 }
 
 #[test]
-fn names_that_join_to_the_same_text_differ() {
+fn work_names_differ_for_parts_that_join_to_the_same_text() {
     let of = |namespace, name| WorkName::planned(&controller(), "RateLimitPolicy", &policy(namespace, name));
     assert_ne!(of("a-b", "c"), of("a", "b-c"));
     assert_ne!(
@@ -21,14 +21,14 @@ fn names_that_join_to_the_same_text_differ() {
 }
 
 #[test]
-fn a_long_name_stays_a_label_value() {
+fn long_work_name_is_a_valid_label_value() {
     let name = WorkName::planned(&controller(), "RateLimitPolicy", &policy("shop", &"a.".repeat(126)));
     assert_eq!(name.0.len(), 63 - 1);
     assert!(name.0.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
 }
 
 #[test]
-fn a_kind_longer_than_its_room_still_gives_a_name_that_fits() {
+fn long_kind_gives_a_valid_work_name() {
     let kind = "AVeryLongKindNameThatLeavesNoRoomForTheObject";
     let origin = policy("shop", "limits");
     let name = WorkName::planned(&controller(), kind, &origin);
@@ -36,7 +36,7 @@ fn a_kind_longer_than_its_room_still_gives_a_name_that_fits() {
 }
 
 #[test]
-fn another_origin_is_refused() {
+fn work_name_matches_only_its_origin() {
     let name = WorkName::planned(&controller(), "RateLimitPolicy", &policy("shop", "limits"));
     assert!(name.is_for(&controller(), &policy("shop", "limits")));
     assert!(!name.is_for(&controller(), &policy("shop", "other")));
@@ -47,7 +47,7 @@ fn another_origin_is_refused() {
 }
 
 #[test]
-fn a_origin_is_read_back_from_its_text() {
+fn origin_survives_a_round_trip_as_text() {
     let core = Origin::named("", "configmaps", "shop", "settings");
     assert_eq!(core.to_string(), "configmaps/shop/settings");
     for origin in [policy("shop", "limits"), Origin::Gateway(ObjectKey::new("shop", "web.example")), core] {
@@ -60,7 +60,7 @@ fn a_origin_is_read_back_from_its_text() {
 
 proptest! {
     #[test]
-    fn every_origin_proves_its_own_name(
+    fn work_name_matches_its_origin(
         kind in "[A-Z][A-Za-z0-9]{0,20}",
         namespace in "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?",
         name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn a_kind_has_a_path_in_all_namespaces_and_in_one() {
+fn path_is_that_of_one_or_all_namespaces() {
     let works = GroupVersionResource::new("work.open-cluster-management.io", "v1", "manifestworks");
     let secrets = GroupVersionResource::new("", "v1", "secrets");
     assert_eq!(works.path(""), "/apis/work.open-cluster-management.io/v1/manifestworks");

@@ -1,4 +1,4 @@
-//! How policies of a kind are merged.
+//! Settings for the merge of policies.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,29 +6,29 @@ use serde::Serialize;
 use super::path::StatusPath;
 use crate::text::excerpt;
 
-/// The most paths of [`Merge::rules`].
+/// The maximum number of paths in [`Merge::rules`].
 pub const MAX_RULES: usize = 32;
 
 /// How policies of a kind are merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Merge {
-    /// The most specific that they may lie on.
+    /// The most specific target that policies of the kind may have.
     pub level: Level,
-    /// The fields of their spec (of `defaults` or `overrides`, where it has these) that hold their rules, as in `.limits`: a rule
-    /// for each entry of an object, one for anything else. Without any, each field is a rule.
+    /// Paths of the spec (or of its field `defaults` or `overrides`) that hold rules, for example `.limits`. Each entry
+    /// of an object there is a rule; any other value is one rule. Without paths, each field is a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub rules: Vec<String>,
 }
 
-/// What policies lie on, the most specific last.
+/// The kinds of targets, the most specific last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
-    /// Gateways, and their classes.
+    /// Gateways and GatewayClasses.
     Gateway,
-    /// Listeners.
+    /// Listeners of Gateways.
     Listener,
     /// Routes.
     Route,
@@ -37,14 +37,14 @@ pub enum Level {
 }
 
 impl Merge {
-    /// Each path of its rules without its first dot, and the names in it. One that cannot be read is left out.
+    /// Each rule path without its first dot, with the names in it. Invalid paths are skipped.
     #[must_use]
     pub fn rule_paths(&self) -> Vec<(String, Vec<String>)> {
         let read = |path: &String| Some((path.trim_start_matches('.').to_owned(), names(path).ok()?));
         self.rules.iter().filter_map(read).collect()
     }
 
-    /// What is wrong with its paths: where in the list, and what.
+    /// The faults of the paths, each with its index in the list as text.
     pub(super) fn faults(&self) -> Vec<(String, String)> {
         if self.rules.len() > MAX_RULES {
             let text = format!("has {} paths, at most {MAX_RULES} are allowed", self.rules.len());
@@ -72,7 +72,7 @@ impl Merge {
     }
 }
 
-/// The names of `path`, which has nothing else.
+/// The names of `path`, which may contain nothing else.
 fn names(path: &str) -> Result<Vec<String>, String> {
     let parsed = StatusPath::parse(path).map_err(|error| error.to_string())?;
     parsed.names().ok_or_else(|| "expected names alone, found an index or a filter".to_owned())

@@ -1,5 +1,5 @@
-//! Paths of `statusFields`: the part that the JSONPath of Kubernetes' clients and
-//! [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535) share.
+//! Paths of `statusFields`: the common subset of kubectl's JSONPath and [RFC
+//! 9535](https://www.rfc-editor.org/rfc/rfc9535).
 //!
 //! ```text
 //! path    = segment+            .status.conditions[?(@.type=="Ready")].status
@@ -9,8 +9,8 @@
 //!         | "[?(@." name "==" '"' text '"' ")]"      at most once
 //! ```
 //!
-//! A spoke's agent evaluates the path with the client's JSONPath, and one that it cannot parse spoils the answers
-//! of the whole work: anything outside this part is refused here, with its position.
+//! A spoke's agent evaluates a path with kubectl's JSONPath. A path that it cannot parse invalidates the feedback of
+//! the whole work. Therefore all other paths are rejected here, with the position of the error.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::text::excerpt;
 
-/// A path that every agent understands.
+/// A path that all agents can evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusPath {
     segments: Vec<Segment>,
@@ -33,22 +33,22 @@ enum Segment {
     Equals { name: String, text: String },
 }
 
-/// Why a path is refused.
+/// Why a path is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} at character {position}")]
 pub struct PathError {
-    /// What is wrong.
+    /// The error.
     pub fault: String,
-    /// Where, counted from 1.
+    /// The character at which it occurs, from 1.
     pub position: usize,
 }
 
 impl StatusPath {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
     ///
-    /// The first thing outside the shared part, with its position.
+    /// The first element outside the subset, with its position.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut parser = Parser { chars: text.chars().collect(), position: 0 };
         let mut segments = Vec::new();
@@ -65,13 +65,13 @@ impl StatusPath {
             return Err(PathError { fault: "expected `.` and a name".into(), position: 1 });
         }
         let path = Self { segments };
-        // The grammar above is a part of the RFC's; its own parser has the last word.
+        // The grammar above is a subset of RFC 9535; the library's parser verifies that.
         jsonpath_rust::parser::parse_json_path(&path.to_rfc9535())
             .map_err(|_| PathError { fault: "not a path of RFC 9535".into(), position: 1 })?;
         Ok(path)
     }
 
-    /// The same path as RFC 9535 writes it.
+    /// The path in the notation of RFC 9535.
     #[must_use]
     pub fn to_rfc9535(&self) -> String {
         let mut text = String::from("$");
@@ -88,7 +88,7 @@ impl StatusPath {
         text
     }
 
-    /// Its names, where it has nothing else.
+    /// The names, if the path consists of names only.
     #[must_use]
     pub fn names(&self) -> Option<Vec<String>> {
         let name = |segment: &Segment| match segment {
@@ -98,10 +98,10 @@ impl StatusPath {
         self.segments.iter().map(name).collect()
     }
 
-    /// What it gives of `object`, in order: several values where its filter matches several items.
+    /// The values in `object`, in order. There are several if the filter matches several items.
     #[must_use]
     pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
-        // It was parsed as a path of the RFC before.
+        // The path was verified by the library's parser.
         object.query(&self.to_rfc9535()).unwrap_or_default()
     }
 }
@@ -175,7 +175,7 @@ impl Parser {
                     text.push('.');
                 }
                 Some('\\') => return self.fault("only `.` can be escaped in quotes"),
-                // The agent's JSONPath would read two names.
+                // Agents would parse two names.
                 Some('.') if mark == '\'' => return self.fault("a dot in a quoted name is written `\\.`"),
                 Some(c) if c.is_control() => return self.fault("a control character"),
                 Some(c) => text.push(c),

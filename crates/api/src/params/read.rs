@@ -1,5 +1,5 @@
-//! Reads parameters by hand, so that a fault is told in a user's words: the place, what was expected there, and what
-//! was found instead. All faults are found at once.
+//! Parses parameters by hand, because the errors must have the place, the expected value and the actual one. It
+//! collects all errors.
 
 use super::{
     Checked, Conflicts, Level, Merge, Params, ParamsError, PolicyToSync, PolicyWaitAction, ResourceToSync,
@@ -22,7 +22,7 @@ const KEYS: [&str; 10] = [
 ];
 const OLD_KEY: &str = "experimentalPolicySync";
 
-/// Reads `text`. What cannot be read has its default in the parameters returned.
+/// Parses `text`. Invalid values are replaced by their defaults in the result.
 pub(super) fn read(text: &str) -> Checked {
     let json: Json = match serde_json::from_str(text) {
         Ok(json) => json,
@@ -43,7 +43,7 @@ struct Reader {
     warnings: Vec<ParamsError>,
 }
 
-/// An object whose keys are taken out one by one.
+/// An object from which keys are removed one at a time.
 struct Fields {
     place: String,
     entries: Vec<(String, Json)>,
@@ -54,13 +54,13 @@ impl Fields {
         if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
-    /// The value of `key` and its place.
+    /// Removes and returns the value of `key`, with its place.
     fn take(&mut self, key: &str) -> Option<(String, Json)> {
         let index = self.entries.iter().position(|(found, _)| found == key)?;
         Some((self.at(key), self.entries.remove(index).1))
     }
 
-    /// The same; a null is what is not there.
+    /// Like [`Self::take`], with `null` treated as absent.
     fn take_optional(&mut self, key: &str) -> Option<(String, Json)> {
         self.take(key).filter(|(_, value)| !matches!(value, Json::Null))
     }
@@ -75,7 +75,7 @@ impl Reader {
         self.fault(place, format!("expected {expected}, found {found}"));
     }
 
-    /// An object with no other keys than `known` and `old`, each at most once.
+    /// The fields of an object. Keys other than `known` and `old`, and duplicate keys, are faults.
     fn fields(&mut self, place: String, json: Json, known: &[&str], old: &[&str]) -> Option<Fields> {
         let entries = match json {
             Json::Object(entries) => entries,
@@ -148,7 +148,7 @@ impl Reader {
         chosen.map(|(_, value)| *value)
     }
 
-    /// A key that must be there.
+    /// The value of a required key.
     fn given(&mut self, fields: &mut Fields, key: &str) -> Option<(String, Json)> {
         let found = fields.take(key);
         if found.is_none() {
@@ -157,7 +157,7 @@ impl Reader {
         found
     }
 
-    /// A text that must be there.
+    /// The string value of a required key.
     fn required(&mut self, fields: &mut Fields, key: &str) -> Option<String> {
         let found = self.given(fields, key)?;
         self.text(found)

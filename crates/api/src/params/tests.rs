@@ -5,13 +5,13 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn defaults_are_those_of_the_contract() {
+fn empty_parameters_have_the_documented_defaults() {
     assert_eq!(Params::parse("{}").unwrap(), Params::default());
     assert_eq!(Params::default().downstream_class, "istio");
 }
 
 #[test]
-fn every_key_is_read() {
+fn all_keys_are_parsed() {
     let params = Params::parse(
         r#"{"downstreamClass": "nginx", "policiesToSync": [{"group": "kuadrant.io", "version": "v1",
             "resource": "authpolicies", "statusFields": [{"name": "generation", "path": ".status.observedGeneration"}]}],
@@ -29,7 +29,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn the_old_name_is_read_but_not_beside_the_new_one() {
+fn old_name_is_accepted_unless_the_new_one_is_present() {
     let old = r#"{"experimentalPolicySync": [{"group": "g", "version": "v1", "resource": "ps"}]}"#;
     assert_eq!(Params::parse(old).unwrap().policies_to_sync.len(), 1);
     assert_eq!(
@@ -39,7 +39,7 @@ fn the_old_name_is_read_but_not_beside_the_new_one() {
 }
 
 #[test]
-fn a_fault_names_its_place() {
+fn faults_have_their_place() {
     let kind = r#"{"group": "g", "version": "v1", "resource": "ps"}"#;
     for (text, place) in [
         ("nonsense".to_owned(), "not JSON: expected ident at line 1 column 2"),
@@ -79,7 +79,7 @@ fn a_fault_names_its_place() {
 }
 
 #[test]
-fn a_key_says_what_it_takes() {
+fn faults_name_the_accepted_values() {
     for (key, takes, values) in [
         ("tlsSecrets", r#""none" or "copy""#, [r#""Copy""#, r#""both""#, r#"["copy"]"#, "1", "false"]),
         ("conflicts", r#""keep" or "overwrite""#, [r#""force""#, r#""Keep""#, r#"["keep"]"#, "1", "false"]),
@@ -102,7 +102,7 @@ fn a_key_says_what_it_takes() {
 }
 
 #[test]
-fn a_pattern_or_a_field_that_is_none_is_named_by_its_place() {
+fn invalid_patterns_and_fields_are_reported_with_their_place() {
     for (patterns, says) in [
         ("[null]", "metadataToSkip[0]: expected a string, found null"),
         (r#"["a", ["b"]]"#, "metadataToSkip[1]: expected a string, found a list"),
@@ -123,7 +123,7 @@ fn a_pattern_or_a_field_that_is_none_is_named_by_its_place() {
 }
 
 #[test]
-fn more_than_a_hundred_kinds_are_refused() {
+fn more_than_100_kinds_are_rejected() {
     let kinds: Vec<String> =
         (0..101).map(|n| format!(r#"{{"group": "g", "version": "v1", "resource": "p{n}"}}"#)).collect();
     assert_eq!(
@@ -133,7 +133,7 @@ fn more_than_a_hundred_kinds_are_refused() {
 }
 
 #[test]
-fn all_faults_are_found() {
+fn all_faults_are_reported() {
     let checked = Params::check(
         r#"{"conflicts": 1, "extra": null, "policiesToSync": [{"version": "v1"}, {"group": "g", "version": "v1",
             "resource": "ps", "statusFields": [{"name": "a", "path": true}, 7]}]}"#,
@@ -158,13 +158,13 @@ fn all_faults_are_found() {
 }
 
 #[test]
-fn what_is_there_but_null_has_its_default() {
+fn null_values_have_their_defaults() {
     let text = r#"{"downstreamClass": null, "policiesToSync": null, "policyWaitSeconds": null}"#;
     assert_eq!(Params::parse(text), Ok(Params::default()));
 }
 
 #[test]
-fn a_fault_repeats_no_more_of_a_text_than_tells_which() {
+fn faults_quote_only_an_excerpt() {
     let long = "x".repeat(1_000_000);
     let field = format!(r#"{{"name": "{long}", "path": ".a"}}"#);
     for text in [
@@ -189,7 +189,7 @@ fn kind(group: &str, fields: &str) -> String {
 }
 
 #[test]
-fn a_fault_is_one_line_whatever_it_repeats() {
+fn faults_are_one_line() {
     let odd = kind(r"a\n", "[]");
     for (text, expected) in [
         (r#"{"a\nb\u0000": 1}"#.to_owned(), r"a\nb\0: unknown key"),
@@ -204,7 +204,7 @@ fn a_fault_is_one_line_whatever_it_repeats() {
 }
 
 #[test]
-fn a_kind_does_not_lead_out_of_its_path() {
+fn names_that_could_change_a_request_path_are_rejected() {
     for name in [".", "..", "-", "a.", ".a", "-a", "a-"] {
         let expected = format!(r#"policiesToSync[0].group: "{name}" is not a lowercase name"#);
         assert_eq!(fault(&listing(&kind(name, "[]"))), expected);
@@ -212,7 +212,7 @@ fn a_kind_does_not_lead_out_of_its_path() {
 }
 
 #[test]
-fn the_old_name_is_warned_about() {
+fn old_name_gives_a_warning() {
     let checked = Params::check(r#"{"experimentalPolicySync": []}"#);
     assert!(checked.faults.is_empty());
     assert_eq!(checked.warnings[0].to_string(), "experimentalPolicySync: is an old name of policiesToSync");
@@ -220,7 +220,7 @@ fn the_old_name_is_warned_about() {
 }
 
 #[test]
-fn how_a_kind_is_merged_is_read() {
+fn merge_settings_are_parsed() {
     let params = |merge: &str| {
         Params::parse(&format!(
             r#"{{"policiesToSync": [{{"group": "g", "version": "v1", "resource": "ps", "merge": {merge}}}]}}"#

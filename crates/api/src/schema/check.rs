@@ -1,8 +1,8 @@
-//! Whether a value is what a schema says.
+//! Checks a value against a schema.
 //!
-//! What the API server does before it looks counts: it takes nulls away where none may be, and fills in defaults. A field that it would drop without a word is a fault here; server-side apply refuses it, too. Not checked are
-//! CEL rules, formats, `multipleOf` and whether the items of a set differ: the spokes' API servers do, and their answer
-//! comes back.
+//! Like the API server, it first removes disallowed nulls and considers defaults. An unknown field, which the API
+//! server would drop, is a fault here; server-side apply rejects it, too. CEL rules, formats, `multipleOf` and
+//! uniqueness in sets are not checked; the spokes' API servers check them and their result is reported.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::json::step::Step;
 use crate::json::type_of;
 use crate::text::excerpt;
 
-/// What an embedded resource has although its schema need not name it.
+/// The fields of an embedded resource that its schema need not declare.
 const OBJECT_KEYS: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// How many of the values that would be fine are named.
+/// The maximum number of allowed values in a message.
 const NAMED: usize = 10;
 
-/// What is wrong with a value, and where.
+/// An invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The place.
+    /// Its path.
     pub path: Vec<Step>,
-    /// The key that the object there lacks, where that is the fault.
+    /// The missing key, if that is the fault.
     pub missing: Option<String>,
-    /// The fault.
+    /// The description.
     pub text: String,
 }
 
@@ -41,7 +41,7 @@ impl Fault {
 }
 
 impl Schema {
-    /// Checks `value`, whose numbers are in the server's form.
+    /// Checks `value`, whose numbers must be [normalized](crate::json::normalize).
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Schema {
         self.admits(&value, true)
     }
 
-    /// Takes the nulls away that may not be there.
+    /// Removes nulls that the schema does not allow.
     fn drop_nulls(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
@@ -74,9 +74,9 @@ impl Schema {
         }
     }
 
-    /// The same; of the alternatives of a schema none is `whole`: what one of them does not name, another does.
+    /// Checks `value`. `whole` is false for alternatives (`anyOf` and the like), which need not declare all fields.
     fn admits(&self, value: &Value, whole: bool) -> Result<(), Fault> {
-        // Whether null may be there is for the whole to say.
+        // Only the whole schema decides whether null is allowed.
         let is_null = value.is_null() && (self.nullable || !whole);
         if !is_null && !self.is.fits(value) {
             return Err(Fault::here(format!("expected {}, found {}", self.is, found(value))));
@@ -219,7 +219,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A value as a fault names it.
+/// Formats a value for a message.
 fn found(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),

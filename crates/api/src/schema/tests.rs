@@ -8,7 +8,7 @@ fn schema(props: Value) -> Schema {
     Schema::new(&serde_json::from_value(props).unwrap())
 }
 
-/// What is wrong with `value`, with its place; nothing where it is fine.
+/// The fault of `value` with its path; empty if it is valid.
 fn fault(props: Value, value: &Value) -> String {
     let fault = schema(props).check(value).err();
     fault.map(|fault| format!("{}: {}", place(&fault.path), fault.text)).unwrap_or_default()
@@ -32,7 +32,7 @@ fn of_a(a: Value) -> Value {
 }
 
 #[test]
-fn types_are_told_apart() {
+fn values_must_have_the_declared_type() {
     let values = [json!({}), json!([]), json!("t"), json!(1), json!(0.5), json!(true), Value::Null];
     for (is, fits, words) in [
         ("object", vec![0], "an object"),
@@ -56,12 +56,12 @@ fn types_are_told_apart() {
         json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]});
     fine(either.clone(), [json!(1), json!("50%")]);
     wrong(either, [(json!(0.5), ": expected an integer or a string, found 0.5")]);
-    // An integer past 64 bits is a double for the server, too.
+    // The API server, too, treats an integer beyond 64 bits as a double.
     wrong(json!({"type": "integer"}), [(json!(1e30), ": expected an integer, found 1e+30")]);
 }
 
 #[test]
-fn null_is_nothing_unless_it_may_be_there() {
+fn null_counts_as_absent_unless_nullable() {
     let mut text = of_a(json!({"type": "string", "minLength": 1}));
     fine(text.clone(), [json!({"a": null})]);
     text["required"] = json!(["a"]);
@@ -76,7 +76,7 @@ fn null_is_nothing_unless_it_may_be_there() {
 }
 
 #[test]
-fn a_field_that_nothing_names_is_refused_unless_it_is_kept() {
+fn unknown_field_is_rejected_unless_preserved() {
     let unknown = [(json!({"a": "x", "b": 1}), ".b: unknown field")];
     wrong(of_a(json!({"type": "string"})), unknown.clone());
     wrong(json!({"type": "object"}), unknown.map(|(value, _)| (value, ".a: unknown field")));
@@ -92,7 +92,7 @@ fn a_field_that_nothing_names_is_refused_unless_it_is_kept() {
 }
 
 #[test]
-fn an_embedded_object_has_a_kind_and_metadata() {
+fn embedded_object_may_have_kind_and_metadata() {
     let embedded = of_a(json!({"type": "object", "x-kubernetes-embedded-resource": true}));
     let object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}});
     fine(embedded.clone(), [json!({"a": object})]);
@@ -101,7 +101,7 @@ fn an_embedded_object_has_a_kind_and_metadata() {
 }
 
 #[test]
-fn what_is_required_is_there_or_has_a_default() {
+fn required_field_must_be_present_or_have_a_default() {
     let mut required = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string", "default": "x"}}});
     required["required"] = json!(["b", "a"]);
     fine(required.clone(), [json!({"a": ""})]);
@@ -111,7 +111,7 @@ fn what_is_required_is_there_or_has_a_default() {
 }
 
 #[test]
-fn items_are_checked_one_by_one() {
+fn each_item_is_checked() {
     let list =
         json!({"type": "array", "items": of_a(json!({"type": "integer"})), "minItems": 1, "maxItems": 2});
     fine(list.clone(), [json!([{}]), json!([{"a": 1}, {}])]);
@@ -126,7 +126,7 @@ fn items_are_checked_one_by_one() {
 }
 
 #[test]
-fn values_keep_to_their_limits() {
+fn values_must_be_within_their_bounds() {
     let number = json!({"type": "number", "minimum": 1, "maximum": 3.5});
     fine(number.clone(), [json!(1), json!(3.5)]);
     let expected =
@@ -166,16 +166,16 @@ fn values_keep_to_their_limits() {
 }
 
 #[test]
-fn a_pattern_that_cannot_be_made_refuses_nothing() {
+fn pattern_that_does_not_compile_rejects_nothing() {
     for pattern in [r"\Q", "(?=a)", "((a{1000}){1000}){1000}"] {
         fine(json!({"type": "string", "pattern": pattern}), [json!("text")]);
     }
-    // What a letter is beyond ASCII, the server's expressions tell otherwise.
+    // Go's regular expressions classify letters beyond ASCII differently.
     fine(json!({"type": "string", "pattern": r"^\W+$"}), [json!("é")]);
 }
 
 #[test]
-fn alternatives_are_weighed() {
+fn alternatives_are_checked() {
     let mut object =
         json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
     object["oneOf"] = json!([{"required": ["a"]}, {"required": ["b"]}]);
@@ -205,7 +205,7 @@ fn alternatives_are_weighed() {
 }
 
 #[test]
-fn one_schema_is_equal_to_itself_and_to_no_other() {
+fn schemas_are_equal_by_content() {
     let rate = |pattern: &str| schema(of_a(json!({"type": "string", "pattern": pattern})));
     let used = rate("^a$");
     used.check(&json!({"a": "a"})).unwrap();

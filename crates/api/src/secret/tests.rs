@@ -16,7 +16,7 @@ fn secret(key: &str) -> Value {
 }
 
 #[test]
-fn no_value_of_a_secret_is_left() {
+fn values_of_secrets_are_hidden() {
     let found =
         hidden(json!({"spec": {"workload": {"manifests": [{"kind": "List", "items": [secret("TOP")]}]}}}));
     assert!(!found.to_string().contains("TOP") && !found.to_string().contains("Y2VydA"), "{found}");
@@ -29,13 +29,13 @@ fn no_value_of_a_secret_is_left() {
 }
 
 #[test]
-fn another_value_looks_different_and_the_same_the_same() {
+fn hidden_values_are_equal_if_the_values_are() {
     assert_eq!(hidden(secret("a")), hidden(secret("a")));
     assert_ne!(hidden(secret("a"))["data"], hidden(secret("b"))["data"]);
 }
 
 #[test]
-fn values_of_odd_shapes_are_hidden_too() {
+fn values_of_unexpected_types_are_hidden() {
     for data in [json!("TOP"), json!(["TOP"]), json!({"tls.key": {"a": "TOP"}})] {
         let found = hidden(json!({"kind": "Secret", "data": data}));
         assert!(!found.to_string().contains("TOP"), "{found}");
@@ -44,7 +44,7 @@ fn values_of_odd_shapes_are_hidden_too() {
 }
 
 #[test]
-fn what_is_no_secret_stays_as_it_is() {
+fn other_objects_are_unchanged() {
     let work = json!({"kind": "ConfigMap", "metadata": {"annotations": {"a": "b"}}, "data": {"a": "b"},
         "spec": {"certificateRefs": [{"kind": "Secret", "name": "a"}]}});
     assert_eq!(hidden(work.clone()), work);

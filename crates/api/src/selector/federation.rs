@@ -1,8 +1,8 @@
-//! Selectors as Kubernetes' federation wrote them: `[{"key": "zone", "operator": "In", "values": ["eu-1", "eu-2"]}]`, all of
-//! which must hold.
+//! Selectors of Kubernetes federation: a list of requirements, for example `[{"key": "zone", "operator": "In",
+//! "values": ["eu-1", "eu-2"]}]`. All of them must match.
 //!
-//! Operators are those of Kubernetes' label selectors, by name or as a sign, in any case. Values may also be one text, as in
-//! policies that were published: `"[true]"` is a list with the value `true`.
+//! The operators are those of Kubernetes label selectors, by name or symbol, and case-insensitive. Values may also be a
+//! single string, as in some published policies: `"[true]"` is a list with the value `true`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use crate::syntax::{is_label_key, is_label_value};
 /// A requirement on a cluster's labels.
 #[derive(Clone, Debug)]
 pub(super) enum Requirement {
-    /// One that Kubernetes' text has as well.
+    /// A requirement that Kubernetes label selectors support.
     Expression(Selector),
-    /// That a label is a whole number above this one.
+    /// The label is an integer above this one.
     Above(String, i64),
-    /// The same below this one.
+    /// The label is an integer below this one.
     Below(String, i64),
 }
 
@@ -36,7 +36,7 @@ impl Requirement {
     }
 }
 
-/// Reads a selector.
+/// Parses a selector.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, Fault> {
     list(parse_json(text)?, (LIMIT, "requirements"), requirement)
 }
@@ -103,7 +103,7 @@ fn values(json: Json) -> Result<Vec<String>, Fault> {
     }
 }
 
-/// A value of a label; a number or a boolean is its text.
+/// A label value. Numbers and booleans are converted to text.
 fn value(json: Json) -> Result<String, Fault> {
     let text = match json {
         Json::Text(text) => text,

@@ -11,7 +11,7 @@ fn selects(selector: &str, labels: &[(&str, &str)]) -> bool {
 }
 
 #[test]
-fn both_syntaxes_select() {
+fn label_selector_syntaxes_match_labels() {
     let us = [("region", "us"), ("example.com/tier", "edge")];
     for selector in [
         "",
@@ -34,7 +34,7 @@ fn both_syntaxes_select() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn invalid_label_selectors_are_rejected_with_the_reason() {
     for (selector, error) in [
         ("region=us,", r#"a requirement is missing beside a comma in "region=us,""#),
         ("a,,b", r#"a requirement is missing beside a comma in "a,,b""#),
@@ -55,7 +55,7 @@ fn what_cannot_be_read_is_named() {
     }
 }
 
-/// Whether the annotations select a cluster of a region with this tier and these cores.
+/// Whether the federation selector `text` matches a cluster with these labels.
 fn federation(text: &str) -> Result<bool, String> {
     let labels = [("region", "eu"), ("pci", "true"), ("cores", "16")];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
@@ -66,7 +66,7 @@ fn federation(text: &str) -> Result<bool, String> {
 }
 
 #[test]
-fn the_list_of_kubernetes_federation_selects() {
+fn federation_selectors_match_labels() {
     for requirements in [
         "[]",
         r#"[{"key": "region", "operator": "In", "values": ["us", "eu"]}]"#,
@@ -76,7 +76,7 @@ fn the_list_of_kubernetes_federation_selects() {
         r#"[{"key": "region", "operator": "!=", "values": ["us"]}, {"key": "gpu", "operator": "!"}]"#,
         r#"[{"key": "gpu", "operator": "DoesNotExist", "values": null}]"#,
         r#"[{"key": "cores", "operator": "Gt", "values": ["8"]}, {"key": "cores", "operator": "lt", "values": [17]}]"#,
-        // As in policies that were published.
+        // As in some published policies.
         r#"[{"key": "pci", "operator": "=", "values": "[true]"}]"#,
         r#"[{"key": "pci", "operator": "=", "values": "[\"true\"]"}]"#,
         r#"[{"key": "region", "operator": "In", "values": "[us, eu]"}]"#,
@@ -99,7 +99,7 @@ fn the_list_of_kubernetes_federation_selects() {
 }
 
 #[test]
-fn what_kubernetes_federation_would_not_read_is_named_with_its_place() {
+fn invalid_federation_selectors_are_rejected_with_their_place() {
     let many = format!("[{}]", vec![r#"{"key": "a", "operator": "Exists"}"#; 101].join(","));
     for (requirements, fault) in [
         ("region=eu", ": not JSON: expected value at line 1 column 1"),
@@ -150,7 +150,7 @@ fn what_kubernetes_federation_would_not_read_is_named_with_its_place() {
 }
 
 #[test]
-fn both_annotations_must_select() {
+fn cluster_must_match_both_annotations() {
     let both = |text: &str, federation: &str| {
         let annotations: BTreeMap<String, String> =
             [(CLUSTER_SELECTOR, text), (FEDERATION_SELECTOR, federation)]

@@ -1,13 +1,13 @@
 use super::*;
 
-/// That `is` takes each of `good` and none of `bad`.
+/// Asserts that `is` accepts all of `good` and none of `bad`.
 fn takes(is: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
     good.iter().for_each(|text| assert!(is(text), "{text:?}"));
     bad.iter().for_each(|text| assert!(!is(text), "{text:?}"));
 }
 
 #[test]
-fn names_are_those_that_kubernetes_takes() {
+fn names_follow_the_syntax_of_kubernetes() {
     let (long, longer) = ("a".repeat(63), "a".repeat(64));
     takes(
         is_dns_label,

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_cut_text_says_so() {
+fn cut_text_ends_with_an_ellipsis() {
     assert_eq!(cut("abcdef", 6), "abcdef");
     assert_eq!(cut("äbcdefg", 6), "äbcde…");
     assert_eq!(capped("abcdef", 6), "abcdef");
@@ -9,7 +9,7 @@ fn a_cut_text_says_so() {
 }
 
 #[test]
-fn a_fault_repeats_as_much_as_one_sees_at_a_glance() {
+fn excerpts_are_short() {
     assert_eq!(excerpt(&"é".repeat(100)), "é".repeat(64) + "…");
     assert_eq!(plain_excerpt("a\nb"), "a\\nb");
     assert_eq!(plain_excerpt(""), "\"\"");

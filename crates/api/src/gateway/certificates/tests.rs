@@ -12,14 +12,14 @@ fn references(references: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_is_named_by_a_reference_to_it() {
+fn references_name_their_secrets() {
     assert_eq!(references(&json!([{"name": "a"}])), ["https: shop/a"]);
     let whole = json!([{"group": "", "kind": "Secret", "name": "a", "namespace": "tls"}, {"name": "b"}]);
     assert_eq!(references(&whole), ["https: tls/a", "https: shop/b"]);
 }
 
 #[test]
-fn what_refers_to_no_secret_names_none() {
+fn references_to_other_kinds_are_skipped() {
     for reference in [
         json!({"kind": "ConfigMap", "name": "a"}),
         json!({"group": "example.com", "name": "a"}),
@@ -36,7 +36,7 @@ fn what_refers_to_no_secret_names_none() {
 }
 
 #[test]
-fn a_listener_that_passes_tls_on_names_none() {
+fn passthrough_listeners_are_skipped() {
     let spec = json!({"listeners": [
         {"name": "a", "tls": {"mode": "Passthrough", "certificateRefs": [{"name": "a"}]}},
         {"name": "b", "tls": {"mode": "Terminate", "certificateRefs": [{"name": "b"}]}},
@@ -47,7 +47,7 @@ fn a_listener_that_passes_tls_on_names_none() {
 }
 
 #[test]
-fn a_spec_of_another_shape_names_none() {
+fn invalid_specs_name_no_secrets() {
     for spec in [
         json!(null),
         json!([]),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_shared_part_is_accepted() {
+fn common_subset_is_accepted() {
     for (path, rfc) in [
         (".status.observedGeneration", "$['status']['observedGeneration']"),
         (
@@ -23,7 +23,7 @@ fn the_shared_part_is_accepted() {
 }
 
 #[test]
-fn anything_else_is_refused_with_its_position() {
+fn other_paths_are_rejected_with_their_position() {
     for (path, error) in [
         ("", "expected `.` and a name at character 1"),
         ("status", "expected `.` or `[` at character 1"),
