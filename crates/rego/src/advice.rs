@@ -1,4 +1,4 @@
-//! What a policy most likely does not mean. It counts all the same.
+//! Advice on Rego modules that are valid but probably contain a mistake. The modules stay in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::reads::Reads;
 use super::review;
 use super::tree;
 
-/// Advice on `modules`, which are one bundle.
+/// Advice on `modules`, which form one bundle.
 #[must_use]
 pub fn advice(modules: &[&LoadedModule]) -> Vec<Fault> {
     let mut advice = unused(modules);
@@ -32,7 +32,7 @@ pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     advice
 }
 
-/// Modules that are not queried, and that no other refers to. One with tests is queried for these.
+/// Modules that are neither queried nor referred to by others. A module with tests counts as queried.
 fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
     let referred: Paths = modules.iter().flat_map(|module| module.refers.iter().cloned()).collect();
     let is_used = |module: &LoadedModule| {
@@ -71,7 +71,7 @@ pub(super) fn ids_of(module: &Module) -> Vec<(String, Place)> {
     ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), module.place(id.span())))).collect()
 }
 
-/// Ids that denials of two modules have.
+/// Ids that occur in denials of two modules.
 fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
     let mut first: BTreeMap<&str, &LoadedModule> = BTreeMap::new();
     let mut advice = Vec::new();
@@ -86,7 +86,7 @@ fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
     advice
 }
 
-/// Kinds that are written as in a manifest, where the resource's name belongs.
+/// Kinds in the spelling of a manifest (`Pod`) where a plural is expected (`pods`).
 fn kinds(module: &Module) -> Vec<Fault> {
     let mut places = Reads::of(module).kinds;
     for rule in &module.tree.policy {
@@ -104,7 +104,8 @@ fn kinds(module: &Module) -> Vec<Fault> {
         .collect()
 }
 
-/// The first place that reads manifests of works, if `module` reads contents as well: no policy gets those of Secrets in works.
+/// The first place that reads manifests of works, if `module` reads contents as well: policies do not get those of
+/// Secrets in works.
 fn contents_in_works(module: &Module) -> Option<Fault> {
     let (mut manifests, mut has_contents) = (None, false);
     tree::each(&module.tree, &mut |expr| {
@@ -122,7 +123,7 @@ fn contents_in_works(module: &Module) -> Option<Fault> {
     manifests.filter(|_| has_contents).map(|place| Fault::new(&module.id, place, text))
 }
 
-/// What a resource of `kind` is most likely called.
+/// A guess at the plural of `kind`.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.strip_suffix('y') {

@@ -1,4 +1,4 @@
-//! Which packages are asked, and for what; and what is said of answers that cannot be used.
+//! The packages that this project queries, and messages about unusable results.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use regorus::Value;
 
 use policy_sync_api::text::capped;
 
-/// The most bytes of a value that a fault repeats.
+/// The maximum length of a quoted value, in bytes.
 const REPEATED: usize = 100;
 
-/// What a package is asked for. Each is called by the name that its package has by default.
+/// The purposes of queries. Each constant is also the default name of the package for that purpose.
 pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
-/// Where objects go.
+/// Placement policies: they set labels and annotations that place objects.
 pub const PLACEMENT: &str = "io.k8s.federation.admission";
-/// What may be written.
+/// Admission policies: they deny requests that create, update or delete objects.
 pub const ADMISSION: &str = "admission";
-/// What may be asked of the API server.
+/// Authorization policies: they deny access to the API server.
 pub const AUTHORIZATION: &str = "authorization";
 
-/// The packages that are asked.
+/// The names of the queried packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages {
     placement: Arc<str>,
@@ -32,15 +32,15 @@ impl Default for Packages {
 }
 
 impl Packages {
-    /// Those where the package `placement` says where objects go, and `admission` what may be written; `None` where one of them is
-    /// asked for something else.
+    /// Uses other names for the packages of placement and admission. Returns `None` if the names are equal, or if one
+    /// is the package for authorization.
     #[must_use]
     pub fn new(placement: &str, admission: &str) -> Option<Self> {
         let are_own = placement != admission && ![placement, admission].contains(&AUTHORIZATION);
         are_own.then(|| Self { placement: placement.into(), admission: admission.into() })
     }
 
-    /// The package that `query` asks for, such as `data.kubernetes.admission`; `None` where it is no package.
+    /// The package of a query such as `data.kubernetes.admission`; `None` if the query is not a package.
     #[must_use]
     pub fn named(query: &str) -> Option<&str> {
         let package = query.strip_prefix("data.")?;
@@ -52,7 +52,7 @@ impl Packages {
         package.split('.').all(is_word).then_some(package)
     }
 
-    /// The package that is asked for `what`.
+    /// The name of the package for the purpose `what`.
     #[must_use]
     pub fn of<'p>(&'p self, what: &'p str) -> &'p str {
         match what {
@@ -62,15 +62,15 @@ impl Packages {
         }
     }
 
-    /// What `package` is asked for, if anything.
+    /// The purpose of `package`, if it is queried.
     #[must_use]
     pub fn asked_for(&self, package: &str) -> Option<&'static str> {
         ASKED.into_iter().find(|what| self.of(what) == package)
     }
 }
 
-/// The message for a value of the wrong type: `expected an object, found a list`. It does not quote the value, which may be part of
-/// a Secret.
+/// The message for a value of the wrong type: `expected an object, found a list`. It does not quote the value, which
+/// may be part of a Secret.
 pub fn expected(what: &str, value: &Value) -> String {
     format!("expected {what}, found {}", sort(value))
 }
@@ -89,12 +89,12 @@ fn sort(value: &Value) -> &'static str {
     }
 }
 
-/// As much of a text as a fault repeats.
+/// Cuts `text` for a quotation in a message.
 pub fn short(text: &str) -> String {
     capped(text, REPEATED).into_owned()
 }
 
-/// The query for all that `package` gives. Its parts are quoted, whatever is in them.
+/// The Rego query for the value of `package`. The parts of the name are quoted, so any characters may occur in them.
 #[must_use]
 pub fn query(package: &str) -> String {
     let parts = package.split('.').map(|part| format!("[{}]", Value::from(part)));
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_a_package_that_nothing_else_is_asked_for() {
+    fn queried_packages_have_distinct_valid_names() {
         assert_eq!(Packages::named("data.kubernetes.admission"), Some("kubernetes.admission"));
         assert_eq!(Packages::named("data.a_1"), Some("a_1"));
         for query in ["", "data", "data.", "data.a.", "data.a[0]", "a.b", "data.1"] {

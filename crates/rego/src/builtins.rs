@@ -1,4 +1,4 @@
-//! Which functions a policy may call without writing them.
+//! The builtin functions that policies may call.
 
 use regorus::unstable::BUILTINS;
 
@@ -6,25 +6,25 @@ use super::extensions;
 use super::metadata::Function;
 use super::rewrites::RESERVED;
 
-/// What the engine has under a name.
+/// A builtin of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
-    /// A function.
+    /// A function with a fixed number of arguments.
     Known {
-        /// How many arguments it takes.
+        /// The number of arguments.
         arity: usize,
-        /// Whether one more may be given, for its result, as Rego had it before version 1.
+        /// Whether a further argument for the result is allowed, as in Rego before version 1.
         output: bool,
     },
-    /// One that takes any arguments.
+    /// A function with any number of arguments.
     Variadic,
-    /// One that no policy may call, and why.
+    /// A function that policies must not call, with the reason.
     Forbidden(&'static str),
-    /// One that OPA has and this engine has not.
+    /// A function that OPA has and the embedded engine lacks.
     Lacking,
 }
 
-/// What must not be asked: the answer would be another each time, or wait for somebody else.
+/// Functions that are not deterministic, or that depend on the network or the environment.
 const FORBIDDEN: [(&str, &str); 6] = [
     ("http.send", "a policy does not wait for the network"),
     ("net.lookup_ip_addr", "a policy does not wait for the network"),
@@ -34,7 +34,7 @@ const FORBIDDEN: [(&str, &str); 6] = [
     ("uuid.rfc4122", "a policy gives the same answer each time"),
 ];
 
-/// What OPA 1.22 has beside these (its capabilities file).
+/// Further functions of OPA 1.22, according to its capabilities file.
 #[rustfmt::skip]
 const LACKING: [&str; 4] = [
     "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "rego.parse_module", "strings.render_template",
@@ -45,7 +45,7 @@ pub(super) fn name(name: &str) -> Option<&'static str> {
     extensions::name(name).or_else(|| BUILTINS.get_key_value(name).map(|(name, _)| *name))
 }
 
-/// Whether no policy may call the builtin of this name.
+/// Whether policies must not call the builtin of this name.
 pub(super) fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.iter().any(|(forbidden, _)| *forbidden == name)
 }

@@ -1,4 +1,4 @@
-//! Rules that are called by their names: tests, and what they are given.
+//! Test rules, and rules that provide sample inputs for reviews. Both are identified by the prefix of their names.
 
 use regorus::unstable::Rule;
 
@@ -7,17 +7,17 @@ use super::fault::Fault;
 use super::module::{self, Module};
 use super::tree;
 
-/// How rules are called that should be true.
+/// The prefix of test rules, which must be true.
 pub const TEST: &str = "test_";
-/// How rules are called that give inputs of reviews.
+/// The prefix of rules that provide sample inputs for reviews.
 pub const SAMPLE: &str = "sample_";
 
-/// A rule of some name.
+/// A test or sample rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// What to ask for its value.
+    /// The query for its value.
     pub query: String,
-    /// Its name, and where that stands.
+    /// Its name and place.
     pub place: Fault,
     /// The number of its definitions. OPA runs each definition as a separate test.
     pub definitions: usize,
@@ -30,7 +30,7 @@ impl Called {
         rules.flat_map(|rule| [TEST, SAMPLE].map(|prefix| Self::of(module, rule, prefix))).flatten().collect()
     }
 
-    /// The rule, where it has no arguments and its name begins with `prefix`.
+    /// The rule, if it has no arguments and its name begins with `prefix`.
     fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
         let reference = tree::reference(rule);
         let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;

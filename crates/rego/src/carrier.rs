@@ -1,4 +1,4 @@
-//! Objects that carry policies: ConfigMaps of the policy namespace, as kube-mgmt has them, and RegoPolicies.
+//! Objects that carry Rego policies: ConfigMaps in the policy namespace, in the format of kube-mgmt, and RegoPolicies.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,29 @@ use policy_sync_api::names::ObjectKey;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::rego_policy::{Enforcement, GROUP};
 
-/// Of a ConfigMap each key of which is a module: this label, with this value.
+/// The label, with its value, of a ConfigMap in which each key is a module.
 pub const POLICY: (&str, &str) = ("openpolicyagent.org/policy", "rego");
-/// Of a ConfigMap each key of which is JSON, in `data.<namespace>.<name>.<key>`.
+/// The label, with its value, of a ConfigMap in which each key is a JSON document. It is loaded as
+/// `data.<namespace>.<name>.<key>`.
 pub const DATA: (&str, &str) = ("openpolicyagent.org/data", "opa");
-/// On a ConfigMap with policies: what their denials come to.
+/// The annotation of a ConfigMap with modules for the effect of their denials.
 pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
-/// The end of a key that is a module without that label: `kubectl create configmap --from-file` sets none.
+/// The suffix of a key that is a module even without the label, because `kubectl create configmap --from-file` sets no
+/// labels.
 const ENDING: &str = ".rego";
 
-/// What an object carries.
+/// The modules and data in an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// Modules, also those that [cannot be read](Self::fault_of).
+    /// The modules, including [unreadable](Self::fault_of) ones.
     pub texts: Vec<Text>,
-    /// Data, by namespace, name and key.
+    /// Data by namespace, name and key.
     pub data: BTreeMap<[String; 3], regorus::Value>,
-    /// What does not count, and why.
+    /// The parts that cannot be used, with the reasons.
     pub faults: Vec<Fault>,
-    /// What is ignored, and why.
+    /// The keys that are ignored, with the reasons.
     pub ignored: Vec<Fault>,
-    /// What the denials of its modules come to, or why nobody knows.
+    /// The effect of denials, or why its setting is invalid.
     pub enforcement: Result<Enforcement, String>,
 }
 
@@ -42,7 +44,7 @@ impl Default for Carried {
 }
 
 impl Carried {
-    /// What `object` carries, `None` where it is of another kind, or a ConfigMap with nothing of this.
+    /// The modules and data in `object`; `None` for other kinds, and for ConfigMaps without modules and data.
     #[must_use]
     pub fn by(object: &HubObject) -> Option<Self> {
         match object.kind.as_str() {
@@ -52,7 +54,7 @@ impl Carried {
         }
     }
 
-    /// Keeps of `before` the data that is no JSON any more.
+    /// Keeps data of `before` that is no longer valid JSON.
     pub fn keep_good_data(&mut self, before: &Self) {
         for (path, value) in &before.data {
             let id = ModuleId::new(&path.join("/"));
@@ -126,13 +128,13 @@ impl Carried {
         carried
     }
 
-    /// A module that is there, and whose text nobody can read.
+    /// Adds a module without text, whose text cannot be read.
     fn unread(&mut self, id: ModuleId, fault: &str) {
         self.faults.push(Fault::new(&id, None, fault));
         self.texts.push(Text { id, text: "".into() });
     }
 
-    /// Why the text of a module cannot be read.
+    /// Why the text of a module cannot be read, if so.
     #[must_use]
     pub fn fault_of(&self, id: &ModuleId) -> Option<&Fault> {
         self.faults.iter().find(|fault| fault.module == *id)

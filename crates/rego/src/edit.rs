@@ -1,10 +1,10 @@
-//! A text with other text at some places, and the way back from a place in it.
+//! Edits of a text, with a mapping of places back to the original.
 
 use std::sync::Arc;
 
 use crate::fault::Place;
 
-/// What takes the place of a part of a text, in bytes.
+/// A replacement of a part of a text; offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) start: u32,
@@ -18,7 +18,7 @@ impl Edit {
     }
 }
 
-/// A text, edited.
+/// The result of edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
     original: Arc<str>,
@@ -30,7 +30,7 @@ pub struct Edited {
     original_lines: Vec<u32>,
     /// The offset of each line in `text`, if there are edits.
     lines: Vec<u32>,
-    /// Earlier edits, whose text is `original`.
+    /// Earlier edits, whose result is `original`.
     earlier: Option<Box<Edited>>,
 }
 
@@ -47,7 +47,7 @@ impl Edited {
                 earlier: None,
             };
         }
-        // At one place, insertions come first, in the order in which they were made.
+        // At equal offsets, insertions come first, in the order in which they were made.
         edits.sort_by_key(|edit| (edit.start, edit.end > edit.start));
         let (mut text, mut from, mut starts) = (String::with_capacity(original.len()), 0, Vec::new());
         for edit in &edits {
@@ -69,22 +69,22 @@ impl Edited {
         }
     }
 
-    /// The same, where `earlier` edits made the text that these edits change. Places are mapped to the original of `earlier`.
+    /// Chains these edits to `earlier` ones, whose result they change. Places are mapped to the original of `earlier`.
     pub(super) fn after(self, earlier: Self) -> Self {
         Self { earlier: Some(Box::new(earlier)), ..self }
     }
 
-    /// The same with `more` edits of the original.
+    /// Adds `more` edits of the original.
     pub(super) fn and(&self, more: &[Edit]) -> Self {
         Self::new(&self.original, [self.edits.as_slice(), more].concat())
     }
 
-    /// The original.
+    /// The original text.
     pub(super) fn source(&self) -> &str {
         &self.original
     }
 
-    /// The text as it is.
+    /// A text without edits.
     #[must_use]
     pub fn unchanged(original: &Arc<str>) -> Self {
         Self::new(original, Vec::new())
@@ -95,20 +95,20 @@ impl Edited {
         self.edits.is_empty()
     }
 
-    /// What the engine reads.
+    /// The edited text, which the engine parses.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// Where that was written which stands at `place`.
+    /// Maps a place in the edited text to the original.
     #[must_use]
     pub fn original(&self, place: Place) -> Place {
         let place = self.before(place);
         self.earlier.as_ref().map_or(place, |earlier| earlier.original(place))
     }
 
-    /// The place in `original`.
+    /// Maps a place in `text` to `original`.
     fn before(&self, place: Place) -> Place {
         let line = (place.line.max(1) as usize - 1).min(self.lines.len().saturating_sub(1));
         let Some(start) = self.lines.get(line) else { return place };
@@ -135,7 +135,8 @@ impl Edited {
         at.checked_sub(end).map(|after| edit.end + after)
     }
 
-    /// The offset in the text of byte `at` of the original, which no edit replaces. Insertions at `at` come before it if `after` is set.
+    /// The offset in the text of byte `at` of the original, which no edit replaces. With `after`, insertions at `at`
+    /// come before it.
     pub(super) fn text_offset(&self, at: u32, after: bool) -> u32 {
         let is_before = |edit: &&Edit| edit.end <= at && (edit.start < at || after);
         let before = self.edits.iter().filter(is_before);
@@ -155,7 +156,7 @@ pub(super) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Where `place` is in `text`, in bytes.
+/// The byte offset of `place` in `text`.
 pub(super) fn offset_of(text: &str, place: Place) -> usize {
     let lines = text.split_inclusive('\n').take(place.line.saturating_sub(1) as usize);
     let before: usize = lines.map(str::len).sum();

@@ -1,4 +1,4 @@
-//! The engine that is part of this process.
+//! The embedded engine: evaluates Rego in this process.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
@@ -20,12 +20,12 @@ use super::loaded_module::LoadedModule;
 use super::memory::{self, OverLimit};
 use super::module::ModuleId;
 
-/// How long an evaluation may take.
+/// The time limit of an evaluation.
 pub const LIMIT: Duration = Duration::from_secs(1);
-/// After how many steps of one the clock is looked at.
+/// The number of evaluation steps between two checks of the time.
 const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
-/// Modules and data, ready to be asked by many at once.
+/// Modules and data. Several threads can evaluate at once.
 #[derive(Clone, Debug)]
 pub struct Embedded {
     engine: Engine,
@@ -34,17 +34,17 @@ pub struct Embedded {
     packages: Value,
 }
 
-/// What an evaluation comes to.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// Each way in which the query holds; none where it is undefined.
+    /// One entry for each solution of the query; none if it is undefined.
     pub results: QueryResults,
-    /// What `print` was called with.
+    /// The messages of `print` calls.
     pub prints: Vec<String>,
 }
 
 impl Evaluated {
-    /// The value of the query's first expression, `None` where it is undefined.
+    /// The value of the query's first expression; `None` if it is undefined.
     #[must_use]
     pub fn into_value(self) -> Option<Value> {
         let expressions = self.results.result.into_iter().next()?.expressions;
@@ -54,11 +54,11 @@ impl Evaluated {
 }
 
 impl Embedded {
-    /// An engine for `bundle`, with this `data`.
+    /// Creates an engine for `bundle` with this `data`.
     ///
     /// # Errors
     ///
-    /// A module does not fit the others, `data` is no object, or has a value at the path of a rule.
+    /// If a module conflicts with another, if `data` is not an object, or if it has a value at the path of a rule.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
         let embedded = Self::without_data(bundle)?;
         if let Some(fault) = bundle.fault_of_data(&data) {
@@ -67,16 +67,17 @@ impl Embedded {
         embedded.prepared(data).map_err(|error| embedded.explained(&error))
     }
 
-    /// An engine for `bundle`, without data, from which others are made. It is not prepared: that takes as much memory as its modules.
+    /// Creates an engine for `bundle` without data, as a base for others. It is not prepared, because that takes as
+    /// much memory as its modules.
     ///
     /// # Errors
     ///
-    /// Where a module cannot be read.
+    /// If a module cannot be parsed.
     pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine).map_err(|error| bundle.original(bundle.fault_of_engine(&error)))?;
-        // An error in one definition of a function ends the evaluation, even if another definition has a value. A failed builtin of
-        // `extensions` is undefined, as in OPA.
+        // An error in one definition of a function ends the evaluation, even if another definition has a value. A
+        // failed builtin of `extensions` is undefined, as in OPA.
         engine.set_strict_builtin_errors(true);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
@@ -87,7 +88,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// Where `data` is no object.
+    /// If `data` is not an object.
     pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
         self.prepared(data).map_err(|error| self.fault(&error))
     }
@@ -97,12 +98,12 @@ impl Embedded {
         let mut engine = self.engine.clone();
         engine.clear_data();
         engine.add_data(data)?;
-        // Prepares it, once for all clones.
+        // This query prepares the engine, once for all clones.
         engine.eval_query("true".to_owned(), false)?;
         Ok(Self { engine, ..self.clone() })
     }
 
-    /// The same data with these modules alone.
+    /// The same data with only these modules.
     ///
     /// # Errors
     ///
@@ -116,11 +117,11 @@ impl Embedded {
         &self.bundle
     }
 
-    /// Adds `more` data, from a file.
+    /// Adds further data from a file.
     ///
     /// # Errors
     ///
-    /// It is no object, has a value at the path of a rule, or conflicts with other data.
+    /// If it is not an object, has a value at the path of a rule, or conflicts with other data.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
         if let Some(fault) = self.bundle.fault_of_data(&more) {
             return Err(fault);
@@ -128,26 +129,26 @@ impl Embedded {
         self.engine.add_data(more).map_err(|error| self.explained(&error))
     }
 
-    /// Evaluates `query`, such as `data.admission.deny`, on the `input` and the data of files.
+    /// Evaluates `query`, for example `data.admission.deny`, with the `input` and data from files.
     ///
     /// # Errors
     ///
-    /// The evaluation fails, or takes more than a second or more memory than its limit. The error names the construct.
+    /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error names the construct.
     pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
         self.evaluated(query, input, Self::explained)
     }
 
-    /// The value of `query` on the `input` and the data of a hub; `None` if it is undefined.
+    /// Evaluates `query` with the `input` and data of a hub. Returns `None` if it is undefined.
     ///
     /// # Errors
     ///
-    /// The evaluation fails, or takes more than a second or more memory than its limit. The error has a kind and a place, and quotes
-    /// no value.
+    /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error has a kind and a
+    /// place, and quotes no value.
     pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
         Ok(self.evaluated(query, input, Self::fault)?.into_value())
     }
 
-    /// Evaluates `query` within the limits of time and memory. `describe` turns an error of the engine into a fault.
+    /// Evaluates `query` within the limits of time and memory. `describe` converts an error of the engine to a fault.
     fn evaluated(
         &self,
         query: &str,
@@ -206,7 +207,7 @@ impl Embedded {
         Failure { too_long, too_large: false, fault }
     }
 
-    /// At the place of `error`, where it has one.
+    /// The failure of exceeding a memory limit, at the place of `error` if it has one.
     fn over_limit(&self, query: &str, over: OverLimit, error: Option<&anyhow::Error>) -> Failure {
         let fault =
             error.map_or_else(|| Fault::new(&self.bundle.some_module(), None, ""), |error| self.fault(error));
@@ -217,7 +218,7 @@ impl Embedded {
         Failure { too_long: false, too_large: true, fault }
     }
 
-    /// That `query` took too much, without the names of what was asked about.
+    /// The fault of a `query` that exceeded a limit, without the names of the objects under review.
     fn unplaced(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
         // The error does not contain the module.
@@ -228,7 +229,8 @@ impl Embedded {
     }
 }
 
-/// An empty object at the path of each package. In OPA, a package without a value is one; the engine leaves it out beside others.
+/// An empty object at the path of each package. In OPA, the value of a package without rules is an empty object; the
+/// engine omits it if there are other packages.
 fn packages(bundle: &Bundle) -> Value {
     let mut packages = Value::new_object();
     for (path, _) in bundle.modules().flat_map(LoadedModule::packages) {
@@ -266,7 +268,7 @@ fn lacks(value: &Value, more: &Value) -> bool {
     more.iter().any(|(key, more)| fields.get(key).is_none_or(|found| lacks(found, more)))
 }
 
-/// Of an error in a function the engine passes on the text alone.
+/// Whether a time limit caused `error`. For an error within a function, the engine passes on only the message.
 fn is_too_long(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<LimitError>() {
         Some(limit) => matches!(limit, LimitError::TimeLimitExceeded { .. }),

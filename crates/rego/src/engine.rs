@@ -1,4 +1,4 @@
-//! Who evaluates: the engine that is part of this process, OPA, or an engine that others fill.
+//! The evaluators of Rego: the embedded engine, OPA, or an external engine with its own policies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use super::external::External;
 use super::fault::Fault;
 use super::opa::{InOpa, Opa};
 
-/// Who evaluates.
+/// The configured evaluator.
 #[derive(Clone, Debug, Default)]
 pub enum Evaluator {
-    /// This process.
+    /// The embedded engine.
     #[default]
     Embedded,
-    /// OPA.
+    /// An OPA to which this process pushes modules and data.
     Opa(Opa),
-    /// An engine that others fill: no text is read here.
+    /// An external engine, which gets its policies elsewhere. No modules are loaded here.
     External(External),
 }
 
-/// Modules and data of one moment, ready to be asked by many at once.
+/// Modules and data of one point in time. Several threads can evaluate at once.
 #[derive(Clone, Debug)]
 pub struct Engine {
     bundle: Arc<Bundle>,
@@ -38,16 +38,16 @@ pub struct Engine {
 enum By {
     Embedded(Box<Embedded>),
     Opa(InOpa),
-    /// And whether there are policies.
+    /// The engine, and whether there are policies.
     External(External, bool),
 }
 
 impl Evaluator {
-    /// Creates an engine without data. The embedded engine prepares its modules anew for each query, until it has data.
+    /// Creates an engine without data. Until it has data, the embedded engine prepares its modules for each query.
     ///
     /// # Errors
     ///
-    /// Where a module does not fit the others.
+    /// If a module conflicts with another.
     pub fn engine(&self, bundle: &Bundle) -> Result<Engine, Fault> {
         let by = match self {
             Self::Embedded => By::Embedded(Box::new(Embedded::without_data(bundle)?)),
@@ -57,7 +57,7 @@ impl Evaluator {
         Ok(Engine { packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()), by })
     }
 
-    /// For whom texts are checked.
+    /// The evaluator for which texts are checked.
     #[must_use]
     pub fn evaluates(&self) -> EvaluatedBy {
         match self {
@@ -66,7 +66,7 @@ impl Evaluator {
         }
     }
 
-    /// OPA, where it is that.
+    /// The OPA, if it is the evaluator.
     #[must_use]
     pub fn opa(&self) -> Option<&Opa> {
         match self {
@@ -75,7 +75,7 @@ impl Evaluator {
         }
     }
 
-    /// The engine that others fill, where it is one.
+    /// The external engine, if it is the evaluator.
     #[must_use]
     pub fn external(&self) -> Option<&External> {
         match self {
@@ -86,7 +86,7 @@ impl Evaluator {
 }
 
 impl Engine {
-    /// Whether a module is of `package`.
+    /// Whether a module belongs to `package`.
     #[must_use]
     pub fn has(&self, package: &str) -> bool {
         self.packages.contains(package)
@@ -96,7 +96,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Where `data` is no object.
+    /// If `data` is not an object.
     pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
         let by = match &self.by {
             By::Embedded(embedded) => By::Embedded(Box::new(embedded.with_data(data)?)),
@@ -106,7 +106,8 @@ impl Engine {
         Ok(Self { by, ..self.clone() })
     }
 
-    /// The same where there are carriers of policies, or none: all that counts where others fill the engine.
+    /// Sets whether the hub has carriers of policies. Only an external engine needs this: without carriers it is not
+    /// queried, unless [`always`](super::external::Options::always) is set.
     #[must_use]
     pub fn with_carriers(mut self, are_there: bool) -> Self {
         if let By::External(external, policies) = &mut self.by {
@@ -115,7 +116,7 @@ impl Engine {
         self
     }
 
-    /// Where it is asked, and whether there are policies, where others fill it.
+    /// For an external engine, its address, and whether there are policies.
     #[must_use]
     pub fn elsewhere(&self) -> Option<(String, bool)> {
         match &self.by {
@@ -124,11 +125,11 @@ impl Engine {
         }
     }
 
-    /// The value of `query`, `None` where it is undefined.
+    /// Evaluates `query`. Returns `None` if it is undefined.
     ///
     /// # Errors
     ///
-    /// Where it cannot be asked, or the evaluation fails.
+    /// If the engine is unreachable or the evaluation fails.
     pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, EngineError> {
         match &self.by {
             By::Embedded(embedded) => Ok(embedded.ask(query, input)?),
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// A query of this process that exceeded its time, or else its memory.
+    /// A query of the embedded engine that exceeded its time limit, or otherwise its memory limit.
     pub(super) fn exceeded(&self, too_long: bool, query: &str, input: &Value) -> Option<Exceeded> {
         match &self.by {
             By::Embedded(embedded) => Some(Exceeded::new(too_long, (**embedded).clone(), query, input)),
@@ -145,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// What OPA is to have, where it evaluates.
+    /// The contents for OPA, if it is the evaluator.
     #[must_use]
     pub fn in_opa(&self) -> Option<&InOpa> {
         match &self.by {
@@ -154,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// What it is made of.
+    /// The modules.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.bundle

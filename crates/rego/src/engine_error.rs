@@ -20,7 +20,7 @@ pub enum EngineError {
     /// The evaluation failed.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// The engine is unreachable or lacks the current modules or data.
+    /// The engine is unreachable, or lacks the current modules or data.
     #[error("{0}")]
     Unreached(String),
 }

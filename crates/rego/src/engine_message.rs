@@ -1,5 +1,5 @@
-//! Translates the embedded engine's messages about modules: each names the construct and the way out. Unknown messages are dropped, because
-//! they may describe internals of the engine.
+//! Translates the embedded engine's messages about modules: each names the construct and a remedy. Unknown messages are
+//! dropped, because they may describe internals of the engine.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use super::module::{LONG_LINE, NO_VALUE};
 /// The fault of an `else`, or of a further body, of a set.
 pub(super) const ELSE_OF_SET: &str = "a rule of a set has no else: write another rule";
 
-/// For a message that is not known.
+/// The replacement of unknown messages.
 const OTHER: &str =
     "the embedded engine does not support this: write it in another way, or evaluate with OPA (--opa-url)";
 
-/// Beginnings of messages and their replacements. The first that fits counts.
+/// Prefixes of messages and their replacements. The first match is used.
 const MESSAGES: &[(&str, &str)] = &[
     ("expecting `package`", "a module begins with a package: write package NAME first"),
     ("expecting identifier", "expected a name"),
@@ -75,7 +75,7 @@ const MESSAGES: &[(&str, &str)] = &[
 /// The `message` of the engine, without its place.
 pub(super) fn explained(message: &str) -> Cow<'_, str> {
     if message.split_once(": ").is_some_and(|(name, _)| builtins::name(name).is_some()) {
-        // It is one of `extensions`.
+        // It comes from a builtin of `extensions`.
         return message.into();
     }
     if message.starts_with("rule conflicts with rule at ") {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_construct_and_the_way_out() {
+    fn messages_name_the_construct_and_a_remedy() {
         for (message, expected) in [
             (
                 "expecting `}` while parsing query",

@@ -1,9 +1,9 @@
-//! For whom a bundle is checked.
+//! The evaluator for which a bundle is checked.
 
-/// Who is to evaluate what is checked.
+/// The evaluator for which a bundle is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvaluatedBy {
-    /// The embedded engine, which is tried.
+    /// The embedded engine. The check includes a trial evaluation.
     #[default]
     Embedded,
     /// OPA, which has builtins that the embedded engine lacks.

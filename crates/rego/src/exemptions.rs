@@ -1,5 +1,5 @@
-//! Whose objects are never reviewed, so that what serves the webhooks can always be mended: those of system namespaces, of policies
-//! themselves, and of this controller.
+//! Exempt objects, which are not reviewed: those in system namespaces, the policies, and this controller's own. The
+//! exemption ensures that the parts on which the webhooks depend can always be repaired.
 
 use std::collections::BTreeSet;
 
@@ -8,42 +8,42 @@ use serde_json::{Value, json};
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::{rego_policy, release};
 
-/// On a Namespace: its objects are not reviewed. OPA's own webhooks have the same.
+/// The label of a Namespace whose objects are not reviewed. OPA's webhooks use the same label.
 const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
 
-/// How the names of our own ClusterRoles, and of their bindings, end in the manifests.
+/// The suffixes of this controller's ClusterRoles and ClusterRoleBindings in the manifests.
 const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-topology", "-viewer"];
-/// The group of both.
+/// The API group of both.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Who the API server is to itself: it keeps an address for each Service, for one.
+/// The user name of the API server itself. It writes, for example, an IPAddress for each Service.
 const API_SERVER: &str = "system:apiserver";
-/// What defines kinds.
+/// CustomResourceDefinitions.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Whose objects are not reviewed.
+/// The exempt objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exemptions {
-    /// Namespaces by their names; `*` stands for any text.
+    /// Patterns of exempt namespaces; `*` matches any text.
     patterns: BTreeSet<String>,
-    /// Under which name this controller is installed.
+    /// The name under which this controller is installed.
     own: Option<String>,
 }
 
 impl Exemptions {
-    /// The namespaces that any of `patterns` names, in which `*` stands for any text.
+    /// Exempts the namespaces that match any of `patterns`, where `*` matches any text.
     #[must_use]
     pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
         Self { patterns: patterns.into_iter().collect(), own: None }
     }
 
-    /// The same, and the cluster-scoped objects that manifests bring for the controller that is installed as `name`: without them it
-    /// could not come back.
+    /// Also exempts the cluster-scoped objects in the manifests of the controller that is installed as `name`. Without
+    /// this exemption, a denial could prevent its reinstallation.
     #[must_use]
     pub fn with_own(self, name: &str) -> Self {
         Self { own: Some(name.to_owned()), ..self }
     }
 
-    /// Whether an object without a namespace is one of this controller's own.
+    /// Whether a cluster-scoped object belongs to this controller.
     #[must_use]
     pub fn is_own(&self, kind: &GroupResource, name: &str) -> bool {
         let Some(own) = &self.own else { return false };
@@ -56,7 +56,7 @@ impl Exemptions {
         }
     }
 
-    /// Which requests are reviewed, in CEL: not those for this controller's own objects, where it knows them.
+    /// The match condition, in CEL, that excludes requests for this controller's own objects, if its name is known.
     #[must_use]
     pub fn own_condition(&self) -> Option<Value> {
         let own = self.own.as_ref()?;
@@ -73,7 +73,7 @@ impl Exemptions {
         Some(json!({"name": "not-own", "expression": expression}))
     }
 
-    /// In Go's syntax, which is also Rust's: `^(kube-.*|policies)$`.
+    /// The patterns as a regular expression, valid in Go and Rust: `^(kube-.*|policies)$`.
     fn regex(&self) -> String {
         let pattern = |pattern: &String| {
             pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*").replace("\\-", "-")
@@ -81,26 +81,26 @@ impl Exemptions {
         format!("^({})$", self.patterns.iter().map(pattern).collect::<Vec<_>>().join("|"))
     }
 
-    /// Whether the objects of `namespace` are not reviewed, whatever its labels are.
+    /// Whether the objects of `namespace` are exempt because of its name.
     #[must_use]
     pub fn names(&self, namespace: &str) -> bool {
         self.patterns.iter().any(|pattern| matches(pattern, namespace))
     }
 
-    /// Whether the objects of this Namespace are not reviewed, by its labels.
+    /// Whether the objects of this Namespace are exempt because of its labels.
     #[must_use]
     pub fn is_ignored(namespace: &regorus::Value) -> bool {
         namespace["metadata"]["labels"][LABEL.0] == LABEL.1.into()
     }
 
-    /// Which namespaces' objects are reviewed, by their labels.
+    /// The `namespaceSelector` of a webhook: excludes Namespaces that are exempt because of their labels.
     #[must_use]
     pub fn selector() -> Value {
         json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
     }
 
-    /// Match conditions of a webhook, in CEL. They leave out requests in exempt namespaces, those of `user`, which is this controller,
-    /// and of the API server itself, and updates that only release a terminating object.
+    /// Match conditions of a webhook, in CEL. They exclude requests in exempt namespaces, requests of `user` (this
+    /// controller) and of the API server itself, and updates that only release a terminating object.
     #[must_use]
     pub fn conditions(&self, user: Option<&str>) -> Vec<Value> {
         let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
@@ -109,7 +109,7 @@ impl Exemptions {
             condition("not-the-api-servers", format!("request.userInfo.username != {}", quoted(API_SERVER))),
         ];
         if !self.patterns.is_empty() {
-            // What has no namespace has no such field.
+            // Requests for cluster-scoped objects lack this field.
             let regex = quoted(&self.regex());
             let expression = format!("!has(request.namespace) || !request.namespace.matches({regex})");
             conditions.push(condition("not-exempt", expression));
@@ -122,7 +122,7 @@ impl Exemptions {
     }
 }
 
-/// Whether `name` is as `pattern` says, in which `*` stands for any text.
+/// Whether `name` matches `pattern`, in which `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
@@ -135,7 +135,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     left.ends_with(last)
 }
 
-/// A text in CEL, whose strings are JSON's.
+/// A string literal in CEL, which has the same syntax as in JSON.
 pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -144,7 +144,7 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Whether the API server takes `namespace` for exempt.
+    /// Whether `namespace` is exempt, by both implementations.
     fn have(exemptions: &Exemptions, namespace: &str) -> bool {
         let has = regex::Regex::new(&exemptions.regex()).unwrap().is_match(namespace);
         assert_eq!(exemptions.names(namespace), has, "{namespace}");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text_and_nothing_else_for_more_than_itself() {
+    fn only_stars_are_wildcards_in_patterns() {
         let exemptions = Exemptions::new(["kube-*", "policies", "*-own-*"].map(str::to_owned));
         for name in ["kube-system", "kube-", "policies", "a-own-b"] {
             assert!(have(&exemptions, name), "{name}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_the_api_server_says_the_same() {
+    fn match_conditions_agree_with_the_patterns() {
         let exemptions = Exemptions::new(["kube-*", "policies"].map(str::to_owned));
         let expressions = |user| -> Vec<String> {
             let conditions = exemptions.conditions(user);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_objects_are_those_of_the_manifests_alone() {
+    fn own_objects_are_exactly_those_of_the_manifests() {
         let exemptions = Exemptions::default().with_own("ours");
         let is_own = |group: &str, resource: &str, name: &str| {
             exemptions.is_own(&GroupResource::new(group, resource), name)

@@ -1,11 +1,11 @@
-//! An engine that others fill: it is asked about an object, and what policies it has is not known here.
+//! An external engine: it evaluates placement policies that are unknown to this process.
 //!
 //! ```text
 //! POST <url> {"input": object}  ──▶  {"result": {"annotations": {…}, "labels": {…}, "errors": […]}}
 //! ```
 //!
-//! Where the address ends in `/annotations`, as the published design of federation has it, the result is that map itself, and `errors`
-//! are asked at the address beside it.
+//! If the URL ends in `/annotations`, as in the published design of Kubernetes federation, the result is the
+//! annotations themselves, and the errors come from the sibling URL `/errors`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,38 +24,38 @@ use super::engine_error::EngineError;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::json_client::{Address, FileError, Files, JsonClient, Token};
 
-/// How long a question may take in all: whoever asks is waited for four seconds.
+/// The time limit of a query. Callers wait for four seconds.
 const PATIENCE: Duration = Duration::from_millis(3_500);
-/// The end of an address that answers annotations alone, and of the one beside it.
+/// The suffix of a URL whose result is the annotations, and of the sibling URL for errors.
 const ALONE: [&str; 2] = ["/annotations", "/errors"];
 
-/// An engine that others fill. Clones are the same.
+/// An external engine. Clones share its state.
 #[derive(Clone)]
 pub struct External(Arc<Inner>);
 
 struct Inner {
     options: Options,
-    /// Where its address and its token are read from, again as that changes; `None` where they are given.
+    /// The configuration file, which is reloaded when it changes; `None` if URL and token are given directly.
     file: Option<PathBuf>,
     authority: Option<PathBuf>,
-    /// Where it is waited for: evaluations are asked on threads that may wait.
+    /// The runtime for requests. Evaluations block on it from threads that may block.
     runtime: Handle,
     current: Mutex<Current>,
 }
 
 struct Current {
     asked: Asked,
-    /// What is in the file.
+    /// The configuration as last read.
     read: Configuration,
     fault: Option<String>,
 }
 
-/// How it is asked.
+/// Options for queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Also while there is no carrier of a policy.
+    /// Whether to query the engine while the hub has no carrier of policies.
     pub always: bool,
-    /// How often it is asked again about what stands.
+    /// The interval at which existing objects are evaluated again.
     pub resync: Duration,
 }
 
@@ -75,25 +75,25 @@ struct Enforced {
     token: String,
 }
 
-/// Why an engine cannot be asked.
+/// Why the engine cannot be queried.
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalError {
-    /// Its configuration cannot be read.
+    /// The configuration file cannot be read.
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] std::io::Error),
-    /// It is none.
+    /// The configuration file is invalid.
     #[error("{0}: {1}")]
     Configuration(PathBuf, String),
-    /// A token or a certificate cannot be used.
+    /// A token or certificate cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// Who is asked.
+/// The clients for queries.
 #[derive(Clone, Debug)]
 struct Asked {
     client: JsonClient,
-    /// Where it answers annotations alone: who is asked for `errors`.
+    /// The client for the sibling URL `/errors`, if the other URL returns annotations only.
     errors: Option<JsonClient>,
 }
 
@@ -104,21 +104,21 @@ impl fmt::Debug for External {
 }
 
 impl External {
-    /// The engine at `address`, asked with what is in `files`.
+    /// The engine at `address`, with the credentials in `files`.
     ///
     /// # Errors
     ///
-    /// Where these cannot be read.
+    /// If the credentials cannot be loaded.
     pub fn at(address: Address, files: Files, options: Options) -> Result<Self, ExternalError> {
         let asked = Asked::new(address, files)?;
         Ok(Self::new(asked, Configuration::default(), options, None, None))
     }
 
-    /// The engine that the configuration file of the published design names, whose certificate `authority` vouches for.
+    /// The engine in a configuration file of the published design. `authority` is a file with its CA certificate.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read, or is none.
+    /// If the file cannot be read or is invalid.
     pub fn of_file(
         file: PathBuf,
         authority: Option<PathBuf>,
@@ -145,19 +145,20 @@ impl External {
         self.0.options
     }
 
-    /// Where it is.
+    /// The engine's URL.
     #[must_use]
     pub fn address(&self) -> String {
         self.0.current.lock().asked.client.address().to_string()
     }
 
-    /// Why its configuration of now does not count, where it does not.
+    /// Why the configuration file cannot be used in its current state, if so.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.0.current.lock().fault.clone()
     }
 
-    /// Reads its configuration again; whether that says something else. One that cannot be read leaves what it said before.
+    /// Reloads the configuration file. Returns whether it has changed. If it is invalid, the previous configuration
+    /// stays in use.
     pub fn look(&self) -> bool {
         let Some(file) = &self.0.file else { return false };
         let read = configured(file, self.0.authority.as_deref());
@@ -173,7 +174,7 @@ impl External {
         }
     }
 
-    /// What it says of `input`, on a thread that may wait.
+    /// Queries the engine with `input`. Blocks the thread.
     pub(super) fn ask(&self, input: &Value) -> Result<Option<Value>, EngineError> {
         let asked = self.0.current.lock().asked.clone();
         let said = self.0.runtime.block_on(asked.ask(input, Instant::now() + PATIENCE));
@@ -195,13 +196,13 @@ impl Asked {
         let none = || format!("{address} answers without a result");
         let result = result(&self.client, &question, until).await?.ok_or_else(none)?;
         let Some(errors) = &self.errors else { return Ok(result.into()) };
-        // Where no rule says anything of them, there are none.
+        // Undefined errors mean that there are none.
         let errors = self::result(errors, &question, until).await?.unwrap_or_else(|| json!([]));
         Ok(json!({"annotations": result, "errors": errors}).into())
     }
 }
 
-/// What `client` answers to `question`, `None` where that has no `result`.
+/// The field `result` of the response to `question`; `None` if it is absent.
 async fn result(client: &JsonClient, question: &Bytes, until: Instant) -> Result<Option<Json>, String> {
     #[derive(Deserialize)]
     struct Answered {

@@ -1,4 +1,4 @@
-//! What is wrong with a module, and where.
+//! Faults of modules, with their places.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::engine_message;
 use super::module_id::ModuleId;
 use policy_sync_api::text::capped;
 
-/// The most faults of a bundle that are told one by one.
+/// The maximum number of faults of a bundle that are listed.
 const TOLD: usize = 20;
-/// The most bytes of a fault's text: it may quote a line of 4,096 columns.
+/// The maximum size of a fault's text, in bytes. It may quote a line of 4,096 columns.
 const TEXT_LIMIT: usize = 1024;
 
-/// A place in a module's text, both from 1.
+/// A position in a module's text. Both numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The line.
@@ -22,15 +22,15 @@ pub struct Place {
     pub column: u32,
 }
 
-/// Something that is wrong with a module: `shop/policy/main.rego:4:3: unknown function foo.bar`.
+/// A fault of a module: `shop/policy/main.rego:4:3: unknown function foo.bar`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
 #[error("{module}{}: {text}", At(*.place))]
 pub struct Fault {
-    /// The module.
+    /// The place; `None` for the whole module.
     pub module: ModuleId,
     /// Where in it, `None` where it is the whole.
     pub place: Option<Place>,
-    /// What is wrong.
+    /// The description.
     pub text: String,
 }
 
@@ -46,14 +46,15 @@ impl fmt::Display for At {
 }
 
 impl Fault {
-    /// That `text` is wrong at this place of `module`, or of the whole.
+    /// A fault at a place of `module`, or of the whole module. The text is cut at 1 KiB.
     #[must_use]
     pub fn new(module: &ModuleId, place: impl Into<Option<Place>>, text: impl AsRef<str>) -> Self {
         let text = capped(text.as_ref(), TEXT_LIMIT).into_owned();
         Self { module: module.clone(), place: place.into(), text }
     }
 
-    /// The engine's error, at the place in a module that it begins with, with an [explained](engine_message::explained) message:
+    /// Converts an error of the engine, which begins with its place, as in this example. The message is
+    /// [explained](engine_message::explained).
     ///
     /// ```text
     /// --> shop/policy/main.rego:4:3
@@ -63,7 +64,7 @@ impl Fault {
     /// error: could not find function foo.bar
     /// ```
     ///
-    /// If it names no module, it is of `module`.
+    /// An error without a place is attributed to `module`.
     pub(super) fn of_engine(module: &ModuleId, error: &anyhow::Error) -> Self {
         let error = error.to_string();
         let (place, message) = placed(&error);
@@ -83,12 +84,12 @@ pub(super) fn placed(error: &str) -> (&str, &str) {
     (place, rest.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(rest))
 }
 
-/// What is wrong with a bundle: the first twenty faults, and how many more there are.
+/// The faults of a bundle: the first 20, and the number of further ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
-    /// In the order of modules and places.
+    /// The listed faults, sorted by module and place.
     pub told: Vec<Fault>,
-    /// How many more.
+    /// The number of further faults.
     pub more: usize,
 }
 
@@ -103,13 +104,13 @@ impl Faults {
         Self { told: faults, more }
     }
 
-    /// One.
+    /// A single fault.
     #[must_use]
     pub fn of(fault: Fault) -> Self {
         Self::new(vec![fault])
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no faults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.told.is_empty()

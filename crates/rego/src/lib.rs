@@ -1,14 +1,13 @@
 //! Checks and evaluates Rego policies, which administrators write.
 //!
 //! ```text
-//! text ──parse──▶ module ──check──▶ bundle ──edit──▶ engine ──query, input, data──▶ answer
+//! text ──parse──▶ module ──check──▶ bundle ──edit──▶ engine ──query, input, data──▶ result
 //!                   └──▶ the kinds of the hub that it reads
 //! ```
 //!
-//! [`settle`] selects the texts in force, and queries are evaluated on a [`snapshot`]. The only Kubernetes objects here are those that
-//! carry modules. The parser takes twice the time for each nested literal, and the engine
-//! overflows its stack on a function that calls itself, so a text is checked in a separate process ([`confined`]) before this one
-//! parses it.
+//! [`settle`] selects the texts in force, and queries are evaluated on a [`snapshot`]. The only Kubernetes objects here
+//! are those that carry modules. Each nested literal doubles the time of the parser, and a recursive function overflows
+//! the stack of the engine. Therefore a separate process ([`confined`]) checks a text before this process parses it.
 
 pub mod advice;
 pub mod asked;

@@ -1,4 +1,4 @@
-//! A module: a text of Rego, and what it says.
+//! Modules: parsed texts of Rego.
 
 mod repairs;
 pub(super) mod words;
@@ -20,53 +20,54 @@ pub use super::module_id::ModuleId;
 use super::{parentheses, template_strings, tree};
 use policy_sync_api::text::grouped;
 
-/// The most bytes, lines and columns of a module.
+/// The maximum size of a module in bytes, lines and columns.
 const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_file_bytes: NonZeroUsize::new(1 << 20).unwrap(),
     max_lines: NonZeroUsize::new(20_000).unwrap(),
     max_col: NonZeroU32::new(4_096).unwrap(),
 };
 
-/// The same for a rewritten text, in which several lines may be on one.
+/// The limits for rewritten texts, which may join several lines.
 const REWRITTEN_LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_file_bytes: NonZeroUsize::new(4 << 20).unwrap(),
     max_lines: LENGTH.max_lines,
     max_col: NonZeroU32::MAX,
 };
 
-/// A character that may precede a text.
+/// A byte order mark may precede a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The fault of a rule without a value and a body.
 pub(super) const NO_VALUE: &str = "a rule has a value or a body";
 
-/// The fault of a line with more columns.
+/// The fault of a line with too many columns.
 pub(super) const LONG_LINE: &str = "the line has more than 4,096 bytes: split it";
 
-/// A text that is to become a module.
+/// A text to parse as a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
-    /// Its module.
+    /// The id of the module.
     pub id: ModuleId,
-    /// What is written.
+    /// The text as written.
     pub text: Arc<str>,
 }
 
-/// Which Rego a module is written in.
+/// The syntax of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// Before OPA 1.0: `deny[msg] { … }`.
+    /// The syntax before OPA 1.0: `deny[msg] { … }`.
     V0,
-    /// Since OPA 1.0: `deny contains msg if { … }`.
+    /// The syntax since OPA 1.0: `deny contains msg if { … }`.
     V1,
 }
 
-/// What `not` negates.
+/// The operand of `not`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Negation {
     /// An expression. Its operands are evaluated before it, and the statement is undefined if one of them is.
     OfExpressions,
-    /// A body: an undefined operand makes it true. A module has this with `import future.keywords` or `import future.keywords.not`.
+    /// A body: an undefined operand makes it true. A module has this with `import future.keywords` or `import
+    /// future.keywords.not`.
     OfBodies,
 }
 
@@ -80,11 +81,11 @@ impl Negation {
     }
 }
 
-/// A module that parses.
+/// A parsed module.
 #[derive(Clone)]
 pub struct Module {
     pub(super) id: ModuleId,
-    /// Its text as it was written.
+    /// The text as written.
     pub(super) original: Arc<str>,
     /// The original with changes that let the engine parse it.
     pub(super) read: Edited,
@@ -93,9 +94,9 @@ pub struct Module {
     pub(super) syntax: Syntax,
     pub(super) tree: Ref<Tree>,
     pub(super) negation: Negation,
-    /// Where its rules are: `["data", "admission"]`.
+    /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
-    /// What its package is asked for, if anything.
+    /// The purpose of its package, if it is queried.
     pub(super) asked_for: Option<&'static str>,
 }
 
@@ -106,14 +107,14 @@ impl fmt::Debug for Module {
 }
 
 impl Module {
-    /// Parses `text`: as it is written since OPA 1.0 where that succeeds, else as before.
+    /// Parses `text` in the syntax since OPA 1.0 or, if that fails, in the older one.
     ///
-    /// The time doubles with each nested literal: call it only for what was [checked](super::confined), or in the process that
-    /// checks.
+    /// The time doubles with each nested literal. Call it only for texts that have been [checked](super::confined), or
+    /// in the process that checks them.
     ///
     /// # Errors
     ///
-    /// Where it parses as neither: what the reading says that came further.
+    /// If `text` is invalid in both syntaxes: the error that occurs later in the text.
     pub fn parse(text: &Text) -> Result<Self, Fault> {
         if let Some(at) = text.text.find(tree::WORD) {
             let fault = "names that begin with policysync_ are reserved";
@@ -122,7 +123,7 @@ impl Module {
         Self::parse_edited(text)
     }
 
-    /// The same for a text that was made of the text of a module.
+    /// Like [`Self::parse`], for an edited text of a module.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl Module {
         };
         too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;
         too_much(text.text.lines().count(), LENGTH.max_lines, "lines")?;
-        // The engine takes it for the end of the text.
+        // The engine treats NUL as the end of the text.
         if let Some(at) = text.text.find('\0') {
             return Err(Fault::new(&text.id, place_of(&text.text, at), "has a NUL character"));
         }
@@ -150,7 +151,7 @@ impl Module {
         let columns = LENGTH.max_col.get() as usize;
         let is_long = |line: &str| line.len() > columns;
         let is_plain = read.is_unchanged();
-        // The engine has a limit for the lines of other texts.
+        // The engine checks the length of lines only in unedited texts.
         if !is_plain && let Some(line) = text.text.lines().position(is_long) {
             let place = Place { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: 1 };
             return Err(Fault::new(&text.id, place, LONG_LINE));
@@ -162,7 +163,8 @@ impl Module {
                 parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
             };
             let parsed = of(Syntax::V1).or_else(|newer| {
-                // Of equal faults, that of the newer syntax counts. A rule without a value is found once the whole text is parsed.
+                // Of equal faults, that of the newer syntax is returned. A rule without a value is found only after the
+                // whole text is parsed.
                 let is_whole = newer.0.text == NO_VALUE;
                 let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
                 of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
@@ -188,31 +190,31 @@ impl Module {
         Ok(module.asked(&Packages::default()))
     }
 
-    /// The same where these packages are asked.
+    /// Sets the packages that are queried.
     #[must_use]
     pub fn asked(self, packages: &Packages) -> Self {
         Self { asked_for: packages.asked_for(&self.package()), ..self }
     }
 
-    /// What it is called.
+    /// The module's id.
     #[must_use]
     pub fn id(&self) -> &ModuleId {
         &self.id
     }
 
-    /// The parts of its package, without `data`.
+    /// The parts of the package's name.
     #[must_use]
     pub fn path(&self) -> &[String] {
         &self.package[1..]
     }
 
-    /// Its package, without `data`: `io.k8s.federation.admission`.
+    /// The package's name: `io.k8s.federation.admission`.
     #[must_use]
     pub fn package(&self) -> String {
         self.path().join(".")
     }
 
-    /// That its rules may not be where its package says.
+    /// A fault of the package declaration.
     pub(super) fn fault_of_package(&self, text: &str) -> Fault {
         self.fault(tree::start(&self.tree.package.refr), format!("package {}: {text}", self.package()))
     }
@@ -221,7 +223,7 @@ impl Module {
         Fault::new(&self.id, self.place(span), text)
     }
 
-    /// Where `span` begins in the original.
+    /// The place in the original where `span` begins.
     pub(super) fn place(&self, span: &Span) -> Place {
         self.read.original(place(span))
     }
@@ -235,13 +237,13 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// When the engine does not parse it.
+    /// If the engine does not parse it.
     pub(super) fn with_text(&self, text: &Arc<str>) -> Result<Self, Fault> {
         let tree = tree_of(&self.id, text, false, self.syntax)?;
         Ok(Self { text: text.clone(), tree, ..self.clone() }.of_its_text())
     }
 
-    /// What stands at `span`.
+    /// The text at `span`.
     pub(super) fn slice(&self, span: &Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
@@ -299,8 +301,9 @@ fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<
     Ok(engine.get_modules()[0].clone())
 }
 
-/// The body for an element of a set that has none, such as `exempt["a"]`, where the next rule begins with a keyword. The engine reads it as
-/// the key of an object. A rule ends its line, so that the columns of no other rule change.
+/// The body for an element of a set that has none, such as `exempt["a"]`, if the next rule begins with a keyword.
+/// Without it, the engine would parse the element as the key of an object. A rule ends its line, so the columns of
+/// other rules do not change.
 fn body_of_element(rule: &Rule) -> Option<Edit> {
     let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
         return None;
@@ -310,7 +313,7 @@ fn body_of_element(rule: &Rule) -> Option<Edit> {
     is_element.then(|| Edit::insert(span.end, " { true }".to_owned()))
 }
 
-/// Whether `rule` is a lone word, or called `if`: the older syntax reads `p if { … }` as the rules `p` and `if`.
+/// Whether `rule` is a single word, or is named `if`: the older syntax parses `p if { … }` as the rules `p` and `if`.
 fn is_none(rule: &Rule) -> bool {
     let Rule::Spec { head, bodies, .. } = rule else { return false };
     let is_alone = matches!(head, RuleHead::Compr { assign: None, .. }) && bodies.is_empty();
@@ -318,7 +321,7 @@ fn is_none(rule: &Rule) -> bool {
     name == Some("if") || (is_alone && name.is_some())
 }
 
-/// An engine that reads one syntax.
+/// An engine that parses one syntax.
 pub(super) fn engine_for(syntax: Syntax) -> Engine {
     let mut engine = Engine::new();
     engine.set_policy_length_config(LENGTH);
@@ -331,12 +334,12 @@ pub(super) fn accept_rewritten(engine: &mut Engine) {
     engine.set_policy_length_config(REWRITTEN_LENGTH);
 }
 
-/// Where `span` begins.
+/// The place where `span` begins.
 pub(super) fn place(span: &Span) -> Place {
     Place { line: span.line, column: span.col }
 }
 
-/// The name that a variable or a constant key has.
+/// The name of a variable.
 pub(super) fn name_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Var { span, .. } => Some(span.text()),

@@ -1,11 +1,11 @@
-//! What a module is called.
+//! The ids of modules.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What a module is called: `<namespace>/<name>/<key>` of a ConfigMap, `regopolicies/<name>`, or the path of a file.
+/// The id of a module: `<namespace>/<name>/<key>` of a ConfigMap, `regopolicies/<name>`, or the path of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModuleId(Arc<str>);
 
@@ -16,7 +16,8 @@ impl ModuleId {
         Self(id.into())
     }
 
-    /// The object that carries it: `<namespace>/<name>` of a ConfigMap, the whole id of a RegoPolicy, the folder of a file.
+    /// The object that carries the module: `<namespace>/<name>` of a ConfigMap, the whole id of a RegoPolicy, or the
+    /// folder of a file.
     #[must_use]
     pub fn carrier(&self) -> &str {
         match self.0.rsplit_once('/') {

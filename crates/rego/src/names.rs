@@ -1,4 +1,4 @@
-//! What names in a module stand for: imports, rules of its package, and what variables there are.
+//! Resolves names in a module: imports, rules of its package, and variables.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use regorus::unstable::{Expr, Import};
 use super::module::Module;
 use super::tree::{self, Step};
 
-/// The imports of a module, by the name that each has there.
+/// The imports of a module, by their local names.
 pub(super) struct Names<'t> {
     imports: HashMap<&'t str, Vec<String>>,
     pub(super) package: &'t [String],
 }
 
-/// A reference, as it stands for something in `data` or `input`.
+/// A resolved reference into `data` or `input`.
 pub(super) struct Path<'t> {
-    /// The constant steps that it begins with, `data` or `input` first.
+    /// The constant steps at its start, beginning with `data` or `input`.
     pub(super) constants: Vec<String>,
-    /// The steps after these, the first of which is no constant.
+    /// The remaining steps, the first of which is not constant.
     pub(super) rest: Vec<Step<'t>>,
 }
 
@@ -32,12 +32,12 @@ impl<'t> Names<'t> {
         Self { imports: named.collect(), package: &module.package }
     }
 
-    /// What the import of this name stands for.
+    /// The path of the import with this name.
     pub(super) fn import(&self, name: &str) -> Option<&[String]> {
         self.imports.get(name).map(Vec::as_slice)
     }
 
-    /// What the reference `expr` stands for where its root is an import, `data` or `input`.
+    /// Resolves the reference `expr` if its root is an import, `data` or `input`.
     pub(super) fn path(&self, expr: &'t Expr) -> Option<Path<'t>> {
         let (root, steps) = tree::steps(expr);
         let Expr::Var { span, .. } = root else { return None };
@@ -48,7 +48,7 @@ impl<'t> Names<'t> {
         Some(Path::new(root, steps))
     }
 
-    /// The same, where a root that is nothing else is a rule of the module's package.
+    /// Like [`Self::path`]. Any other root is treated as a rule of the module's package.
     pub(super) fn path_of_rule(&self, expr: &'t Expr) -> Option<Path<'t>> {
         self.path(expr).or_else(|| {
             let (root, steps) = tree::steps(expr);
@@ -70,14 +70,15 @@ impl<'t> Path<'t> {
         Self { constants, rest: steps.collect() }
     }
 
-    /// The same below `root` instead of below a rule of a module's package.
+    /// Replaces the path of a rule of `package` at the start by `root`.
     pub(super) fn replanted(mut self, package: &[String], root: &[&str]) -> Self {
         self.constants.splice(..=package.len(), root.iter().map(|step| (*step).to_owned()));
         self
     }
 }
 
-/// The name that `import` has in its module. The tree has no text of one that is written out: it is cut out of the module's.
+/// The local name of `import`. If it has an alias, the name is cut out of the module's text, because the tree has no
+/// text for it.
 fn alias<'t>(module: &'t Module, import: &'t Import) -> Option<&'t str> {
     match &import.r#as {
         Some(span) => Some(module.slice(span)),

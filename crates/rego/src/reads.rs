@@ -1,4 +1,4 @@
-//! Which kinds of the hub a module reads: the constants after `data.kubernetes`, and the kinds in `matches`, where that is about objects.
+//! The kinds that a module reads from the hub: constants after `data.kubernetes`, and kinds in `matches` of objects.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use super::names::Names;
 use super::review::Matches;
 use super::tree;
 
-/// Where the objects of the hub are in `data`.
+/// The path in `data` of the hub's objects.
 pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
 
-/// What a module reads of the hub.
+/// The kinds that a module reads from the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Plurals, `pods` or `gateways.networking.istio.io`, each with the first place that names it.
+    /// Plurals, for example `pods` or `gateways.networking.istio.io`, with the first place of each.
     pub kinds: BTreeMap<String, Place>,
-    /// Where it reads kinds that it does not name.
+    /// Places that read kinds which are not constant.
     pub any: Vec<Place>,
 }
 
 impl Reads {
-    /// What `module` reads.
+    /// Finds the kinds that `module` reads.
     #[must_use]
     pub fn of(module: &Module) -> Self {
         let names = Names::of(module);
         let matches = Matches::of(module, &names);
         let mut reads = Self::default();
-        // There it is the request alone.
+        // In authorization policies, `matches` refers to the request only.
         let is_request = module.asked_for == Some(AUTHORIZATION);
         tree::each(&module.tree, &mut |expr| {
             if !matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }) {
@@ -73,7 +73,7 @@ impl Reads {
         self.kinds.entry(kind.to_owned()).or_insert(place);
     }
 
-    /// Where it reads kinds that it does not name, in words.
+    /// A fault for each place that reads kinds which are not constant.
     #[must_use]
     pub fn faults(&self, module: &Module) -> Vec<Fault> {
         let text =

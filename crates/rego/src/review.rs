@@ -1,16 +1,16 @@
-//! What is under review: `matches[[kind, namespace, name, object]]`, and where it is in a module.
+//! Rewrites `matches[[kind, namespace, name, object]]` to the object under review.
 //!
-//! The first policy controllers had `data.k8s.matches`, a set of all objects with the one under review at its place. Built
-//! whole, it takes half a second for 10,000 objects. So a module is edited before the engine reads it, at places that its tree
-//! names, and no line moves:
+//! Early policy controllers provided `data.k8s.matches`, a set of all objects that includes the one under review.
+//! Building the whole set takes half a second for 10,000 objects. Instead, each module is edited before the engine
+//! parses it. Lines keep their numbers.
 //!
-//! - a `deny` whose head is an object carries the module's id in `policy`;
-//! - one whose head has a `resource` begins with `[kind, namespace, name, _] = input.reviewed`;
-//! - `matches[[…]]` of these three terms is `[kind, namespace, name, object] = input.reviewed`;
-//! - any other is `object = data.kubernetes[kind][namespace][name]`.
+//! - A `deny` whose head is an object gets the module's id in `policy`.
+//! - A `deny` whose head has a `resource` gets `[kind, namespace, name, _] = input.reviewed` as its first statement.
+//! - `matches[[…]]` with the same three terms becomes `[kind, namespace, name, object] = input.reviewed`.
+//! - Any other `matches[[…]]` becomes `object = data.kubernetes[kind][namespace][name]`.
 //!
-//! This says the same, because whoever asks puts the object under review at its place in `data.kubernetes`, and drops what
-//! is denied of another object.
+//! The result is the same, because the caller puts the object under review into `data.kubernetes`, and drops denials of
+//! other objects.
 
 mod head;
 
@@ -28,12 +28,12 @@ use super::module::{Module, Syntax, name_of};
 use super::names::{Names, Path};
 use super::tree;
 
-/// Where the set is in `data`.
+/// The path of the set in `data`.
 const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
-/// How many terms it has.
+/// The number of its terms.
 const TERMS: usize = 4;
 
-/// Whether `module` is somebody's own `data.k8s.matches`, whose place the edit takes.
+/// Whether `module` is a user's definition of `data.k8s.matches`, which the edit replaces.
 #[must_use]
 pub fn is_built_in(module: &Module) -> bool {
     let is_matches = |rule: &Ref<Rule>| tree::constants(tree::reference(rule)) == [MATCHES[2]];
@@ -42,9 +42,9 @@ pub fn is_built_in(module: &Module) -> bool {
         && module.tree.policy.iter().all(is_matches)
 }
 
-/// How a module names `matches`.
+/// The names of `matches` in a module.
 pub(super) struct Matches {
-    /// Whether it need not import it.
+    /// Whether `matches` is valid without an import.
     undeclared: bool,
 }
 
@@ -55,7 +55,7 @@ impl Matches {
         Self { undeclared: !declared && module.asked_for.is_some() }
     }
 
-    /// Whether `expr` is `matches`, and what follows it.
+    /// The path of `expr`, if it refers to `matches`.
     fn path<'t>(&self, expr: &'t Expr, names: &Names<'t>) -> Option<Path<'t>> {
         let path = match name_of(tree::steps(expr).0) {
             Some(name) if name == MATCHES[2] && self.undeclared => {
@@ -74,13 +74,13 @@ impl Matches {
         (are_simple && path.constants.len() == MATCHES.len()).then_some(items)
     }
 
-    /// The kind that `expr` is to match, where it is one of these statements.
+    /// The kind in `expr`, if it is such a reference.
     pub(super) fn kind_of<'t>(&self, expr: &'t Expr, names: &Names<'t>) -> Option<&'t Expr> {
         self.terms(expr, names).map(|terms| terms[0].as_ref())
     }
 }
 
-/// `expr` as text of Rego, where it is a variable or a constant.
+/// The Rego text of `expr`, if it is a variable or a constant.
 fn term(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Var { span, .. } => Some(span.text().to_owned()),
@@ -93,17 +93,17 @@ fn term(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Of which kinds a module denies objects.
+/// The kinds whose objects modules may deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Denies {
-    /// Plurals, as the module calls them.
+    /// Plurals, as in the modules.
     pub kinds: BTreeSet<String>,
-    /// Whether a denial names none.
+    /// Whether a denial has no constant kind, so that it may deny objects of any kind.
     pub any: bool,
 }
 
 impl Denies {
-    /// Of which kinds `modules` deny objects that are written.
+    /// The kinds whose objects `modules` may deny in admission reviews.
     #[must_use]
     pub fn of<'m>(modules: impl Iterator<Item = &'m Module>) -> Self {
         let mut denies = Self::default();
@@ -118,7 +118,7 @@ impl Denies {
         denies
     }
 
-    /// All that any of `several` denies.
+    /// The union of `several`.
     #[must_use]
     pub fn of_all<'d>(several: impl Iterator<Item = &'d Self>) -> Self {
         let mut denies = Self::default();
@@ -130,11 +130,11 @@ impl Denies {
     }
 }
 
-/// The text that the engine reads for `module`.
+/// Edits `module` for the engine.
 ///
 /// # Errors
 ///
-/// Where `matches` stands where it cannot be edited.
+/// If `matches` is used in a way that cannot be edited.
 pub fn edit(module: &Module) -> Result<Edited, Vec<Fault>> {
     let names = Names::of(module);
     let mut editor = Editor {
@@ -154,7 +154,7 @@ struct Editor<'m> {
     names: Names<'m>,
     matches: Matches,
     edits: Vec<Edit>,
-    /// Where each `matches` begins that was edited.
+    /// The start of each edited `matches`.
     edited: HashSet<u32>,
 }
 
@@ -189,7 +189,7 @@ impl<'m> Editor<'m> {
         });
     }
 
-    /// Replaces `expr` where it is `matches[[…]]`, by what is under review or by any object.
+    /// Replaces `expr`, if it is `matches[[…]]`, by a pattern for the object under review (`reviewed`) or by a lookup.
     fn replace(&mut self, expr: &'m Expr, reviewed: bool) {
         let Some(terms) = self.matches.terms(expr, &self.names) else { return };
         let span = expr.span();
@@ -207,12 +207,12 @@ impl<'m> Editor<'m> {
             (false, "_") => place,
             (false, _) => format!("{object} = {place}"),
         };
-        // A statement that was written over several lines.
+        // Keeps the line numbers after a statement of several lines.
         let lines = self.module.slice(span).matches('\n').count();
         self.edits.push(Edit { start: span.start, end: span.end, text: text + &"\n".repeat(lines) });
     }
 
-    /// `matches` at other places.
+    /// Faults of other uses of `matches`.
     fn others(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         tree::each(&self.module.tree, &mut |expr| {

@@ -1,13 +1,14 @@
-//! Selects the texts to load from all candidate texts.
+//! Selects the texts to load from all candidates.
 //!
 //! ```text
 //! in force ──┐
-//!            ├──▶ check ──▶ all fit: they count
-//! changes ───┘      └─────▶ what is to blame is refused, its last good text stays; again
+//!            ├──▶ check ──▶ without faults: the changes are loaded
+//! changes ───┘      └─────▶ the culprits are rejected, their last good texts stay; check again
 //! ```
 //!
-//! The texts in force pass the check together. So each new fault comes from a change. The culprit is the change whose own text has the
-//! fault, or the oldest change with which the fault first appears. Only the culprit is rejected; the other changes stay.
+//! The texts in force have passed the check together, so each new fault comes from a change. The culprit is the change
+//! whose own text has the fault, or the oldest change with which the fault first appears. Only the culprit is rejected;
+//! the other changes stay.
 
 mod alive;
 
@@ -97,15 +98,15 @@ pub enum Outcome {
     },
 }
 
-/// Why a text is refused.
+/// Why a text is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It has faults, perhaps only beside others. It is checked again in each load.
+    /// It has faults, possibly only in combination with others. It is checked again in each load.
     Faults,
     /// It ends the check process on its own. It is checked again once its object changes.
     EndsCheck,
-    /// It ends the check process together with the texts in force. It is checked again once its object or one of these texts
-    /// changes, and every ten minutes.
+    /// It ends the check process together with the texts in force. It is checked again once its object or one of these
+    /// texts changes, and every ten minutes.
     TooLarge,
 }
 
@@ -122,9 +123,9 @@ pub struct Settled {
     pub bundle: Bundle,
     /// The places where the bundle reads the contents of Secrets.
     pub secrets: SecretReads,
-    /// The plurals of all kinds that texts read which passed the check, whether or not these texts are in force.
+    /// The plurals of all kinds that texts which passed the check read, whether or not these texts are in force.
     pub reads: BTreeSet<String>,
-    /// The largest bundle that was read, with modules that are pending.
+    /// The largest bundle that was parsed, including pending modules.
     pub known: Bundle,
     /// Whether texts remain to be checked, because too many others ended the check process.
     pub is_partial: bool,
@@ -144,12 +145,13 @@ pub trait Judge: Sync {
         Packages::default()
     }
 
-    /// The bundle that was read before. Its unchanged modules are not read again.
+    /// The bundle that was parsed before. Its unchanged modules are not parsed again.
     fn known(&self) -> Bundle {
         Bundle::default()
     }
 
-    /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets which the check found.
+    /// Further faults in a bundle that has passed the check; `secrets` holds the reads of Secrets which the check
+    /// found.
     fn faults(&self, bundle: &Bundle, secrets: &SecretReads) -> Vec<Fault>;
 
     /// The objects and kinds that each module waits for.
@@ -193,12 +195,13 @@ struct Settling<'c, J> {
     settled: Settled,
     /// The modules whose last good text can be in force.
     base: BTreeSet<&'c ModuleId>,
-    /// The largest bundle read so far.
+    /// The largest bundle parsed so far.
     known: Bundle,
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// The changes to check together. Rejects the others: those that were refused before, and those whose enforcement is invalid.
+    /// The changes to check together. Rejects the others: those that were rejected before, and those with an invalid
+    /// enforcement.
     async fn triable(&mut self) -> Result<Vec<&'c Candidate>, CheckError> {
         let (mut changes, mut unenforced) = (Vec::new(), Vec::new());
         for change in self.candidates.iter().filter(|candidate| candidate.is_change()) {
@@ -215,7 +218,8 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(changes)
     }
 
-    /// Finds the packages of `texts`, which are rejected for another reason than their text. Rejects those that end the check for this.
+    /// Finds the packages of `texts`, which are rejected for another reason than their text. Rejects those that end
+    /// this check.
     async fn find_packages(&mut self, texts: Vec<Text>) -> Result<(), CheckError> {
         let mut parts = vec![texts];
         while let Some(mut texts) = parts.pop() {
@@ -275,8 +279,8 @@ impl<'c, J: Judge> Settling<'c, J> {
         self.candidates.iter().filter_map(text).collect()
     }
 
-    /// Removes culprits from `changes` until the rest passes the check. Returns the resulting bundle and its reads of Secrets. With
-    /// `waited`, the removed changes become pending instead of rejected.
+    /// Removes culprits from `changes` until the rest passes the check. Returns the resulting bundle and its reads of
+    /// Secrets. With `waited`, the removed changes become pending instead of rejected.
     async fn until_fit(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
@@ -290,8 +294,8 @@ impl<'c, J: Judge> Settling<'c, J> {
                 return Ok((bundle.unwrap_or_default(), checked.secrets));
             }
             if let Some(how) = &checked.died {
-                // The texts ended the check only in combination. The texts in force passed before, so a check without changes cannot blame
-                // a text.
+                // The texts ended the check only in combination. The texts in force passed before, so a check without
+                // changes cannot blame a text.
                 if changes.is_empty() {
                     return Err(CheckError::Died(how.clone()));
                 }
@@ -412,7 +416,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             let is_own = until == high || checked.unread.contains(id);
             if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
-                    // A module that it needs is gone.
+                    // A module that it needs no longer exists.
                     self.base.remove(id);
                 }
                 blamed.insert(id.clone(), Faults::new(found));
@@ -434,7 +438,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(blamed)
     }
 
-    /// Whether any of `faults` appears with the first `count` of `changes` alone. `probes` caches the faults by count.
+    /// Whether any of `faults` appears with only the first `count` of `changes`. `probes` caches the faults by count.
     async fn has(
         &mut self,
         faults: &[Fault],

@@ -1,4 +1,4 @@
-//! A snapshot of modules and data for evaluations.
+//! Modules and data of one point in time, for evaluations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::secrets::Contents;
 use policy_sync_api::names::GroupResource;
 use policy_sync_api::rego_policy::Enforcement;
 
-/// Modules and data of one moment.
+/// Modules and data of one point in time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     engine: Engine,
@@ -30,7 +30,7 @@ pub struct Snapshot {
     exceeded: Option<mpsc::Sender<Exceeded>>,
 }
 
-/// Facts for reviews of objects, beside the policies.
+/// Further inputs of reviews.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     /// The names of kinds in policies.
@@ -41,7 +41,7 @@ pub struct Gates {
     pub secrets: Contents,
 }
 
-/// Policies of one moment, without data.
+/// Identifies the policies of a snapshot, without data. For a comparison of two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
     modules: Vec<Arc<str>>,
@@ -49,7 +49,7 @@ pub struct Policies {
     denials: BTreeMap<&'static str, String>,
 }
 
-/// A query without a result.
+/// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// Policies are not loaded yet.
@@ -89,7 +89,7 @@ impl Unanswered {
         }
     }
 
-    /// Whether an evaluation ran out of time.
+    /// Whether an evaluation exceeded its time limit.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         matches!(self, Self::Failed(Failure { too_long: true, .. }))
@@ -116,7 +116,7 @@ impl Snapshot {
         Self { packages, ..self }
     }
 
-    /// Sets the facts for reviews.
+    /// Sets the further inputs of reviews.
     #[must_use]
     pub fn with_gates(self, gates: Gates) -> Self {
         Self { gates: Arc::new(gates), ..self }
@@ -136,7 +136,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// A policy may read these contents: without them it might admit an object that it should deny.
+    /// If a policy may read these contents: without them it might admit an object that it should deny.
     pub fn withholds(&self, kind: &GroupResource) -> Result<bool, Unanswered> {
         match &self.gates.secrets {
             Contents::Withheld(reader) if *kind == GroupResource::secrets() => match reader {
@@ -154,7 +154,7 @@ impl Snapshot {
         self.gates.names.keys()
     }
 
-    /// Which policies it has, to tell whether another one has others.
+    /// Identifies its policies, for a comparison with another snapshot.
     #[must_use]
     pub fn policies(&self) -> Policies {
         let modules = self.engine.bundle().modules().map(|module| module.text().clone());
@@ -165,7 +165,7 @@ impl Snapshot {
         }
     }
 
-    /// What the denials of a module come to.
+    /// The enforcement of a module.
     #[must_use]
     pub fn enforcement(&self, module: &str) -> Enforcement {
         self.gates.lenient.get(&ModuleId::new(module)).copied().unwrap_or_default()
@@ -177,7 +177,8 @@ impl Snapshot {
         &self.engine
     }
 
-    /// What asks the package that is asked for `what`: `data.io.k8s.federation.admission`; where others fill the engine, its address.
+    /// The query for the purpose `what`, for example `data.io.k8s.federation.admission`. For an external engine, its
+    /// URL.
     #[must_use]
     pub fn query(&self, what: &str) -> String {
         match self.engine.elsewhere() {
@@ -186,19 +187,19 @@ impl Snapshot {
         }
     }
 
-    /// Sets the documents that are left out.
+    /// Sets the documents that are omitted.
     #[must_use]
     pub fn without(self, incomplete: Incomplete) -> Self {
         Self { incomplete: Arc::new(incomplete), ..self }
     }
 
-    /// Whether the documents of `kind` in `namespace` are left out.
+    /// Whether the documents of `kind` in `namespace` are omitted.
     #[must_use]
     pub fn are_left_out(&self, namespace: &str, kind: &GroupResource) -> bool {
         self.incomplete.namespaces.get(namespace).is_some_and(|kinds| kinds.contains(kind))
     }
 
-    /// A warning for the review of an object of `namespace` by the package for `what`, if it lacks documents.
+    /// A warning for the review of an object of `namespace` for the purpose `what`, if the review lacks documents.
     ///
     /// # Errors
     ///
@@ -207,40 +208,41 @@ impl Snapshot {
         self.incomplete.review(what, namespace).map_err(Unanswered::Unasked)
     }
 
-    /// The same while nothing can be asked yet, for this reason.
+    /// Marks the snapshot as not ready, with the reason. All queries fail.
     #[must_use]
     pub fn starting(self, why: String) -> Self {
         Self { starting: Some(why), ..self }
     }
 
-    /// Whether nothing can be asked yet.
+    /// Whether policies are not loaded yet.
     #[must_use]
     pub fn is_starting(&self) -> bool {
         self.starting.is_some()
     }
 
-    /// Whether there is a policy that is asked for `what`, be it one that cannot be, or nobody knows yet.
+    /// Whether there may be a policy for the purpose `what`: loaded, rejected, or not known yet.
     #[must_use]
     pub fn is_asked(&self, what: &str) -> bool {
         let has = || match self.engine.elsewhere() {
-            // It is an engine for placement alone.
+            // External engines serve placement only.
             Some((_, are_there)) => are_there && what == PLACEMENT,
             None => self.engine.has(self.packages.of(what)),
         };
         self.starting.is_some() || self.denials.contains_key(what) || has()
     }
 
-    /// Which policy that is asked for `what` cannot be, and why.
+    /// Why queries for the purpose `what` fail, if a module for it is rejected.
     #[must_use]
     pub fn unasked(&self, what: &str) -> Option<&str> {
         self.denials.get(what).map(String::as_str)
     }
 
-    /// The value of `query`, which is asked for `what`; `None` where it is undefined.
+    /// Evaluates `query` for the purpose `what`. Returns `None` if it is undefined.
     ///
     /// # Errors
     ///
-    /// Where it cannot be asked, or the evaluation fails.
+    /// If policies are not loaded, if a module for this purpose is rejected without a last good text, or if the
+    /// evaluation fails.
     pub fn ask(&self, what: &str, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
         if let (None, Some(why)) = (&self.starting, self.unasked(what)) {
             return Err(Unanswered::Unasked(why.to_owned()));
@@ -248,11 +250,11 @@ impl Snapshot {
         self.ask_the_others(query, input)
     }
 
-    /// The value of `query` by those policies that can be asked, whether or not there are others.
+    /// Like [`Self::ask`], but rejected modules are ignored.
     ///
     /// # Errors
     ///
-    /// Where nothing can be asked, or the evaluation fails.
+    /// If policies are not loaded, or if the evaluation fails.
     pub fn ask_the_others(&self, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
         if let Some(why) = &self.starting {
             return Err(Unanswered::Starting(why.clone()));

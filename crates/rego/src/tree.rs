@@ -1,4 +1,4 @@
-//! What a module's tree is made of, without what each part means.
+//! Functions for syntax trees of modules. They do not resolve names.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use regorus::unstable::{
     RuleHead, Span,
 };
 
-/// The beginning of a placeholder for a keyword that is the first name of a rule: `policysync_word_if` in the head of `if.foo`.
+/// The prefix of a placeholder for a keyword as the first name of a rule: `policysync_word_if` in the head of `if.foo`.
 pub(super) const WORD: &str = "policysync_word_";
 
-/// What an expression directly has in it.
+/// A direct part of an expression.
 pub(super) enum Part<'t> {
     Expr(&'t Expr),
-    /// A comprehension's body, and the terms that it gives.
+    /// The body of a comprehension, and its terms.
     Comprehension(&'t Query, Vec<&'t Expr>),
 }
 
-/// The parts of `expr`. Those of a reference are its indexes, and its root where that is no variable.
+/// The parts of `expr`. Those of a reference are its indexes, and its root if that is not a variable.
 pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
     match expr {
         Expr::String { .. }
@@ -53,7 +53,7 @@ pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
     }
 }
 
-/// Whether `is` holds for a part of `expr`, without those in comprehensions.
+/// Whether `is` holds for a part of `expr`. Comprehensions are skipped.
 pub(super) fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
     parts(expr).into_iter().any(|part| match part {
         Part::Expr(part) => is(part),
@@ -61,7 +61,7 @@ pub(super) fn any_part(expr: &Expr, is: impl Fn(&Expr) -> bool) -> bool {
     })
 }
 
-/// Whether `expr` is or has a comprehension, outside of the arguments of calls.
+/// Whether `expr` is or contains a comprehension, outside of the arguments of calls.
 pub(super) fn has_comprehension(expr: &Expr) -> bool {
     match expr {
         Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => true,
@@ -70,7 +70,7 @@ pub(super) fn has_comprehension(expr: &Expr) -> bool {
     }
 }
 
-/// The expressions that `statement` has beside a query of its own, those of its `with` included.
+/// The expressions of `statement` outside of its nested query, including those of `with`.
 pub(super) fn expressions(statement: &LiteralStmt) -> Vec<&Expr> {
     let mut expressions: Vec<&Expr> = match &statement.literal {
         Literal::SomeVars { .. } => Vec::new(),
@@ -84,7 +84,7 @@ pub(super) fn expressions(statement: &LiteralStmt) -> Vec<&Expr> {
     expressions
 }
 
-/// The query that `statement` has: that of an `every`.
+/// The nested query of `statement`: the body of an `every`.
 pub(super) fn query_of(statement: &LiteralStmt) -> Option<&Query> {
     match &statement.literal {
         Literal::Every { query, .. } => Some(query),
@@ -92,7 +92,7 @@ pub(super) fn query_of(statement: &LiteralStmt) -> Option<&Query> {
     }
 }
 
-/// The reference in `rule`'s head: what it is called.
+/// The reference in the head of `rule`: its name.
 pub(super) fn reference(rule: &Rule) -> &Expr {
     match rule {
         Rule::Default { refr, .. } => refr,
@@ -102,7 +102,7 @@ pub(super) fn reference(rule: &Rule) -> &Expr {
     }
 }
 
-/// The arguments of a function, none of another rule.
+/// The arguments of a function; empty for other rules.
 pub(super) fn arguments(rule: &Rule) -> &[Ref<Expr>] {
     match rule {
         Rule::Default { args, .. } | Rule::Spec { head: RuleHead::Func { args, .. }, .. } => args,
@@ -110,7 +110,7 @@ pub(super) fn arguments(rule: &Rule) -> &[Ref<Expr>] {
     }
 }
 
-/// What the head of `rule` gives, beside its reference.
+/// The value or element in the head of `rule`.
 pub(super) fn given(rule: &Rule) -> Option<&Expr> {
     match rule {
         Rule::Default { value, .. } => Some(value),
@@ -135,7 +135,7 @@ pub(super) fn variables(expr: &Expr) -> BTreeSet<&str> {
     names
 }
 
-/// Adds the variables that take what stands at their place in `expr`.
+/// Adds the variables of the pattern `expr`.
 pub(super) fn pattern<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     match expr {
         Expr::Var { span, .. } => drop(names.insert(span.text())),
@@ -145,7 +145,7 @@ pub(super) fn pattern<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     }
 }
 
-/// Adds the names that `statement` declares, whatever else is called so.
+/// Adds the names that `statement` declares, including those that shadow other names.
 pub(super) fn declared<'t>(statement: &'t LiteralStmt, names: &mut BTreeSet<&'t str>) {
     match &statement.literal {
         Literal::SomeVars { vars, .. } => names.extend(vars.iter().map(|span| span.text())),
@@ -160,7 +160,7 @@ pub(super) fn declared<'t>(statement: &'t LiteralStmt, names: &mut BTreeSet<&'t 
     }
 }
 
-/// The names that the statements of `query` declare for all of it. Those of an `every` are not among them.
+/// The names that the statements of `query` declare for the whole query, without those of `every`.
 pub(super) fn declared_in(query: &Query) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for statement in &query.stmts {
@@ -171,7 +171,7 @@ pub(super) fn declared_in(query: &Query) -> BTreeSet<&str> {
     names
 }
 
-/// What a walk comes to.
+/// A node that a walk visits.
 enum Node<'t> {
     Expr(&'t Expr),
     Statement(&'t LiteralStmt),
@@ -192,14 +192,14 @@ pub(super) fn each_root_of_statement<'t>(statement: &'t LiteralStmt, visit: &mut
     });
 }
 
-/// Visits each expression of `module`, whatever contains one before what it contains.
+/// Visits each expression of `module`, outer ones before inner ones.
 pub(super) fn each<'t>(module: &'t Module, visit: &mut dyn FnMut(&'t Expr)) {
     for rule in &module.policy {
         each_of_rule(rule, visit);
     }
 }
 
-/// Visits each expression of `rule`, that of its head included.
+/// Visits each expression of `rule`, including its head.
 pub(super) fn each_of_rule<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Expr)) {
     walk(rule, &mut |node| {
         if let Node::Expr(expr) = node {
@@ -208,7 +208,7 @@ pub(super) fn each_of_rule<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Expr)) 
     });
 }
 
-/// Visits each statement of `rule`, those of comprehensions and of `every` included.
+/// Visits each statement of `rule`, including those of comprehensions and of `every`.
 pub(super) fn each_statement<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t LiteralStmt)) {
     walk(rule, &mut |node| {
         if let Node::Statement(statement) = node {
@@ -301,7 +301,7 @@ pub(super) fn operator(expr: &Expr) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Where `expr` begins. The tree has the place of what is longer than a name at its last part.
+/// The place where `expr` begins. For compound expressions, the tree has the place of the last part.
 pub(super) fn start(expr: &Expr) -> &Span {
     match expr {
         Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } => start(refr),
@@ -318,7 +318,7 @@ pub(super) fn start(expr: &Expr) -> &Span {
 /// A step of a reference, after its root.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'t> {
-    /// A constant key, as it is written in the tree.
+    /// A constant key, as written in the tree.
     Key(&'t str),
     /// Any other index.
     Index(&'t Expr),
@@ -345,7 +345,7 @@ pub(super) fn steps(expr: &Expr) -> (&Expr, Vec<Step<'_>>) {
     }
 }
 
-/// The steps of the reference `expr` that are no constant keys; none of another expression.
+/// The steps of the reference `expr` that are not constant keys; empty for other expressions.
 pub(super) fn indexes(expr: &Expr) -> impl Iterator<Item = &Expr> {
     steps(expr).1.into_iter().filter_map(|step| match step {
         Step::Index(index) => Some(index),
@@ -353,7 +353,7 @@ pub(super) fn indexes(expr: &Expr) -> impl Iterator<Item = &Expr> {
     })
 }
 
-/// Adds the names that have a value if `expr` has one. Those of comprehensions are not among them.
+/// Adds the names that are bound if `expr` has a value, without those of comprehensions.
 pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     if let Expr::Var { span, .. } = steps(expr).0 {
         names.insert(span.text());
@@ -365,7 +365,7 @@ pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     }
 }
 
-/// The text of a string that is constant.
+/// The value of a constant string.
 pub(super) fn constant(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::String { value, .. } | Expr::RawString { value, .. } => {
@@ -375,7 +375,7 @@ pub(super) fn constant(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The constant steps that a reference begins with, its root included: `["io", "k8s"]` of `io.k8s[x].y`.
+/// The constant steps at the start of a reference, including its root: `["io", "k8s"]` for `io.k8s[x].y`.
 pub(super) fn constants(expr: &Expr) -> Vec<String> {
     let (root, steps) = steps(expr);
     let Expr::Var { span, .. } = root else { return Vec::new() };
@@ -391,7 +391,7 @@ pub(super) fn name(span: &Span) -> &str {
     span.text().strip_prefix(WORD).unwrap_or(span.text())
 }
 
-/// Visits the first name of each reference, call and replacement by `with` in `rule`, that of its head excluded.
+/// Visits the first name of each reference, call and replacement by `with` in `rule`, except in its head.
 pub(super) fn each_root<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Span)) {
     let head = reference(rule);
     let mut root_of = |expr: &'t Expr| {
@@ -411,7 +411,7 @@ pub(super) fn each_root<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Span)) {
     });
 }
 
-/// How many arguments a function takes, `None` of another rule.
+/// The number of arguments of a function; `None` for other rules.
 pub(super) fn arity(rule: &Rule) -> Option<usize> {
     match rule {
         Rule::Spec { head: RuleHead::Func { args, .. }, .. } => Some(args.len()),
@@ -420,7 +420,7 @@ pub(super) fn arity(rule: &Rule) -> Option<usize> {
     }
 }
 
-/// The value of the constant key `name` in an object that is written out.
+/// The value of the constant key `name` in an object literal.
 pub(super) fn field<'t>(object: &'t Expr, name: &str) -> Option<&'t Expr> {
     let Expr::Object { fields, .. } = object else { return None };
     let field = fields.iter().find(|(_, key, _)| constant(key) == Some(name))?;

@@ -1,8 +1,9 @@
-//! Queries of packages with several modules as a whole: `data.lib`, or `lib.labels` with `import data.lib`.
+//! Ensures that packages with several modules are evaluated completely when a query refers to the package: `data.lib`,
+//! or `lib.labels` with `import data.lib`.
 //!
-//! The embedded engine regards such a package as evaluated after its first module. Rules of the other modules, and values below them, are
-//! then silently undefined, so a denial would be lost. Therefore a generated module comes first in each such package. It refers to all
-//! rules of the package and has no value. Only the embedded engine reads it.
+//! The embedded engine regards such a package as evaluated after its first module. Rules of the other modules, and
+//! values below them, are then silently undefined, so a denial would be lost. Therefore a generated module comes first
+//! in each such package. It refers to all rules of the package and has no value. Only the embedded engine parses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -52,7 +53,7 @@ fn module(packages: &Packages<'_>, package: &[String]) -> Option<Whole> {
     (modules > 1).then(|| Whole { name: format!("{RULE}/{package}"), package, text: text() })
 }
 
-/// `path` as it is written after `package`, or `data.`.
+/// Formats `path` for use after `package` or `data.`.
 pub(super) fn place(path: &[String]) -> String {
     let quoted = path.iter().skip(1).map(|part| format!("[{}]", Value::from(part.as_str())));
     path.iter().take(1).cloned().chain(quoted).collect()

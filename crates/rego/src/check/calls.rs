@@ -1,4 +1,4 @@
-//! Calls of what is not there, or with a wrong number of arguments.
+//! Finds calls of undefined functions, and calls with a wrong number of arguments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,26 +13,26 @@ use crate::module::{Module, name_of};
 use crate::names::{Names, Path};
 use crate::tree;
 
-/// A function that a call means.
+/// The function that a call refers to.
 pub(super) struct Called<'t> {
-    /// As it is written.
+    /// The name as written.
     pub(super) name: &'t str,
     what: Option<What>,
 }
 
-/// Where a call is.
+/// The position of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
-    /// It is a statement.
+    /// A statement.
     Statement,
-    /// It is a negated statement.
+    /// A negated statement.
     Negated,
-    /// It is a part of an expression.
+    /// A part of an expression.
     Value,
 }
 
 enum What {
-    /// One of the bundle, with the numbers of arguments that it is written with.
+    /// A function of the bundle, with the numbers of arguments of its definitions.
     Written(Vec<usize>),
     Builtin(Builtin),
 }
@@ -49,7 +49,7 @@ pub(super) fn called<'t>(names: &Names<'_>, rules: &Rules<'_>, function: &'t Exp
 }
 
 impl Called<'_> {
-    /// Whether the last of so many arguments is where the result goes.
+    /// Whether the last of this number of arguments is the output of the call.
     pub(super) fn has_output(&self, arguments: usize) -> bool {
         match &self.what {
             Some(What::Written(arities)) => arities.iter().any(|arity| arity + 1 == arguments),
@@ -58,7 +58,8 @@ impl Called<'_> {
         }
     }
 
-    /// The fault of a call with this number of arguments at this position. A statement may have one more, for the result.
+    /// The fault of a call with this number of arguments at this position. A statement may have one more, for the
+    /// result.
     fn fault(&self, arguments: usize, position: Position, evaluator: EvaluatedBy) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
@@ -90,7 +91,7 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
-/// References to functions that are no calls. OPA rejects them; for the engine, they are undefined.
+/// References to functions without a call. OPA rejects them; in the embedded engine they are undefined.
 fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for rule in &module.tree.policy {

@@ -1,9 +1,9 @@
-//! Packages at a place of `data` where something else is: OPA takes no rule there, and the embedded engine would not read it.
+//! Packages at reserved paths of `data`. OPA rejects rules there, and the embedded engine would ignore them.
 
 use crate::fault::Fault;
 use crate::module::Module;
 
-/// What is wrong with the place of `module`'s rules.
+/// The fault of a module with a reserved package.
 pub(super) fn faults(module: &Module) -> Option<Fault> {
     let words = match module.path().iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["system", ..] => "that is OPA's own",

@@ -1,4 +1,4 @@
-//! Rules and functions that come back to themselves.
+//! Recursive rules and functions.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::module::Module;
 use crate::names::{Names, Path};
 use crate::tree;
 
-/// What a rule refers to, by the number of its path.
+/// The rules to which each rule refers. A rule is identified by the number of its path.
 type References = Vec<BTreeSet<usize>>;
 
 pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
@@ -44,16 +44,16 @@ pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
         .collect()
 }
 
-/// What `rule` refers to. A variable of its own that is called like a rule is none.
+/// The rules to which `rule` refers. A local variable with the name of a rule is not a reference.
 fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
     let variables = declared(rule);
     let mut found = BTreeSet::new();
     let mut refer = |path: Option<Path<'_>>| {
         let Some(path) = path else { return };
         let path = path.constants;
-        // To a rule, or into what it gives.
+        // To a rule, or to a part of its value.
         found.extend((1..=path.len()).filter_map(|length| numbers.get(&path[..length])));
-        // To a package, or to all rules that begin so.
+        // To a package, or to all rules whose paths begin so.
         let below = numbers.range(path.as_slice()..);
         found.extend(below.take_while(|(below, _)| below.starts_with(&path)).map(|(_, number)| number));
     };
@@ -71,8 +71,8 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Circles of rules that refer to each other. Each recursive rule is in one of these circles, or refers into one. The time grows with the
-/// number of references, plus the time of the walks to circles.
+/// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers into one. The
+/// time is linear in the number of references, plus the time of the walks to cycles.
 fn circles(references: &References) -> Vec<Vec<usize>> {
     let mut left = Left::of(references);
     let (mut circles, mut next) = (Vec::new(), 0);
@@ -92,7 +92,7 @@ fn circles(references: &References) -> Vec<Vec<usize>> {
     }
 }
 
-/// Rules that may still be part of a circle.
+/// Rules that may still be part of a cycle.
 struct Left {
     /// The number of remaining rules that each rule refers to; `None` for a removed rule.
     counts: Vec<Option<usize>>,
@@ -131,7 +131,7 @@ impl Left {
         }
     }
 
-    /// Removes rules that refer to no remaining rule, because they are not in a circle.
+    /// Removes rules that refer to no remaining rule, because they are not in a cycle.
     fn prune(&mut self) {
         while let Some(rule) = self.ended.pop() {
             self.remove(rule);

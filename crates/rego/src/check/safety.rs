@@ -1,4 +1,5 @@
-//! Variables that nothing gives a value. The engine finds those of statements that it comes to, and none under `not`.
+//! Unsafe variables: those without a value. The engine reports only those in statements that it evaluates, and none
+//! under `not`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -20,12 +21,12 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     safety.faults
 }
 
-/// Names that have a value.
+/// Variables that are bound to a value.
 type Bound<'t> = BTreeSet<&'t str>;
 
 struct Safety<'m> {
     bindings: Bindings<'m>,
-    /// Each `_` of the rule at a place that gives it a value: an index, or a part of a pattern.
+    /// Each `_` of the rule that is bound at its place: as an index, or as a part of a pattern.
     wildcards: HashSet<*const Expr>,
     faults: Vec<Fault>,
 }
@@ -56,7 +57,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Adds the names that lookups in the head of `rule` give a value.
+    /// Binds the variables that lookups in the head of `rule` bind.
     fn bind_lookups(&self, rule: &'m Rule, body: Option<&'m RuleBody>, bound: &mut Bound<'m>) {
         let lookups = heads::lookups(rule, body, bound);
         lookups.into_iter().for_each(|value| self.bindings.expression(value, bound));
@@ -71,7 +72,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Looks at `query`, where `outer` have a value, and returns what has one in it.
+    /// Checks `query`, in which the variables `outer` are bound, and returns its bound variables.
     fn query(&mut self, query: &'m Query, outer: &Bound<'m>) -> Bound<'m> {
         let mut bound = self.bindings.of(query);
         bound.extend(outer);
@@ -125,7 +126,7 @@ impl<'m> Safety<'m> {
         }
     }
 
-    /// Variables of an expression in a template string have their values outside of it.
+    /// Variables in an expression of a template string must be bound outside of it.
     fn template(&mut self, query: &'m Query, inner: &Bound<'m>, outer: &Bound<'m>) {
         let Bindings { module, names, rules } = &self.bindings;
         if let Some(second) = query.stmts.get(1) {

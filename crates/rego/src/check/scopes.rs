@@ -1,4 +1,4 @@
-//! Names of variables that the embedded engine does not distinguish in nested scopes, or does not compare in patterns.
+//! Variable names that the embedded engine does not distinguish in nested scopes, or does not compare in patterns.
 
 use std::collections::BTreeSet;
 
@@ -54,11 +54,11 @@ impl<'m> Scopes<'m> {
         all
     }
 
-    /// Checks `query`, around which the `outer` names are in use.
+    /// Checks `query`. The names `outer` are in use around it.
     fn query(&mut self, query: &'m Query, outer: &Names<'m>) {
         let mut names = outer.clone();
         of_query(query, &mut names);
-        // The names that comprehensions in the statements before use for variables of their own.
+        // The names of local variables of comprehensions in earlier statements.
         let mut earlier = Names::new();
         for statement in &query.stmts {
             self.pair(statement);
@@ -88,7 +88,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Checks a query within another one: `some` does not declare a name that the other one uses.
+    /// Checks a nested query: `some` must not declare a name that the outer query uses.
     fn inner(&mut self, query: &'m Query, outer: &Names<'m>) {
         for (name, place) in query.stmts.iter().flat_map(declared) {
             if outer.contains(name) {
@@ -101,7 +101,7 @@ impl<'m> Scopes<'m> {
         self.query(query, outer);
     }
 
-    /// `some x, x in xs`. The engine does not compare the key and the value.
+    /// Checks `some x, x in xs`: the engine does not compare the key and the value.
     fn pair(&mut self, statement: &'m LiteralStmt) {
         let Literal::SomeIn { key: Some(key), value, .. } = &statement.literal else { return };
         let (mut keys, values) = (tree::variables(key), tree::variables(value));
@@ -112,7 +112,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Finds declarations in `statement` of names that comprehensions before it use for variables of their own.
+    /// Finds declarations in `statement` of names that earlier comprehensions use for local variables.
     fn late(&mut self, statement: &'m LiteralStmt, earlier: &Names<'m>) {
         for (name, place) in declared(statement) {
             if earlier.contains(name) {
@@ -141,7 +141,7 @@ fn declared(statement: &LiteralStmt) -> Vec<(&str, &Span)> {
     found
 }
 
-/// Adds the names that `query` uses, without those in its comprehensions and in the bodies of `every`.
+/// Adds the names that `query` uses, except those in its comprehensions and in bodies of `every`.
 fn of_query<'t>(query: &'t Query, names: &mut Names<'t>) {
     for statement in &query.stmts {
         tree::expressions(statement).into_iter().for_each(|expr| used(expr, names));
@@ -172,7 +172,7 @@ mod tests {
     use crate::module::{ModuleId, Text};
 
     #[test]
-    fn each_name_is_one_variable() {
+    fn names_shared_by_several_variables_are_rejected() {
         for (rule, expected) in [
             ("f(n, n) := 1 if true", "several parameters are called n"),
             ("f([n, m], m) := 1", "several parameters are called m"),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::module::{ModuleId, Text};
 
-/// The faults of modules of these texts, called `1.rego` and so on.
+/// The faults of modules with these texts, named `1.rego` and so on.
 fn faults(texts: &[&str]) -> Vec<String> {
     let text = |(number, text): (usize, &&str)| Text {
         id: ModuleId::new(&format!("{}.rego", number + 1)),
@@ -15,7 +15,7 @@ fn faults(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn calls_are_of_what_there_is_with_as_many_arguments_as_it_takes() {
+fn calls_must_be_of_known_functions_with_the_right_number_of_arguments() {
     for (body, expected) in [
         ("input.never; foo.bar(1)", "1.rego:3:24: unknown function foo.bar"),
         ("count(1, 2, 3)", "1.rego:3:11: count takes 1 argument, found 3"),
@@ -43,7 +43,7 @@ fn calls_are_of_what_there_is_with_as_many_arguments_as_it_takes() {
 }
 
 #[test]
-fn functions_of_other_modules_are_found_by_their_imports() {
+fn functions_of_other_modules_are_found_through_imports() {
     let library = "package lib\nf(x) := x\n";
     for call in [
         "import data.lib\ny := lib.f(1)",
@@ -57,7 +57,7 @@ fn functions_of_other_modules_are_found_by_their_imports() {
 }
 
 #[test]
-fn what_refers_to_itself_is_found() {
+fn recursive_rules_are_rejected() {
     let itself = |rules: &[&str], expected: &str| {
         let texts: Vec<String> =
             rules.iter().map(|rules| format!("package a\nimport rego.v1\n{rules}")).collect();
@@ -73,7 +73,7 @@ fn what_refers_to_itself_is_found() {
     itself(&["p := {\"x\": 1} if data.a.p.x"], "1.rego:3:1: a.p refers to itself");
     itself(&["p contains x if { some x in data.a[input.rule] }"], "1.rego:3:1: a.p refers to itself");
     itself(&["p[x] := y if { x := 1; y := p[2] }"], "1.rego:3:1: a.p refers to itself");
-    // What is called like a rule, and is none.
+    // Local variables with the names of rules.
     itself(&["p := x if { p := 1; x := p }"], "");
     itself(&["f(p) := p\np := f(1)"], "");
     itself(&["p contains x if { some p in input.all; x := p }"], "");
@@ -83,7 +83,7 @@ fn what_refers_to_itself_is_found() {
 }
 
 #[test]
-fn a_variable_has_a_value_from_somewhere_else_than_not() {
+fn unbound_variables_are_rejected_even_if_negation_uses_them() {
     for (rule, expected) in [
         ("deny contains x if { input.z }", "3:15: variable x is unsafe: nothing gives it a value"),
         (
@@ -145,7 +145,7 @@ fn a_variable_has_a_value_from_somewhere_else_than_not() {
 }
 
 #[test]
-fn a_function_is_nothing_else() {
+fn function_has_one_arity_and_is_not_a_rule() {
     for (rules, expected) in [
         ("p(x) := x\np := 2", "3:1: p is elsewhere a function"),
         ("p := 2\np(x) := x", "3:1: p is elsewhere a rule, which is no function"),

@@ -1,4 +1,4 @@
-//! The variables of a rule: which it declares, and which statements give them a value.
+//! The variables of a rule: its declarations, and the statements that bind them.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,7 +10,7 @@ use crate::module::Module;
 use crate::names::Names;
 use crate::tree::{self, Part, pattern};
 
-/// The names that `rule` declares for itself, whatever else is called so.
+/// The names that `rule` declares as local variables, including those that shadow other names.
 pub(crate) fn declared(rule: &Rule) -> BTreeSet<&str> {
     let mut names = argument_names(rule);
     tree::each_statement(rule, &mut |statement| tree::declared(statement, &mut names));
@@ -24,7 +24,7 @@ pub(crate) fn argument_names(rule: &Rule) -> BTreeSet<&str> {
     names
 }
 
-/// What gives variables a value, in one module.
+/// Finds the expressions of a module that bind variables.
 pub(super) struct Bindings<'m> {
     pub(super) module: &'m Module,
     pub(super) names: Names<'m>,
@@ -32,7 +32,7 @@ pub(super) struct Bindings<'m> {
 }
 
 impl Bindings<'_> {
-    /// The variables that `query` gives a value, those of queries in it left out. Nothing under `not` does.
+    /// The variables that `query` binds, without those of nested queries. A negated statement binds none.
     pub(super) fn of<'t>(&self, query: &'t Query) -> BTreeSet<&'t str> {
         let mut names = BTreeSet::new();
         query.stmts.iter().for_each(|statement| self.statement(statement, &mut names));
@@ -84,7 +84,7 @@ impl Bindings<'_> {
         wildcards
     }
 
-    /// Adds the variables that a part of `expr` gives a value.
+    /// Adds the variables that `expr` or a part of it binds.
     pub(super) fn expression<'t>(&self, expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|side| pattern(side, names)),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What `expression` gives, `None` where it is undefined.
+/// The value of `expression`; `None` if it is undefined.
 fn eval(expression: &str) -> Result<Option<Value>> {
     let mut engine = Engine::new();
     engine.set_strict_builtin_errors(false);
@@ -24,7 +24,7 @@ pub(super) fn ends(expression: &str, expected: &str) {
 }
 
 #[test]
-fn what_the_engine_lacks_is_there_as_in_opa() {
+fn missing_builtins_behave_as_in_opa() {
     is("re_match(`^a+$`, \"aaa\")", "true");
     is("re_match(`^a+$`, \"b\")", "false");
     is("any([false, true])", "true");
@@ -46,7 +46,7 @@ fn what_the_engine_lacks_is_there_as_in_opa() {
 }
 
 #[test]
-fn what_is_of_another_type_is_undefined() {
+fn arguments_of_another_type_are_undefined() {
     for expression in [
         "re_match(1, 2)",
         "re_match(`(`, \"a\")",
@@ -68,7 +68,7 @@ fn what_is_of_another_type_is_undefined() {
 }
 
 #[test]
-fn what_could_take_all_memory_ends_the_evaluation() {
+fn excessive_results_end_the_evaluation() {
     ends("numbers.range(1, 1e10)", "numbers.range: more than 100000 elements");
     ends("numbers.range(1e10, 1)", "numbers.range: more than 100000 elements");
     ends("numbers.range(0, 100000)", "numbers.range: more than 100000 elements");
@@ -106,7 +106,7 @@ fn keys_and_signatures_of_tokens_have_limits() {
         "io.jwt.decode_verify: a key of RSA has more than 8192 bits",
     );
     is(&format!("io.jwt.verify_rs256({TOKEN}, {small})"), "false");
-    // The key is not tried.
+    // The key is not parsed.
     is(&format!("io.jwt.verify_es256({TOKEN}, {large})"), "false");
     let set = |keys: usize| {
         format!(

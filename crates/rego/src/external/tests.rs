@@ -11,7 +11,7 @@ use super::*;
 
 const OPTIONS: Options = Options { always: false, resync: Duration::from_secs(600) };
 
-/// An engine that answers this at each path, and with 404 at all others; it repeats who asks, and what.
+/// An engine with these results by path and status 404 for all others. It records the requests.
 async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
     type Shared = (&'static [(&'static str, &'static str)], Arc<Mutex<Vec<String>>>);
     async fn answer(
@@ -30,7 +30,7 @@ async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Ar
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let router = Router::new().fallback(answer).with_state((answers, asked.clone()));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    // The process installs it at its start.
+    // The process installs the provider at its start.
     let _ = rustls::crypto::ring::default_provider().install_default();
     (address, asked)
 }
@@ -47,7 +47,7 @@ async fn ask(external: &External) -> Result<Json, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_answers_with_a_result_or_has_not_answered() {
+async fn response_without_a_result_is_an_error() {
     let answers = &[
         ("/v1/whole", r#"{"result": {"annotations": {"a": 1}, "errors": ["no"]}}"#),
         ("/v1/none", "{}"),
@@ -83,7 +83,7 @@ async fn an_engine_answers_with_a_result_or_has_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_published_configuration_is_read_strictly_and_again_as_it_changes() {
+async fn configuration_file_is_parsed_strictly_and_reloaded() {
     let (address, asked) = engine(&[("/a", r#"{"result": {}}"#), ("/b", r#"{"result": {}}"#)]).await;
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("config.json");

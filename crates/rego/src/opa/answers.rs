@@ -1,4 +1,4 @@
-//! What OPA answers.
+//! Parses responses of OPA.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::module::ModuleId;
 
 #[derive(Deserialize)]
 struct Decided {
-    /// Each way in which the query holds: one, where there is a marker.
+    /// The solutions of the query: one, if the marker is set.
     #[serde(default)]
     result: Vec<Bindings>,
 }
@@ -47,14 +47,14 @@ struct Location {
     col: u32,
 }
 
-/// A decision, where it is defined, and the marker; `None` where there is none.
+/// A decision, if it is defined, and the marker; `None` without a marker.
 pub(super) fn decision(body: &[u8]) -> Result<Option<(Option<Value>, String)>, serde_json::Error> {
     let decided: Decided = serde_json::from_slice(body)?;
     let found = decided.result.into_iter().next();
     Ok(found.map(|found| (found.decision.into_iter().next(), found.revision)))
 }
 
-/// Whether OPA rejects a query because the module that proves that all modules are installed is not there.
+/// Whether OPA rejects a query because the module that proves that all modules are installed is absent.
 pub(super) fn lacks_modules(body: &[u8]) -> bool {
     let said = serde_json::from_slice::<Said>(body);
     said.is_ok_and(|said| said.errors.iter().any(|error| error.message.contains(UNDEFINED)))
@@ -66,7 +66,8 @@ pub(super) fn failure(bundle: &Bundle, body: &[u8]) -> Option<Fault> {
     faults(bundle, body, text).into_values().flatten().next()
 }
 
-/// Compile errors of modules of `bundle`, by module, with OPA's messages: OPA evaluates no data to find them.
+/// Compile errors of modules of `bundle`, by module, with OPA's messages. These quote no data, because OPA evaluates
+/// none to find them.
 pub(super) fn refusals(bundle: &Bundle, body: &[u8]) -> BTreeMap<ModuleId, Vec<Fault>> {
     // Places in the message refer to the edited text.
     let words =
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_has_its_marker() {
+    fn decision_requires_the_marker() {
         let read = |value: serde_json::Value| decision(&bytes(&value)).unwrap();
         assert_eq!(read(json!({})), None);
         assert_eq!(read(json!({"result": []})), None);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undefined_function_of_ours_means_that_modules_are_missing() {
+    fn undefined_proof_function_means_missing_modules() {
         let error = |message: &str| {
             bytes(
                 &json!({"code": "invalid_parameter", "message": "compiling", "errors": [{"code": "rego_type_error", "message": message}]}),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_where_it_was_written() {
+    fn errors_are_mapped_to_the_original_place() {
         let text = Text { id: ModuleId::new("ns/a/a.rego"), text: "package a\n\np := 1".into() };
         let bundle = Bundle::read(&[text]).unwrap();
         let error = |file: &str| {

@@ -1,4 +1,4 @@
-//! Finds changes that others have made to our modules and data in OPA.
+//! Finds changes that others have made to this project's modules and data in OPA.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ use super::push_error::PushError;
 use super::server::Opa;
 use policy_sync_hub::json_client::{AskError, JsonClient};
 
-/// The maximum size of a response, in bytes. OPA lists modules with their syntax trees, which are far larger than their texts.
+/// The maximum size of a response, in bytes. OPA lists modules with their syntax trees, which are far larger than their
+/// texts.
 const ANSWER: usize = 64 << 20;
 /// The time limit for one comparison of data. The next comparison continues at its end.
 const DATA: Duration = Duration::from_millis(250);
@@ -48,11 +49,11 @@ pub(super) async fn policies(client: &JsonClient) -> Result<Vec<Policy>, AskErro
 }
 
 impl Opa {
-    /// Whether it has all modules, and the marker of `contents`.
+    /// Whether OPA has all modules, and the marker of `contents`.
     ///
     /// # Errors
     ///
-    /// OPA is unreachable.
+    /// If OPA is unreachable.
     pub async fn is_marked(&self, contents: &Contents) -> Result<bool, PushError> {
         let client = &self.0.client;
         let question = json!({"query": format!("decision = []; {MARKED}")}).to_string();
@@ -64,12 +65,12 @@ impl Opa {
         Ok(found.is_some_and(|(_, revision)| revision == contents.revision()))
     }
 
-    /// The first difference between OPA and `contents`, if there is one. Compares all modules, then the data from part number `next`
-    /// on until the time limit.
+    /// Returns the first difference between OPA and `contents`, if there is one. Compares all modules, then the data
+    /// from part number `next` on until the time limit.
     ///
     /// # Errors
     ///
-    /// OPA is unreachable, or does not list its policies or data.
+    /// If OPA is unreachable, or does not list its policies or data.
     pub async fn changed(&self, contents: &Contents, next: &mut usize) -> Result<Option<String>, PushError> {
         let client = &self.0.client;
         let mut wanted = contents.policies();
@@ -136,7 +137,7 @@ fn is_same(value: &Value, body: &[u8]) -> Result<bool, serde_json::Error> {
     if answer.result.as_ref() == Some(value) {
         return Ok(true);
     }
-    // The engine keeps numbers in several forms, and not all equal ones are equal to it.
+    // The engine has several representations of numbers, and does not treat all equal ones as equal.
     let answer: Answer<Json> = serde_json::from_slice(body)?;
     Ok(answer.result == Some(serde_json::to_value(value)?))
 }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_the_same_whatever_the_order_of_keys_and_the_form_of_numbers() {
+    fn comparison_ignores_the_order_of_keys_and_the_form_of_numbers() {
         let ours = value(json!({"a": [1, -1, 1.5, 1e21, 18446744073709551615u64, null, true], "b": "<é>"}));
         let same = r#"{"result":{"b":"\u003cé\u003e","a":[1,-1,1.5,1e21,18446744073709551615,null,true]}}"#;
         assert!(is_same(&ours, same.as_bytes()).unwrap());

@@ -1,4 +1,4 @@
-//! What is to be in OPA, and what of it differs from what is there.
+//! The desired contents of OPA, and differences between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::bundle::Bundle;
 use crate::module::{ModuleId, Text};
 use policy_sync_api::json::{Hash, pointer_token};
 
-/// What our modules are called in OPA: nobody else's are touched.
+/// The prefix of this project's modules in OPA. Other modules are not changed.
 pub(super) const PREFIX: &str = "policysync/";
-/// How deep data is compared: `kubernetes`, a plural, a namespace and a name.
+/// The depth to which data is compared: `kubernetes`, a plural, a namespace and a name.
 const DEPTH: usize = 4;
 
-/// Modules, as OPA reads them, and data.
+/// Modules in the form for OPA, and data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     modules: Arc<BTreeMap<ModuleId, Arc<str>>>,
-    /// The calls in the module that proves that these are installed.
+    /// The calls in the module that proves that all modules are installed.
     calls: Arc<BTreeSet<String>>,
     data: Value,
     revision: Arc<str>,
 }
 
-/// What differs of modules.
+/// Modules to delete and to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differing {
     pub(super) gone: BTreeSet<ModuleId>,
@@ -34,7 +34,7 @@ pub(super) struct Differing {
 }
 
 impl Contents {
-    /// The modules of `bundle`, each with its function, and `data`.
+    /// The modules of `bundle`, each with its proof function, and `data`.
     #[must_use]
     pub(super) fn new(bundle: &Bundle, data: Value) -> Self {
         let with_function = |text: &Text| installed::with_function(&text.id, &text.text).into();
@@ -52,25 +52,25 @@ impl Contents {
         Self { data, ..self.clone() }
     }
 
-    /// What stands for its modules.
+    /// A hash of the modules.
     #[must_use]
     pub fn revision(&self) -> &str {
         &self.revision
     }
 
-    /// Its modules.
+    /// The modules.
     #[must_use]
     pub(super) fn modules(&self) -> &BTreeMap<ModuleId, Arc<str>> {
         &self.modules
     }
 
-    /// The calls in the module that proves that its modules are installed.
+    /// The calls in the module that proves that all modules are installed.
     #[must_use]
     pub(super) fn calls(&self) -> &BTreeSet<String> {
         &self.calls
     }
 
-    /// The text of each of our policies, by its id in OPA.
+    /// The text of each of this project's policies, by its id in OPA.
     #[must_use]
     pub fn policies(&self) -> BTreeMap<String, Arc<str>> {
         let of = |(id, text): (&ModuleId, &Arc<str>)| (format!("{PREFIX}{}", id.as_str()), text.clone());
@@ -79,19 +79,19 @@ impl Contents {
         policies
     }
 
-    /// Its data, by what it is below `data`.
+    /// The data, by the names directly below `data`.
     pub(super) fn roots(&self) -> impl Iterator<Item = (&str, &Value)> {
         let fields = self.data.as_object().into_iter().flat_map(|fields| fields.iter());
         fields.filter_map(|(name, value)| Some((name.as_string().ok()?.as_ref(), value)))
     }
 
-    /// The names of what is ours below `data`.
+    /// The names directly below `data` that belong to this project.
     #[must_use]
     pub(super) fn owned(&self) -> BTreeSet<&str> {
         self.roots().map(|(name, _)| name).collect()
     }
 
-    /// What of its modules is otherwise than in `before`.
+    /// The changes of modules from `before`.
     #[must_use]
     pub(super) fn modules_since(&self, before: &Self) -> Differing {
         if Arc::ptr_eq(&self.modules, &before.modules) {
@@ -103,7 +103,7 @@ impl Contents {
         Differing { gone, put }
     }
 
-    /// What of its data is otherwise than in `before`, as a JSON Patch of `data`.
+    /// The changes of data from `before`, as a JSON Patch of `data`.
     #[must_use]
     pub(super) fn data_since(&self, before: &Self) -> Vec<Json> {
         let mut patch = Vec::new();
@@ -125,7 +125,7 @@ fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch:
         }
         return;
     };
-    // What has not changed is in the same memory.
+    // Unchanged objects share memory.
     if Arc::ptr_eq(old, new) {
         return;
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_makes_the_data_before_what_it_is_now() {
+    fn patch_transforms_the_previous_data() {
         let pods = |pods: Json| json!({"kubernetes": {"pods": pods}});
         let steps = [
             json!({}),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_stands_for_modules_and_not_for_data() {
+    fn revision_depends_on_modules_and_not_on_data() {
         let one = contents(&[("a", "package a")], json!({}));
         assert_eq!(one.revision(), one.with_data(json!({"a": 1}).into()).revision());
         for other in [

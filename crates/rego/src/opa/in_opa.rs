@@ -1,4 +1,4 @@
-//! Questions to OPA, of what is to be there.
+//! Queries of OPA, with a check that it has the expected contents.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use super::server::Opa;
 use crate::bundle::Bundle;
 use crate::engine_error::{EngineError, Failure};
 
-/// How long a question may take in all: whoever asks is waited for four seconds.
+/// The time limit of a query. Callers wait for four seconds.
 const PATIENCE: Duration = Duration::from_millis(3_500);
-/// How long OPA is left alone that has not what is in force.
+/// The interval between attempts while OPA lacks the current modules or data.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What is to be in OPA at one moment, and who asks it.
+/// An OPA, with the contents that it must have for a query.
 #[derive(Clone, Debug)]
 pub struct InOpa {
     opa: Opa,
@@ -27,7 +27,7 @@ pub struct InOpa {
 }
 
 impl InOpa {
-    /// `bundle`, without data.
+    /// The modules of `bundle`, without data.
     #[must_use]
     pub fn new(opa: Opa, bundle: &Bundle) -> Self {
         Self { opa, contents: Arc::new(Contents::new(bundle, Value::new_object())) }
@@ -39,13 +39,13 @@ impl InOpa {
         Self { opa: self.opa.clone(), contents: Arc::new(self.contents.with_data(data)) }
     }
 
-    /// What is to be there.
+    /// The contents that OPA must have.
     #[must_use]
     pub fn contents(&self) -> &Arc<Contents> {
         &self.contents
     }
 
-    /// The value of `query`, `None` where it is undefined, on a thread that may wait.
+    /// Evaluates `query`. Returns `None` if it is undefined. Blocks the thread.
     pub fn ask(&self, query: &str, input: &Value, bundle: &Bundle) -> Result<Option<Value>, EngineError> {
         self.opa.0.runtime.block_on(self.asked(query, input, bundle))
     }
@@ -102,7 +102,8 @@ impl InOpa {
         }
     }
 
-    /// Whether what OPA has under this marker is in force for whoever asks.
+    /// Whether OPA's modules, which `revision` identifies, may be used. An OPA of this process must have exactly the
+    /// expected ones; a shared one may have others.
     fn is_in_force(&self, revision: &str) -> bool {
         !self.opa.0.is_own || (self.opa.is_ready() && revision == self.contents.revision())
     }

@@ -1,8 +1,8 @@
-//! Proof, in every query, that OPA has all of our modules.
+//! Ensures that a query is evaluated only if OPA has all of this project's modules.
 //!
-//! Each module gets a function, which is no part of its package's value. The module [`ID`] calls the function of each module, and
-//! every query calls a function of [`ID`]. OPA compiles its modules together and rejects calls of undefined functions. So
-//! it rejects the deletion of one of our modules while [`ID`] is there, and every query while [`ID`] is not.
+//! Each module gets a function, which is not part of its package's value. The module [`ID`] calls the function of each
+//! module, and every query calls a function of [`ID`]. OPA compiles its modules together and rejects calls of undefined
+//! functions. So it rejects the deletion of one of these modules while [`ID`] exists, and every query without [`ID`].
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,12 +12,12 @@ use regorus::Value;
 use crate::module::ModuleId;
 use policy_sync_api::json::Hash;
 
-/// The module's id in OPA, after the prefix of our modules. Ids of other modules have a `/`.
+/// The module's id in OPA, after the prefix of this project's modules. Ids of other modules have a `/`.
 pub(super) const ID: &str = "installed";
-/// The expressions that every query contains: the marker, and a call of [`ID`]. That costs one call, because the calls of the other
-/// modules are compiled, and never evaluated.
+/// The expressions that every query contains: the marker, and a call of [`ID`]. The cost is one call: the calls of the
+/// other modules are compiled and never evaluated.
 pub(super) const MARKED: &str = "revision = data.policysync.revision; data.policysync.installed.complete(0)";
-/// How OPA's error begins where [`ID`] is not there.
+/// The prefix of OPA's error if [`ID`] is absent.
 pub(super) const UNDEFINED: &str = "undefined function data.policysync.installed.";
 
 /// The name of the function of module `id`.
@@ -25,9 +25,9 @@ fn function(id: &ModuleId) -> String {
     format!("policysync_module_{}", Hash::of_text(id.as_str()))
 }
 
-/// `text`, the module `id`, with its function. No place in `text` changes.
+/// Adds the function of module `id` to its text. No place in `text` changes.
 pub(super) fn with_function(id: &ModuleId, text: &str) -> String {
-    // Both syntaxes read it alike.
+    // Both syntaxes parse it in the same way.
     format!("{text}\n{}(_) = true\n", function(id))
 }
 
@@ -50,7 +50,7 @@ pub(super) fn module<'c>(calls: impl IntoIterator<Item = &'c String>) -> String 
     text
 }
 
-/// The calls that are in both.
+/// The calls that both sets contain.
 pub(super) fn common(one: &BTreeSet<String>, other: &BTreeSet<String>) -> BTreeSet<String> {
     one.intersection(other).cloned().collect()
 }

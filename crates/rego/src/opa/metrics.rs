@@ -1,14 +1,14 @@
-//! What metrics say of filling OPA.
+//! Metrics of pushes to OPA.
 
 use prometheus::{IntCounter, IntCounterVec};
 
 use super::push_error::PushError;
 use policy_sync_hub::telemetry::metrics::Metrics;
 
-/// How filling it went.
+/// The values of the label `result`.
 const RESULTS: [&str; 3] = ["filled", "refused", "failed"];
 
-/// What metrics say of filling OPA. Clones are the same.
+/// Metrics of pushes to OPA. Clones share them.
 #[derive(Clone, Debug)]
 pub struct OpaMetrics {
     pushes: IntCounterVec,
@@ -16,11 +16,11 @@ pub struct OpaMetrics {
 }
 
 impl OpaMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let pushes = metrics.registering().counters(
             "policy_sync_opa_pushes_total",
@@ -37,7 +37,7 @@ impl OpaMetrics {
         Ok(Self { pushes, changed })
     }
 
-    /// Notes how it went.
+    /// Counts a push by its result.
     pub(super) fn pushed(&self, pushed: &Result<(), PushError>) {
         let result = match pushed {
             Ok(()) => RESULTS[0],

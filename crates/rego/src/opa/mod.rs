@@ -1,14 +1,15 @@
-//! OPA: an engine that is a server of its own, and which we fill.
+//! OPA as the evaluator: a separate server, to which this process pushes modules and data.
 //!
 //! ```text
-//! Snapshot ──▶ Contents ──push──▶ OPA: modules, data, and once it has all of them the marker
-//!     └─ question ──────────────▶ decision and marker; without the marker it is no decision
+//! Snapshot ──▶ Contents ──push──▶ OPA: modules, data, and the marker once it has all of them
+//!     └─ query ─────────────────▶ decision and marker; without the marker, the decision is not used
 //! ```
 //!
-//! OPA also rejects a query unless all modules are installed, and changes by others are reverted.
+//! OPA also rejects a query unless all modules are installed, and changes by others are reverted. So an OPA that was
+//! restarted without contents, or is being filled, admits nothing.
 //!
-//! So an OPA that came back empty, or is being filled, lets nothing pass. One at a loopback address is this process's own, and must
-//! have just what this process has in force. Any other is shared: the leader fills it, and the others ask.
+//! An OPA at a loopback address belongs to this process, and must have exactly the contents of this process. Any other
+//! is shared: the leader fills it, and all replicas query it.
 
 mod answers;
 mod changed;

@@ -1,11 +1,11 @@
-//! Fills OPA: with what has changed where it is known what it has, else with everything.
+//! Pushes contents to OPA: only the changes if its contents are known, otherwise everything.
 //!
-//! A module or data alone is taken as a whole or not at all. Where more is to change together, the marker is taken away first, and
-//! comes back once all of it is there. In its place is a word of who fills it meanwhile: only who still finds it sets the marker, so
-//! that an OPA that was started again in the middle is not marked.
+//! OPA accepts a single module or document completely or not at all. For a change of several, the marker is removed
+//! first, and set again once all are complete. Meanwhile, a random token of the writer takes its place. A writer sets
+//! the marker only if its token is still present, so an OPA that was restarted in between gets no marker.
 //!
-//! The module that proves that all modules are `installed` calls each of them. It calls a new one after that is
-//! there, and no longer calls one that is to be deleted or moved to another package.
+//! The module that proves that all modules are `installed` calls each of them. Calls of a new module are added after
+//! the module itself. Calls of a module that is to be deleted or moved to another package are removed before.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +29,12 @@ use crate::fault::Fault;
 use crate::module::ModuleId;
 use policy_sync_hub::json_client::{Answer, AskError, JsonClient};
 
-/// How long a request may take: one has all objects of a kind.
+/// The time limit of a request. A request may contain all objects of a kind.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// What is ours in OPA, and the marker.
+/// The path of this project's records in OPA, and of the marker.
 const OURS: &str = "/v1/data/policysync";
 
-/// What is ours in OPA.
+/// The records of this project in OPA: the modules and roots that it has written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Ours {
@@ -42,18 +42,18 @@ struct Ours {
     roots: BTreeSet<String>,
 }
 
-/// Has `opa` have `contents`, which is `bundle` and its data, where it has `before`, or nobody knows what it has.
+/// Makes `opa` have `contents`: the modules of `bundle`, and data. `before` is what it has now, if known.
 ///
 /// # Errors
 ///
-/// Where it has not all of it now: what it has then, nobody knows.
+/// If a request fails. The contents of OPA are then unknown.
 pub async fn push(
     opa: &Opa,
     bundle: &Bundle,
     before: Option<&Contents>,
     contents: &Contents,
 ) -> Result<(), PushError> {
-    // Each hasher of the standard library has keys of its own, from the system's dice.
+    // Each hasher of the standard library has random keys from the operating system.
     let word = format!("{:016x}", RandomState::new().hash_one(0));
     let pushing = Pushing { client: &opa.0.client, bundle, word };
     let pushed = pushed(opa, &pushing, before, contents).await;
@@ -85,7 +85,7 @@ async fn pushed(
         pushing.patch(&patch).await?;
     }
     if modules.count() > 0 {
-        // What is taken away is still noted until it is.
+        // Modules to delete remain recorded until they are deleted.
         pushing.note(contents, before.modules().keys().map(ModuleId::as_str)).await?;
         if dropped {
             pushing.prove(&installed::common(before.calls(), contents.calls())).await?;
@@ -105,17 +105,17 @@ async fn pushed(
 struct Pushing<'p> {
     client: &'p JsonClient,
     bundle: &'p Bundle,
-    /// What nobody else says while they fill it.
+    /// The random token of this writer.
     word: String,
 }
 
 impl Pushing<'_> {
-    /// Has it have all of `contents`; returns the modules of others that are there.
+    /// Pushes all of `contents`. Returns the modules of others in OPA.
     async fn everything(&self, contents: &Contents) -> Result<Vec<String>, PushError> {
         let ours = self.ours().await?;
         let known = ours.modules.iter().map(String::as_str);
         let roots = ours.roots.iter().map(String::as_str);
-        // Also without a marker: nothing of it counts until all of it is there.
+        // This also removes the marker, so the contents are not used until they are complete.
         self.begin(contents, known.clone(), roots).await?;
         let (listed, others) = self.listed().await;
         let is_wanted = |id: &ModuleId| contents.modules().contains_key(id);
@@ -136,7 +136,7 @@ impl Pushing<'_> {
         Ok(others)
     }
 
-    /// What is below `root`: each kind by itself, that no request has all of them.
+    /// Writes the data at `root`. Each kind has a request of its own, to limit their size.
     async fn root(&self, root: &str, value: &Value) -> Result<(), PushError> {
         let at = format!("/v1/data/{}", part(root));
         let Ok(fields) = value.as_object() else {
@@ -150,7 +150,8 @@ impl Pushing<'_> {
         Ok(())
     }
 
-    /// Changes modules. Each has to fit those that are there: one that does not yet is tried again after the others.
+    /// Changes modules. OPA rejects a module that does not compile with the present ones, so rejected modules are tried
+    /// again after the others.
     async fn change(&self, differing: Differing) -> Result<(), PushError> {
         let Differing { mut gone, mut put } = differing;
         loop {
@@ -194,21 +195,21 @@ impl Pushing<'_> {
         }
     }
 
-    /// Takes the marker away, which is there.
+    /// Replaces the marker, which is set, by the token of this writer.
     async fn unmark(&self) -> Result<(), PushError> {
         let filling = json!({&self.word: true});
         let remove = json!({"op": "remove", "path": "/policysync/revision"});
         self.patch(&[remove, json!({"op": "add", "path": "/policysync/filling", "value": filling})]).await
     }
 
-    /// Marks that all of it is there, where nobody else has begun to fill it.
+    /// Sets the marker. Fails if another writer has begun meanwhile.
     async fn mark(&self, contents: &Contents) -> Result<(), PushError> {
         let filled = json!({"op": "remove", "path": format!("/policysync/filling/{}", self.word)});
         let revision = json!({"op": "add", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[filled, revision]).await
     }
 
-    /// Has the marker, which is there, stand for `contents`.
+    /// Changes the marker, which is set, to that of `contents`.
     async fn mark_again(&self, contents: &Contents) -> Result<(), PushError> {
         let revision = json!({"op": "replace", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[revision]).await
@@ -218,7 +219,7 @@ impl Pushing<'_> {
         self.sent(Method::PATCH, "/v1/data", json(&operations)).await.map(drop)
     }
 
-    /// Notes what is ours, of `contents` and of these modules, beside the marker.
+    /// Records the modules and roots of `contents`, and these further modules.
     async fn note<'m>(
         &self,
         contents: &'m Contents,
@@ -232,7 +233,7 @@ impl Pushing<'_> {
         Ok(())
     }
 
-    /// The same with these roots as well, in place of all that is noted, and of the marker.
+    /// Records these roots as well, and replaces all records and the marker.
     async fn begin<'m>(
         &self,
         contents: &'m Contents,
@@ -250,11 +251,11 @@ impl Pushing<'_> {
         let answer = self.sent(Method::GET, OURS, Bytes::new()).await?;
         let answer: Json =
             serde_json::from_slice(&answer.body).map_err(|error| self.client.unread(&error))?;
-        // What somebody else has written there says nothing.
+        // Values that other clients have written there are ignored.
         Ok(Ours::deserialize(&answer["result"]).unwrap_or_default())
     }
 
-    /// Our modules and those of others, if OPA lists them.
+    /// This project's modules and those of others, if OPA lists them.
     async fn listed(&self) -> (Vec<ModuleId>, Vec<String>) {
         let mut listed = (Vec::new(), Vec::new());
         for Policy { id, .. } in policies(self.client).await.unwrap_or_default() {
@@ -267,7 +268,7 @@ impl Pushing<'_> {
         listed
     }
 
-    /// Has the module that proves that modules are installed make these calls.
+    /// Writes the proof module with these calls.
     async fn prove(&self, calls: &BTreeSet<String>) -> Result<(), PushError> {
         let path = format!("/v1/policies/{PREFIX}{}", installed::ID);
         self.sent(Method::PUT, &path, Bytes::from(installed::module(calls))).await.map(drop)
@@ -288,11 +289,11 @@ impl Pushing<'_> {
 }
 
 fn json(value: &impl serde::Serialize) -> Bytes {
-    // What Rego holds is JSON.
+    // Values of Rego are valid JSON.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-/// `name` as a part of a path: names of the hub are, but for keys of ConfigMaps in no way of a path's own.
+/// Escapes `name` for a URL path. Most names on the hub need no escape, except keys of ConfigMaps.
 pub(super) fn part(name: &str) -> String {
     let mut part = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! Why OPA has not what is in force.
+//! Errors of pushes to OPA.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use crate::fault::Fault;
 use crate::module_id::ModuleId;
 use policy_sync_hub::json_client::AskError;
 
-/// Why OPA has not what is in force.
+/// Why a push to OPA failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// It cannot be asked, or does not take it.
+    /// OPA is unreachable or rejected a request.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// It refuses modules.
+    /// OPA rejected modules, with the faults of each.
     #[error("it refuses {}", .0.values().flatten().next().map(ToString::to_string).unwrap_or_default())]
     Refused(BTreeMap<ModuleId, Vec<Fault>>),
 }

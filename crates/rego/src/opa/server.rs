@@ -1,4 +1,4 @@
-//! An OPA, and what is known of it.
+//! A client of an OPA server, with its state as far as known.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use tokio::sync::Notify;
 use super::metrics::OpaMetrics;
 use policy_sync_hub::json_client::JsonClient;
 
-/// How many modules of others are named.
+/// The maximum number of modules of others in a message.
 const NAMED: usize = 3;
 
-/// An OPA. Clones are the same.
+/// An OPA server. Clones share its state.
 #[derive(Clone)]
 pub struct Opa(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) client: JsonClient,
-    /// Whether it is this process's own.
+    /// Whether it belongs to this process alone.
     pub(super) is_own: bool,
-    /// Where it is waited for: evaluations are asked on threads that may wait.
+    /// The runtime for requests. Evaluations block on it from threads that may block.
     pub(super) runtime: Handle,
-    /// Whether this process has ever filled it, and what keeps it from doing so now.
+    /// Whether this process has filled it, and the current problem.
     pub(super) state: Mutex<State>,
     pub(super) missing: Notify,
-    /// `None` where this process does not fill it.
+    /// `None` if this process does not fill it.
     pub(super) metrics: Option<OpaMetrics>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct State {
     is_filled: bool,
     fault: Option<String>,
     pub(super) others: Vec<String>,
-    /// The reason why OPA cannot be compared, if there is one.
+    /// Why OPA's contents cannot be compared, if so.
     unwatched: Option<String>,
 }
 
@@ -46,7 +46,8 @@ impl fmt::Debug for Opa {
 }
 
 impl Opa {
-    /// The one that `client` asks, which is this process's own, or shared with others. `metrics` say how filling it goes.
+    /// An OPA at the server of `client`. `is_own` means that it belongs to this process alone. `metrics` are for
+    /// pushes.
     #[must_use]
     pub fn new(client: JsonClient, is_own: bool, metrics: Option<OpaMetrics>) -> Self {
         Self(Arc::new(Inner {
@@ -59,36 +60,36 @@ impl Opa {
         }))
     }
 
-    /// Whether it is this process's own.
+    /// Whether it belongs to this process alone.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.0.is_own
     }
 
-    /// Waits until somebody finds that it has not what is in force.
+    /// Waits until a query finds that OPA lacks the current contents.
     pub async fn missing(&self) {
         self.0.missing.notified().await;
     }
 
-    /// Whether it can be asked by this process, as far as that depends on who fills it.
+    /// Whether this process may query it. An OPA of this process must have been filled once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.0.is_own || self.0.state.lock().is_filled
     }
 
-    /// What keeps it from being filled, if anything.
+    /// The problem that prevents filling it, if any.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.0.state.lock().fault.clone()
     }
 
-    /// The modules that others have put there.
+    /// The modules of others in it.
     #[must_use]
     pub fn others(&self) -> Vec<String> {
         self.0.state.lock().others.clone()
     }
 
-    /// Whether `opa` can be asked, and what its owner should know.
+    /// Whether it may be queried, and messages for its administrator.
     pub fn health(&self) -> (bool, Vec<String>) {
         let mut lines = Vec::new();
         lines.extend(self.fault().map(|fault| format!("OPA has not what is in force: {fault}")));
@@ -111,12 +112,12 @@ impl Opa {
         }
     }
 
-    /// Sets the reason why OPA cannot be compared, or clears it.
+    /// Sets or clears the reason why OPA's contents cannot be compared.
     pub fn unwatched(&self, why: Option<String>) {
         self.0.state.lock().unwatched = why;
     }
 
-    /// Notes what keeps it from being filled, if anything.
+    /// Records the result of a push: the problem, or `None` for success.
     pub fn noted(&self, fault: Option<String>) {
         let mut state = self.0.state.lock();
         state.is_filled |= fault.is_none();

@@ -1,4 +1,4 @@
-//! A module as OPA reads it. With `--v0-compatible`, OPA assumes the older syntax.
+//! Prepares modules for OPA. With `--v0-compatible`, OPA assumes the older syntax.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use crate::edit::{Edit, Edited, offset};
 use crate::module::{Module, Syntax};
 use crate::tree;
 
-/// The import that marks a module as newer syntax.
+/// The import that declares the newer syntax.
 const NEWER: [&str; 2] = ["rego", "v1"];
 
-/// The byte offset of the package of `module`, if OPA needs an import to use the newer syntax. The text before that offset is never edited.
+/// The byte offset of the package of `module`, if OPA needs an import to use the newer syntax. The text before that
+/// offset is never edited.
 pub(crate) fn untold(module: &Module) -> Option<usize> {
     let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
     (module.syntax == Syntax::V1 && !says_it).then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`. Keywords replace their
-/// placeholders.
+/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `untold`. Keywords
+/// replace their placeholders.
 pub(crate) fn for_opa(untold: Option<usize>, text: &Arc<str>) -> Edited {
     let keyword = |(at, _): (usize, &str)| Edit {
         start: offset(at),
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_syntax_is_told_below_the_package_and_places_lead_back() {
+    fn import_of_the_newer_syntax_is_inserted_and_places_are_mapped() {
         for (text, expected) in [
             ("package a\np := 1", "package a\nimport rego.v1\np := 1"),
             (

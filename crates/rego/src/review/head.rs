@@ -9,10 +9,11 @@ use crate::edit::{Edit, offset_of};
 use crate::module::{Module, name_of, place};
 use crate::tree;
 
-/// The rule that is asked.
+/// The queried rule.
 const DENY: &str = "deny";
 
-/// What the `resource` in a `deny`'s head says, kind, namespace and name, each a variable or a constant, or `_`.
+/// The kind, namespace and name in the `resource` of a `deny`: each is a variable, a constant, or `_` for any other
+/// term.
 pub(super) struct Reviewed<'t> {
     terms: [Term<'t>; 3],
 }
@@ -42,7 +43,7 @@ impl<'t> Term<'t> {
 }
 
 impl<'t> Reviewed<'t> {
-    /// What `rule` says of it, `None` where it is no `deny`, or names no object.
+    /// The resource in the head of `rule`; `None` if the rule is not a `deny` or names no object.
     pub(super) fn of(module: &Module, rule: &'t Rule) -> Option<Self> {
         let head = denial(module, rule)?;
         let resource = tree::field(head, "resource")?;
@@ -50,7 +51,7 @@ impl<'t> Reviewed<'t> {
         Some(Self { terms: [of("kind")?, of("namespace")?, of("name")?] })
     }
 
-    /// Whether `terms` of a `matches` are those of the head.
+    /// Whether the terms of a `matches` are those of the head.
     pub(super) fn is(&self, terms: &[Ref<Expr>]) -> bool {
         let is_same = |(head, expr): (&Term<'_>, &Ref<Expr>)| match head {
             Term::Variable(name) => name_of(expr) == Some(name),
@@ -60,7 +61,7 @@ impl<'t> Reviewed<'t> {
         self.terms.iter().zip(terms).all(is_same)
     }
 
-    /// The kind, where it is a constant.
+    /// The kind, if it is constant.
     pub(super) fn kind(&self) -> Option<String> {
         match &self.terms[0] {
             Term::Constant(constant) => serde_json::from_str(constant).ok(),
@@ -68,18 +69,18 @@ impl<'t> Reviewed<'t> {
         }
     }
 
-    /// What is under review is what the head names.
+    /// A statement that unifies the object under review with the head's resource.
     pub(super) fn statement(&self) -> String {
         let [kind, namespace, name] = self.terms.each_ref().map(Term::text);
         format!("[{kind}, {namespace}, {name}, _] = input.reviewed")
     }
 
-    /// Has `query` say it too: where it begins, or where it ends where it declares a variable of these.
+    /// Adds the statement to `query`: at its start, or at its end if `query` declares a variable of the statement.
     pub(super) fn begins(&self, query: &Query) -> Vec<Edit> {
         let statement = self.statement();
         let (span, first) = (&query.span, query.stmts.first().map(|statement| statement.span.start));
         if first == Some(span.start) {
-            // A statement without braces.
+            // The body has no braces.
             return vec![
                 Edit::insert(span.start, format!("{{ {statement}; ")),
                 Edit::insert(span.end, " }".to_owned()),
@@ -96,11 +97,11 @@ impl<'t> Reviewed<'t> {
     }
 }
 
-/// Has the head of `rule`, where it is a `deny` and an object, carry the id of its module.
+/// Adds the module's id to the head of `rule`, if it is a `deny` with an object.
 pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
     let head = denial(module, rule)?;
     let Expr::Object { fields, .. } = head else { return None };
-    // The tree has another start of an object of several fields; its line and column are right.
+    // For an object of several fields, the tree has a wrong byte offset. Its line and column are right.
     let start = offset_of(&module.text, place(head.span()));
     let is_written_out = module.text[start..].starts_with('{');
     let start = u32::try_from(start).ok()?;
@@ -110,13 +111,13 @@ pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
         .then(|| Edit::insert(start + 1, format!("\"policy\": {id}{comma}")))
 }
 
-/// Whether `rule` adds to the denials that are asked for.
+/// Whether `rule` is a `deny` of a queried package.
 pub(crate) fn is_denial(module: &Module, rule: &Rule) -> bool {
     matches!(module.asked_for, Some(ADMISSION | AUTHORIZATION))
         && tree::constants(tree::reference(rule)) == [DENY]
 }
 
-/// What it adds, where it does, and where that is written out.
+/// The object in the head of `rule`, if it is a `deny` of a queried package.
 pub(crate) fn denial<'t>(module: &Module, rule: &'t Rule) -> Option<&'t Expr> {
     tree::given(rule).filter(|_| is_denial(module, rule))
 }

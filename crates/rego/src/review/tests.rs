@@ -16,7 +16,7 @@ fn edited(text: &str) -> String {
     edit(&module(text)).unwrap().text().to_string()
 }
 
-/// `text` of package `admission` below its first line.
+/// The edited `text` of package `admission`, without its first line.
 fn edited_deny(text: &str) -> String {
     edited(&format!("package admission\n{text}")).replacen("package admission\n", "", 1)
 }
@@ -26,9 +26,9 @@ const POLICY: &str =
     r#"{"policy": "m", "id": "i", "resource": {"kind": "pods", "namespace": ns, "name": name}}"#;
 
 #[test]
-fn a_deny_begins_with_what_its_head_names() {
+fn deny_begins_with_a_match_of_its_resource() {
     for (before, after) in [
-        // Before version 1, and since.
+        // The syntax before version 1, and since.
         (
             "deny[HEAD] { matches[[\"pods\", ns, name, pod]]; pod.bad }",
             "deny[POLICY] { [\"pods\", ns, name, _] = input.reviewed; [\"pods\", ns, name, pod] = input.reviewed; pod.bad }",
@@ -54,7 +54,7 @@ fn a_deny_begins_with_what_its_head_names() {
             "deny contains POLICY if { some ns, name; data.kubernetes.pods[ns][name].x ; \
              [\"pods\", ns, name, _] = input.reviewed }",
         ),
-        // A head that carries a policy, and one that names another object than its variables.
+        // A head with a policy, and one that names another object than its variables.
         (
             "deny contains {\"policy\": 1, \"resource\": {\"kind\": \"pods\", \"namespace\": lower(ns), \"name\": n}} if { \
              data.kubernetes.pods[ns][n] }",
@@ -74,7 +74,7 @@ fn a_deny_begins_with_what_its_head_names() {
 }
 
 #[test]
-fn other_matches_are_looked_up() {
+fn other_matches_become_lookups() {
     for (before, after) in [
         ("p { matches[[\"pods\", ns, name, pod]] }", "p { pod = data.kubernetes[\"pods\"][ns][name] }"),
         ("p { matches[[\"pods\", _, _, _]] }", "p { data.kubernetes[\"pods\"][_][_] }"),
@@ -96,9 +96,9 @@ fn other_matches_are_looked_up() {
             "import data.k8s\np { k8s.matches[[k, ns, n, o]] }",
             "import data.k8s\np { o = data.kubernetes[k][ns][n] }",
         ),
-        // No line moves.
+        // Line numbers stay the same.
         ("p { matches[[k,\n ns,\n n, o]]\n  o.x }", "p { o = data.kubernetes[k][ns][n]\n\n\n  o.x }"),
-        // Somebody else's.
+        // A rule of the module itself.
         (
             "matches[x] { x := 1 }\np { matches[[1, 2, 3, 4]] }",
             "matches[x] { x := 1 }\np { matches[[1, 2, 3, 4]] }",
@@ -113,7 +113,7 @@ fn other_matches_are_looked_up() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_refused() {
+fn other_uses_of_matches_are_rejected() {
     for (body, place) in [
         ("x := matches", "2:10"),
         ("matches[x]", "2:5"),
@@ -134,7 +134,7 @@ fn what_cannot_be_edited_is_refused() {
 }
 
 #[test]
-fn a_place_leads_back_to_where_it_was_written() {
+fn places_are_mapped_to_the_original() {
     let text = "package admission\ndeny[{\"resource\": {\"kind\": \"pods\", \"namespace\": a, \"name\": b}}] {\n  \
                 matches[[\"pods\",\n a, b, c]]; u := c[\"ü\"]\n  d := c\n}\n";
     let edited = edit(&module(text)).unwrap();
@@ -147,7 +147,7 @@ fn a_place_leads_back_to_where_it_was_written() {
     for part in ["package", "deny", "{\"kind\"", "\"name\": b", "; u", "u := c", "ü\"]", "d := c", "}\n"] {
         assert_eq!(edited.original(place_of(edited.text(), part)), place_of(text, part), "{part}");
     }
-    // What was put there is where it was put.
+    // Inserted text is mapped to the place of the insertion.
     assert_eq!(
         edited.original(place_of(edited.text(), "[\"pods\", a, b, _]")),
         place_of(text, "\n  matches")
@@ -156,7 +156,7 @@ fn a_place_leads_back_to_where_it_was_written() {
 }
 
 #[test]
-fn somebodys_own_matches_is_known() {
+fn user_definition_of_matches_is_recognized() {
     let own = "package k8s\nmatches[[kind, namespace, name, object]] { object := data.kubernetes[kind][namespace][name] }";
     assert!(is_built_in(&module(own)));
     for other in
@@ -166,7 +166,7 @@ fn somebodys_own_matches_is_known() {
     }
 }
 
-/// The set as it was published.
+/// The set as published.
 const PUBLISHED: &str = "package k8s
 matches[[kind, namespace, name, object]] {
     some kind, namespace, name
@@ -193,7 +193,7 @@ fn hub() -> serde_json::Value {
     })
 }
 
-/// Modules, each with how many of the objects of [`hub`] it denies.
+/// Modules, with the number of objects of [`hub`] that each denies.
 const DENIALS: [(&str, usize); 8] = [
     // One object, as published.
     (
@@ -203,7 +203,7 @@ const DENIALS: [(&str, usize); 8] = [
         }",
         2,
     ),
-    // A join.
+    // A join of two objects.
     (
         "import rego.v1
         deny contains {\"resource\": {\"kind\": \"ingresses\", \"namespace\": ns, \"name\": n}} if {
@@ -224,7 +224,7 @@ const DENIALS: [(&str, usize); 8] = [
         }",
         2,
     ),
-    // A helper beside a negation.
+    // A helper rule, and a negation.
     (
         "import rego.v1
         deny contains {\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}} if {
@@ -243,7 +243,7 @@ const DENIALS: [(&str, usize); 8] = [
         deny contains {\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}} if matches[[\"pods\", ns, n, _]]",
         4,
     ),
-    // Nothing of another kind.
+    // No objects of another kind.
     (
         "import rego.v1
         deny contains {\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}} if {
@@ -263,7 +263,7 @@ const DENIALS: [(&str, usize); 8] = [
         }",
         1,
     ),
-    // What is under review, read directly.
+    // A direct read of the objects under review.
     (
         "import rego.v1
         deny contains {\"resource\": {\"kind\": kind, \"namespace\": ns, \"name\": n}} if {
@@ -276,7 +276,7 @@ const DENIALS: [(&str, usize); 8] = [
     ),
 ];
 
-/// What `engine` denies of the object `reviewed`, without what the edit adds.
+/// The denials of the object `reviewed`, without the fields that the edit adds.
 fn denied(mut engine: Engine, reviewed: &serde_json::Value) -> BTreeSet<String> {
     engine.set_input(json!({"reviewed": reviewed}).into());
     let results = engine.eval_query("data.admission.deny".to_owned(), false).unwrap().result;
@@ -305,7 +305,7 @@ fn engine(texts: &[(Syntax, &str)]) -> Engine {
 }
 
 #[test]
-fn an_edited_module_denies_what_the_published_one_does() {
+fn edited_modules_deny_the_same_objects_as_published() {
     for (text, expected) in DENIALS {
         let imports = if text.contains("matches") { "import data.k8s.matches\n" } else { "" };
         let module = module(&format!("package admission\n{imports}{text}"));
@@ -327,8 +327,8 @@ fn an_edited_module_denies_what_the_published_one_does() {
 }
 
 #[test]
-fn a_constant_of_the_head_is_the_bodys_variable_at_its_place() {
-    // As published, it denied a pod of one namespace for one of the same name in another.
+fn constant_in_the_head_restricts_the_variable_of_the_body() {
+    // As published, this policy denied a Pod of one namespace because of a Pod with the same name in another.
     let text = "package admission
         deny[{\"resource\": {\"kind\": \"pods\", \"namespace\": \"front-end\", \"name\": n}}] {
             matches[[\"pods\", ns, n, pod]]
@@ -345,7 +345,7 @@ fn a_constant_of_the_head_is_the_bodys_variable_at_its_place() {
 }
 
 #[test]
-fn an_edited_deny_carries_its_module() {
+fn edited_deny_has_the_id_of_its_module() {
     let module = module(&format!("package admission\n{}", DENIALS[0].0));
     let mut engine = engine(&[(module.syntax, edit(&module).unwrap().text())]);
     let object = &hub()["pods"]["back-end"]["a"];
@@ -355,7 +355,7 @@ fn an_edited_deny_carries_its_module() {
 }
 
 #[test]
-fn another_package_can_be_asked() {
+fn other_packages_can_be_queried() {
     let text = "package gates\ndeny[{\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}}] {\n\
         matches[[\"pods\", ns, name, _]]\n}\n";
     let module = Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap();
@@ -371,7 +371,7 @@ fn another_package_can_be_asked() {
         "{}",
         edited.text()
     );
-    // What is asked where objects go has matches, too, and denies nothing.
+    // Placement policies may use matches, too, and deny nothing.
     let placement = of("gates", "admission");
     assert_eq!(Denies::of([&placement].into_iter()), Denies::default());
     let edited = edit(&placement).unwrap();

@@ -5,7 +5,7 @@ use super::*;
 use crate::confined;
 use crate::loaded_module::LoadedModule;
 
-/// Checks in this process, and knows what else is wrong and what is waited for, by a word in the text.
+/// Checks in this process. Words in a text select further faults and waits.
 #[derive(Default)]
 struct InProcess {
     checks: AtomicUsize,
@@ -30,7 +30,7 @@ impl Judge for InProcess {
     }
 }
 
-/// A text, and the last good one of its module.
+/// The id of a module, its text, and its last good text.
 type Written<'t> = (&'t str, &'t str, Option<&'t str>);
 
 fn candidate((id, text, good): &Written<'_>) -> Candidate {
@@ -47,7 +47,7 @@ fn settled(written: &[Written<'_>]) -> Settled {
     futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
 }
 
-/// What becomes of each text, and what is in force of its module.
+/// The outcome of each text, and the text in force of its module.
 fn fates(written: &[Written<'_>]) -> Vec<(String, Option<String>)> {
     let settled = settled(written);
     let in_force: BTreeSet<&ModuleId> = settled.bundle.modules().map(LoadedModule::id).collect();
@@ -75,15 +75,15 @@ const OTHER: &str = "package admission\ndeny[\"never\"] { input.request.never }"
 const PODS: &str = "package admission\ndeny[\"pod\"] { data.kubernetes.pods[_][_].bad }";
 
 #[test]
-fn all_that_fits_counts() {
+fn valid_texts_are_loaded() {
     let expected = [USER, LIB, OTHER].map(|text| fate("loaded", Some(text)));
-    // Also where what is needed is newer.
+    // Even if the required module is newer.
     assert_eq!(fates(&[("a", USER, None), ("b", LIB, None), ("c", OTHER, None)]), expected);
     assert_eq!(fates(&[]), []);
 }
 
 #[test]
-fn what_is_wrong_leaves_its_last_good_text_and_all_others_be() {
+fn invalid_text_leaves_its_last_good_text_and_the_others_in_force() {
     let fault = "a:2:1: unknown function foo.bar";
     let wrong = "package admission\ndeny[\"no\"] { foo.bar(1) }";
     let found = fates(&[("a", wrong, Some(OTHER)), ("b", LIB, None), ("c", USER, Some(USER))]);
@@ -95,16 +95,16 @@ fn what_is_wrong_leaves_its_last_good_text_and_all_others_be() {
 }
 
 #[test]
-fn of_two_that_conflict_the_older_stays() {
+fn older_of_two_conflicting_texts_stays() {
     let (function, rule) = ("package a\nf(x) = x { true }", "package a\nf = 1 { true }");
     for (older, newer) in [(function, rule), (rule, function)] {
-        // Whatever they are called, by which the engine finds them.
+        // The engine finds faults in the order of ids, so both orders are tried.
         for (first, second) in [("a", "b"), ("b", "a")] {
             let found = fates(&[(first, older, None), (second, newer, None)]);
             assert_eq!(found[0], fate("loaded", Some(older)));
             assert!(found[1].0.starts_with(second) && found[1].1.is_none(), "{found:?}");
         }
-        // What is in force was there before any change.
+        // Texts in force count as older than changes.
         let found = fates(&[("a", newer, Some(OTHER)), ("b", older, Some(older))]);
         assert!(found[0].0.starts_with("a") && found[0].1.as_deref() == Some(OTHER), "{found:?}");
         assert_eq!(found[1], fate("loaded", Some(older)));
@@ -112,7 +112,7 @@ fn of_two_that_conflict_the_older_stays() {
 }
 
 #[test]
-fn a_library_that_no_longer_has_what_is_used_of_it_is_refused() {
+fn library_change_that_breaks_its_users_is_rejected() {
     let changed = "package lib\nis_worse(x) { x.bad }";
     let found = fates(&[("lib", changed, Some(LIB)), ("user", USER, Some(USER)), ("new", OTHER, None)]);
     let fault = "lib: does not go with what was there before: user:3:14: unknown function data.lib.is_bad";
@@ -122,7 +122,7 @@ fn a_library_that_no_longer_has_what_is_used_of_it_is_refused() {
     );
     assert_eq!(found[0].1.as_deref(), Some(LIB));
     assert_eq!(found[1..], [USER, OTHER].map(|text| fate("loaded", Some(text))));
-    // One that is gone takes its own modules along: who uses it cannot be asked.
+    // If the library is removed, the modules that use it are removed too.
     let written = [("user", USER, Some(USER)), ("new", OTHER, None), ("old", OTHER, Some(OTHER))];
     let found = fates(&written);
     assert!(found[0].0.starts_with("user:3:") && found[0].1.is_none(), "{found:?}");
@@ -132,7 +132,7 @@ fn a_library_that_no_longer_has_what_is_used_of_it_is_refused() {
 }
 
 #[test]
-fn what_waits_holds_up_nothing_but_what_needs_it() {
+fn pending_text_delays_only_texts_that_need_it() {
     let lib = "package lib\nis_bad(x) { data.kubernetes.pods[_][_].bad == x }";
     let found = fates(&[("a", OTHER, None), ("lib", lib, None), ("user", USER, None)]);
     let expected = [fate("loaded", Some(OTHER)), fate("waits for pods", None), fate("waits for lib", None)];
@@ -146,13 +146,13 @@ fn what_waits_holds_up_nothing_but_what_needs_it() {
 }
 
 #[test]
-fn what_the_judge_finds_is_a_fault_like_any() {
+fn faults_of_the_judge_reject_a_text() {
     let secret = "package admission\ndeny[\"s\"] { data.kubernetes.secrets[_][_].bad }";
     let found = fates(&[("a", secret, None), ("b", OTHER, None)]);
     assert_eq!(found, [fate("a: secrets may not be listed", None), fate("loaded", Some(OTHER))]);
     let reads = settled(&[("a", secret, None)]).reads;
     assert_eq!(reads.into_iter().collect::<Vec<_>>(), ["secrets"], "else nobody would know when they may be");
-    // A new text that needs what waits is no fault of its own.
+    // A new text that needs a pending one has no fault itself.
     let lib = "package lib\nis_bad(x) { data.kubernetes.pods[_][_].bad == x }\nis_new(x) { x.bad }";
     let user = "package admission\nimport data.lib\ndeny[\"no\"] { lib.is_new(input.request) }";
     let found = fates(&[("lib", lib, Some(LIB)), ("user", user, Some(USER))]);
@@ -160,7 +160,7 @@ fn what_the_judge_finds_is_a_fault_like_any() {
 }
 
 #[test]
-fn what_ends_the_check_is_tried_once() {
+fn text_that_ended_the_check_is_not_checked_again() {
     let faults = Faults::new(vec![Fault::new(&ModuleId::new("a"), None, "the check took more than 2 s")]);
     let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
     let refused = Some((faults.clone(), Cause::EndsCheck));
@@ -199,10 +199,10 @@ impl<F: Fn(&[Text]) -> Option<Checked> + Sync> Judge for Checking<F> {
     }
 }
 
-/// How a check ends.
+/// The message for the end of a check.
 const HOW: &str = "the check ended by signal 6";
 
-/// A check that dies of the module `lib`, which is known to be to blame if `alone`.
+/// A check that the module `lib` ends. If `alone`, `lib` is identified as the culprit.
 fn dies(alone: bool) -> impl Fn(&[Text]) -> Option<Checked> {
     move |texts| {
         texts.iter().find(|text| *text.text == *LIB)?;
@@ -219,7 +219,7 @@ fn dies(alone: bool) -> impl Fn(&[Text]) -> Option<Checked> {
 }
 
 #[test]
-fn a_check_that_dies_evicts_nothing_that_is_in_force() {
+fn failed_check_does_not_remove_texts_in_force() {
     let of = |texts: &[Written<'_>], alone: bool| {
         let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
         futures::executor::block_on(settle(&candidates, &Checking::with(dies(alone))))
@@ -232,7 +232,7 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
         settled.outcomes[&ModuleId::new("lib")],
         Outcome::Refused { cause: Cause::EndsCheck, .. }
     ));
-    // Nobody knows which it is: the newest goes, until the rest lives.
+    // The culprit is unknown: the newest changes are rejected until the check passes.
     let settled = of(&[("new", OTHER, None), ("lib", LIB, None)], false).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
     assert!(matches!(
@@ -241,7 +241,7 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     ));
 }
 
-/// A check that dies above `room` modules, and with both modules of `pair`.
+/// A check that ends above `room` modules, or with both modules of `pair`.
 fn dies_above(room: usize, pair: [&'static str; 2]) -> impl Fn(&[Text]) -> Option<Checked> {
     move |texts| {
         let has = |id: &str| texts.iter().any(|text| text.id.as_str() == id);
@@ -252,7 +252,7 @@ fn dies_above(room: usize, pair: [&'static str; 2]) -> impl Fn(&[Text]) -> Optio
 }
 
 #[test]
-fn modules_that_are_too_many_together_are_found_by_halving() {
+fn too_many_modules_are_reduced_by_binary_search() {
     let of = |room: usize, pair: [&'static str; 2]| {
         let ids: Vec<String> = (0..200).map(|number| format!("{number:03}")).collect();
         let candidates: Vec<Candidate> =
@@ -262,7 +262,7 @@ fn modules_that_are_too_many_together_are_found_by_halving() {
         let refused = settled.outcomes.iter().filter(|(_, outcome)| **outcome != Outcome::Loaded);
         let refused: Vec<String> = refused.map(|(id, _)| id.to_string()).collect();
         let checks = judge.checks.into_inner();
-        // Once with all, once without those that are out, and halves of 200 between.
+        // One check with all, one without the rejected ones, and a binary search over 200.
         assert!(checks <= 2 + 8 + 1, "{checks}");
         refused
     };
@@ -270,9 +270,9 @@ fn modules_that_are_too_many_together_are_found_by_halving() {
     assert_eq!(of(200, ["020", "150"]), ["150"], "newer ones count all the same");
 }
 
-/// Each takes seconds.
+/// Each such check takes seconds.
 #[test]
-fn what_ends_a_check_by_itself_is_not_tried_once_more() {
+fn identified_culprit_is_not_checked_again() {
     let texts = [("lib", LIB, None), ("new", OTHER, None)];
     let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
     let judge = Checking::with(dies(true));
@@ -312,7 +312,8 @@ fn slow_modules_that_exceed_the_time_together_are_rejected_and_unread_ones_are_l
     assert_eq!(judge.checks.into_inner(), 2);
 }
 
-/// A check that ends at texts that contain `ends`, gives up after `most` of them, and skips texts that contain `sibling` then.
+/// A check that ends at texts that contain `ends`, gives up after `most` of them, and then skips texts that contain
+/// `sibling`.
 fn gives_up_after(most: usize) -> impl Fn(&[Text]) -> Option<Checked> {
     move |texts| {
         let mut ends = texts.iter().filter(|text| text.text.contains("ends")).map(|text| text.id.clone());
@@ -359,7 +360,7 @@ fn modules_that_end_the_check_are_rejected_at_once_however_many_are_reported() {
     let ids: Vec<String> = (0..50).map(|number| format!("{number:02}")).collect();
     let mut candidates: Vec<Candidate> =
         ids.iter().map(|id| candidate(&(id.as_str(), "package a\nends = 1", None))).collect();
-    // Siblings that were not read: one is in force, and one is new.
+    // Siblings that were not parsed: one is in force, and one is new.
     let sibling = "package a\nsibling = 1";
     candidates.extend(
         [("old", sibling, Some(sibling)), ("new", "package a\nsibling = 2", None)].iter().map(candidate),
@@ -407,7 +408,7 @@ fn modules_without_a_valid_enforcement_that_are_too_large_together_are_checked_i
 }
 
 #[test]
-fn an_enforcement_that_is_none_leaves_the_last_good_one() {
+fn invalid_enforcement_leaves_the_last_good_one() {
     let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
     let good = InForce { text: OTHER.into(), enforcement: Enforcement::Deny };
     let of = |enforcement: Result<Enforcement, String>| {
@@ -415,7 +416,7 @@ fn an_enforcement_that_is_none_leaves_the_last_good_one() {
         let candidates = [Candidate { text, enforcement, in_force, refused: None }];
         futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
     };
-    // Of a new one the package is known all the same, so that no other is denied.
+    // The package of a new text is determined anyway, so that requests in other packages are not denied.
     let candidates =
         [Candidate { enforcement: Err("expected deny".to_owned()), ..candidate(&("a", OTHER, None)) }];
     let settled = futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap();

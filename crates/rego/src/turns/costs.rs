@@ -11,9 +11,10 @@ use policy_sync_api::tenant::Tenant;
 
 /// The minimum duration of a long evaluation.
 pub(super) const LONG: Duration = Duration::from_millis(50);
-/// The period for which a long evaluation is remembered. It limits how often a tenant with many kinds gets the treatment of an unknown one.
+/// The period for which a long evaluation is remembered. It limits how often a tenant with many kinds is treated as an
+/// unknown one.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// After this number of short evaluations in a row, a long one is forgotten. It may have been long because the machine was busy.
+/// After this number of short evaluations in a row, a long one is forgotten: the machine may have been busy.
 const FORGIVEN: u8 = 8;
 /// The maximum numbers of remembered pairs of tenant and kind with long and with short evaluations.
 const LONGS: usize = 4_096;
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_short_evaluation_does_not_hide_a_long_one() {
+    fn single_short_evaluation_does_not_hide_a_long_one() {
         let (mut costs, shop, now) = (Costs::default(), Tenant::namespace("shop"), Instant::now());
         let kind: Arc<str> = "ingresses".into();
         assert_eq!(costs.of(&shop, &kind, now), Cost::Unknown);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_runs_out_of_time_for_everybody_is_expected_to_until_somebody_has_an_answer() {
+    fn kind_that_times_out_for_many_tenants_is_doubtful_until_a_success() {
         let (mut costs, now, kind) = (Costs::default(), Instant::now(), Arc::<str>::from("services"));
         for _ in 0..2 * IN_A_ROW {
             costs.noted(&tenant(0), &kind, LONGEST, true, now);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_is_remembered_and_short_ones_displace_no_long_one() {
+    fn memory_is_bounded_and_short_evaluations_displace_no_long_ones() {
         let (mut costs, mut now, kind) = (Costs::default(), Instant::now(), Arc::<str>::from("pods"));
         costs.noted(&tenant(0), &kind, LONGEST, false, now);
         for number in 1..3 * SHORTS {

@@ -1,11 +1,11 @@
 //! Decides which evaluation runs next, from plain data and a time given by the caller.
 //!
-//! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996). Each evaluation is charged to its tenant, and
-//! the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual time. So it does not accumulate
-//! credit, and it does not pay for time that was unused.
+//! Tenants share evaluation time by start-time fair queueing (Goyal, Vin and Cheng, 1996). Each evaluation is charged
+//! to its tenant, and the tenant with the smallest charge is next. A tenant that was idle starts at the present virtual
+//! time. So it does not accumulate credit, and it does not pay for unused time.
 //!
-//! With fair shares alone, a tenant with short evaluations would wait for the end of a long one. So long evaluations leave some slots free.
-//! One tenant has at most half of the slots for evaluations that are not known to be short.
+//! With fair shares alone, a tenant with short evaluations would wait for the end of a long one. So long evaluations
+//! leave some slots free. One tenant has at most half of the slots for evaluations that are not known to be short.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -243,8 +243,8 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Drops the newest waiter of the tenant with the most waiters, if that tenant would keep at least as many as `tenant` then has. If
-    /// `tenant` has no waiters, it also displaces those of a tenant with a higher charge.
+    /// Drops the newest waiter of the tenant with the most waiters, if that tenant would keep at least as many as
+    /// `tenant` then has. If `tenant` has no waiters, it also displaces those of a tenant with a higher charge.
     fn makes_room(&mut self, tenant: &Tenant) -> bool {
         let own = self.accounts.get(tenant);
         let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));

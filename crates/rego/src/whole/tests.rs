@@ -4,7 +4,7 @@ use crate::bundle::Bundle;
 use crate::embedded::Embedded;
 use crate::module::{ModuleId, Text};
 
-/// What `query` gives, asked of these modules.
+/// The value of `query` with these modules.
 fn asked(modules: &[&str], query: &str) -> serde_json::Value {
     let text = |(number, text): (usize, &&str)| Text {
         id: ModuleId::new(&format!("{number}.rego")),
@@ -16,11 +16,11 @@ fn asked(modules: &[&str], query: &str) -> serde_json::Value {
 }
 
 const ONE: &str = "package a\nimport rego.v1\ndeny contains \"one\" if input.x == 1\n";
-/// What a rule needs stands below it.
+/// A rule depends on rules below it.
 const TWO: &str = "package a\nimport rego.v1\ndeny contains \"two\" if { k == \"k\"; w(input.x) }\nk := \"k\"\nw(x) if x == 2\n";
 
 #[test]
-fn a_package_of_two_modules_is_read_whole() {
+fn package_of_two_modules_is_evaluated_completely() {
     assert_eq!(asked(&[ONE, TWO], "data.a"), json!({"deny": ["two"], "k": "k"}));
     assert_eq!(asked(&[TWO, ONE], "data.a"), json!({"deny": ["two"], "k": "k"}));
     let imports = "package t\nimport rego.v1\nimport data.a\nimport data.a as b\n\
@@ -30,7 +30,7 @@ fn a_package_of_two_modules_is_read_whole() {
 }
 
 #[test]
-fn a_package_with_others_below_it_is_read_whole() {
+fn package_with_subpackages_is_evaluated_completely() {
     let below = "package a.b[\"c-d\"]\nimport rego.v1\np[x] := 1 if { x := k }\nk := \"k\"\ndefault d := 7\n";
     let all = json!({"deny": [], "b": {"c-d": {"p": {"k": 1}, "k": "k", "d": 7}}});
     assert_eq!(asked(&[ONE, below], "data.a"), all);
@@ -38,7 +38,7 @@ fn a_package_with_others_below_it_is_read_whole() {
 }
 
 #[test]
-fn keys_of_several_modules_are_one_object() {
+fn keys_from_several_modules_form_one_object() {
     let one = "package a\nimport rego.v1\nannotations[\"one\"] := \"1\" if input.x == 2\n";
     let two = "package a\nimport rego.v1\nannotations[\"two\"] := k\nk := \"2\" if input.x == 2\nannotations.three := k\n";
     let all = json!({"annotations": {"one": "1", "two": "2", "three": "2"}, "k": "2"});
@@ -46,7 +46,7 @@ fn keys_of_several_modules_are_one_object() {
 }
 
 #[test]
-fn what_fails_fails() {
+fn failure_in_one_module_fails_the_query() {
     let two = "package a\nimport rego.v1\nk := numbers.range(1, 1000000)\n";
     let texts =
         [("one", ONE), ("two", two)].map(|(id, text)| Text { id: ModuleId::new(id), text: text.into() });
