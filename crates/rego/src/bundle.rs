@@ -23,14 +23,14 @@ pub struct Bundle {
     modules: Arc<Vec<Arc<LoadedModule>>>,
     /// The index of each module in `modules`.
     by_id: Arc<HashMap<ModuleId, usize>>,
-    /// The texts that the embedded engine reads, made for the first engine.
+    /// The texts for the embedded engine, computed for the first engine.
     joined: Arc<OnceLock<Joined>>,
     /// The paths that each package refers to, computed on demand.
     referred: Arc<Mutex<BTreeMap<String, Arc<Paths>>>>,
 }
 
 impl Bundle {
-    /// Reads `texts` that were [checked](super::confined).
+    /// Parses `texts` that were [checked](super::confined).
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Bundle {
         Self::read_for(texts, &Packages::default(), &Self::default())
     }
 
-    /// Reads `texts` for queries of these `packages`. Unchanged modules of `known` are not read again.
+    /// Parses `texts` for queries of these `packages`. Unchanged modules of `known` are reused.
     ///
     /// # Errors
     ///
@@ -105,13 +105,13 @@ impl Bundle {
         self.modules.get(*self.by_id.get(id)?)
     }
 
-    /// The plurals of the kinds on the hub that the modules name.
+    /// The plurals of the kinds on the hub that the modules read.
     #[must_use]
     pub fn reads(&self) -> BTreeSet<String> {
         self.modules().flat_map(|module| module.reads.kinds.keys().cloned()).collect()
     }
 
-    /// The kinds that they deny.
+    /// The kinds whose objects the modules may deny.
     #[must_use]
     pub fn denies(&self) -> Denies {
         Denies::of_all(self.modules().map(LoadedModule::denies))
@@ -145,13 +145,13 @@ impl Bundle {
         called
     }
 
-    /// Their packages, each once, without `data`.
+    /// The names of the packages, without `data`.
     #[must_use]
     pub fn packages(&self) -> BTreeSet<String> {
         self.modules().map(LoadedModule::package).collect()
     }
 
-    /// Whether `package` is `other` or refers to it, directly or through other modules.
+    /// Whether `package` is `other`, or refers to it directly or through other modules.
     #[must_use]
     pub fn refers(&self, package: &str, other: &str) -> bool {
         package == other || {
@@ -162,7 +162,7 @@ impl Bundle {
         }
     }
 
-    /// The places in `data` that the modules of `package` refer to, also through other modules.
+    /// The paths in `data` to which the modules of `package` refer, directly or through other modules.
     fn referred(&self, package: &str) -> Paths {
         let own = path(package);
         let first = self.modules().filter(|module| module.package == own);
@@ -208,7 +208,7 @@ impl Bundle {
         }
     }
 
-    /// The package that `query` refers to: `admission` for `data.admission.deny with …`.
+    /// The package to which `query` refers: `admission` for `data.admission.deny with …`.
     pub(super) fn package_of(&self, query: &str) -> Option<String> {
         let is_of = |package: &String| {
             let dotted = format!("data.{package}");
@@ -222,7 +222,7 @@ impl Bundle {
         self.packages().into_iter().filter(is_of).max_by_key(String::len)
     }
 
-    /// The bundle of the modules `ids` of this one.
+    /// A bundle of only the modules `ids`.
     pub(super) fn of_some(&self, ids: &HashSet<ModuleId>) -> Self {
         Self::new(self.modules.iter().filter(|module| ids.contains(&module.id)).cloned().collect())
     }
@@ -251,7 +251,7 @@ impl Bundle {
         fault
     }
 
-    /// Its texts as OPA reads them.
+    /// The texts for OPA.
     #[must_use]
     pub fn for_opa(&self) -> Vec<Text> {
         let text =
@@ -281,7 +281,7 @@ impl Bundle {
         for Joint { name, text, syntax, rules } in self.joined().texts(&self.modules) {
             engine.set_rego_v0(syntax == Syntax::V0);
             engine.add_policy(name, text).map_err(|error| self.original(self.fault_of_engine(&error)))?;
-            // No rule may get lost.
+            // Guards against lost rules.
             if engine.get_modules().last().is_none_or(|module| module.policy.len() != rules) {
                 return Err(Fault::new(
                     &self.some_module(),
@@ -335,7 +335,7 @@ impl Bundle {
         Self { joined: Arc::new(Joined::none(&self.modules).into()), ..self.clone() }
     }
 
-    /// The number of texts that the engine reads.
+    /// The number of texts for the engine.
     #[cfg(test)]
     pub(super) fn texts_of_engine(&self) -> usize {
         self.joined().texts(&self.modules).count()
@@ -370,7 +370,7 @@ pub(super) fn parsed(
     (modules, faults)
 }
 
-/// Modules that were not taken yet, by package.
+/// The remaining modules, by package.
 struct ByPackage<'m> {
     paths: Paths,
     modules: HashMap<&'m [String], Vec<&'m LoadedModule>>,
@@ -406,11 +406,11 @@ fn load(
 /// The modules and kinds that an evaluation of a package uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// Its modules, and those that they refer to.
+    /// The modules of the package, and those to which they refer.
     pub modules: BTreeSet<ModuleId>,
-    /// The kinds of the hub that these read, by their plurals.
+    /// The kinds of the hub that these modules read, as plurals.
     pub kinds: BTreeSet<String>,
-    /// Whether they read kinds that they do not name.
+    /// Whether they read kinds that are not constant.
     pub any: bool,
 }
 

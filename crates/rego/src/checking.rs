@@ -13,12 +13,13 @@ use super::fault::{Fault, Faults};
 use super::module::Module;
 use super::secrets::SecretReads;
 
-/// The number of packages that one query evaluates. The cost of a query grows with the number of all modules, and each query has a limit.
+/// The number of packages that one query evaluates. The cost of a query grows with the number of all modules, and each
+/// query has a limit.
 const QUERIES: usize = 100;
 
-/// Checks `modules` as one bundle; `unread` are the faults of modules that do not parse. For the embedded engine, evaluates each package
-/// once with an empty review. Also returns the reads of the contents of Secrets, which have the names `secrets` in modules. These reads are
-/// found in the syntax trees, which the bundle does not keep.
+/// Checks `modules` as one bundle; `unread` are the faults of modules that do not parse. For the embedded engine,
+/// evaluates each package once with an empty review. Also returns the reads of the contents of Secrets, which have the
+/// names `secrets` in modules. These reads are found in the syntax trees, which the bundle does not keep.
 ///
 /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
 ///

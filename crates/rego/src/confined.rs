@@ -1,9 +1,10 @@
-//! Checks a bundle in a separate process with limits. Modules that end that process are rejected; the controller keeps running.
+//! Checks a bundle in a separate process with limits. Modules that end that process are rejected; the controller keeps
+//! running.
 //!
-//! The process writes the number of each module before it reads the module. So if it ends early, the parent knows the module. The parent
-//! then has each later module read separately, to find all modules that end a check. It has this module read separately as well, unless it
-//! took too long, which does not depend on other modules. If no module ends the check alone, all together are too large: see
-//! [`settle`](super::settle).
+//! The process writes the number of each module before it parses the module. If it ends early, the parent thus knows
+//! the module. The parent then has each later module parsed separately, to find all modules that end a check. It has
+//! this module parsed separately as well, unless it took too long, which does not depend on other modules. If no module
+//! ends the check alone, all together are too large: see [`settle`](super::settle).
 
 mod serving;
 
@@ -112,10 +113,10 @@ impl Checked {
     }
 }
 
-/// How many results are kept.
+/// The number of stored results.
 const PASSED: usize = 2;
-/// The factor of the limits of time for texts that passed before. The same check needs more time on a busy machine, and a text that was in
-/// order must not stop the load of others for this reason.
+/// The factor of the time limits for texts that passed before. The same check needs more time on a busy machine, and
+/// valid texts must not prevent others from being loaded for this reason.
 const PASSED_FACTOR: u32 = 4;
 /// The factor for other texts in the lane of loads, and for all texts together unless their factors are equal.
 const LOAD_FACTOR: u32 = 2;
@@ -246,8 +247,8 @@ impl Checker {
         Ok(Checked { faults: Faults::new(faults), ..checked })
     }
 
-    /// Finds the texts that end a check alone. `first` is how the check of all texts ended. Each text found costs one process; the texts
-    /// between are only read.
+    /// Finds the texts that end a check alone. `first` is the end of the check of all texts. Each text found costs one
+    /// process; the texts between are only parsed.
     async fn deadly(&self, texts: &[Text], first: Death, lane: Lane) -> Result<Checked, CheckError> {
         let extent = if first.at.is_some() { Extent::Each } else { Extent::EachEvaluated };
         let (mut found, mut by_carrier) = (Checked::default(), BTreeMap::<&str, usize>::new());
@@ -297,8 +298,8 @@ impl Checker {
         Ok(found)
     }
 
-    /// Turns the checker into a function. It keeps the results for the last loaded bundles without a fault: the loader checks the modules
-    /// that wait for no kind by themselves, and all of them again once their kinds are listed.
+    /// Turns the checker into a function. It stores the results for the last loaded bundles without a fault: the loader
+    /// first checks the modules that wait for no kind, and checks all of them again once their kinds are listed.
     #[must_use]
     pub fn into_check(self) -> Check {
         Arc::new(move |texts, lane| {
@@ -398,7 +399,8 @@ fn depth(text: &str) -> usize {
     most
 }
 
-/// Describes how a process ended that its input ended, while it read module `at` of `texts`: by a limit of time or memory, or by the stack.
+/// Describes how a process ended because of its input, while it parsed module `at` of `texts`: by a limit of time or
+/// memory, or by a stack overflow.
 fn died(
     status: ExitStatus,
     texts: &[Text],

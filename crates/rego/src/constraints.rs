@@ -1,5 +1,5 @@
-//! Converts [Gatekeeper's](https://open-policy-agent.github.io/gatekeeper/website/docs/constrainttemplates) ConstraintTemplates and
-//! constraints to modules.
+//! Converts [Gatekeeper's](https://open-policy-agent.github.io/gatekeeper/website/docs/constrainttemplates)
+//! ConstraintTemplates and constraints to modules.
 //!
 //! ```text
 //! ConstraintTemplate ─▶ its modules, in packages below data.gatekeeper.TEMPLATE
@@ -86,7 +86,7 @@ fn unavailable(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// Visits the imports of `module` and each expression, functions and targets of `with` included.
+/// Visits the imports of `module` and each expression, including functions and targets of `with`.
 fn each_reference<'m>(module: &'m Module, visit: &mut dyn FnMut(&'m Expr)) {
     module.tree.imports.iter().for_each(|import| visit(&import.refr));
     tree::each(&module.tree, &mut |expr| {
@@ -102,7 +102,7 @@ fn each_reference<'m>(module: &'m Module, visit: &mut dyn FnMut(&'m Expr)) {
     }
 }
 
-/// The text of `module` in a package of the template `name`. References to libraries follow.
+/// The text of `module`, moved to a package of the template `name`. References to libraries are adjusted.
 fn moved(module: &Module, name: &str, is_own: bool) -> String {
     let package = &module.tree.package.refr;
     let mut edits = vec![if is_own {
@@ -128,7 +128,7 @@ fn moved(module: &Module, name: &str, is_own: bool) -> String {
 ///
 /// # Errors
 ///
-/// `spec.match` has a field that cannot be converted.
+/// If `spec.match` has a field that cannot be converted.
 pub fn constraint(of: &Template, constraint: &Constraint) -> Result<Converted, String> {
     let kinds = matching::kinds(&constraint.matches)?;
     let mut text = format!(
@@ -164,18 +164,18 @@ deny contains {{
     Ok(Converted { name: format!("{}-{}", of.name, constraint.name), text })
 }
 
-/// `name`, with a number if it is `used` already.
+/// Adds a number to `name` if it is `used` already.
 #[must_use]
 pub fn unused(used: &mut BTreeSet<String>, name: &str, separator: char) -> String {
     let numbered = (2..).map(|number| format!("{name}{separator}{number}"));
     let mut names = [name.to_owned()].into_iter().chain(numbered);
-    // A finite set does not have all names.
+    // A finite set does not contain all names.
     let unused = names.find(|name| !used.contains(name)).unwrap_or_default();
     used.insert(unused.clone());
     unused
 }
 
-/// `name` as a part of the name of a package or a rule.
+/// Makes `name` valid as a part of the name of a package or a rule.
 fn identifier(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
@@ -185,7 +185,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// `value` as a term whose further lines begin with `tabs` tabs.
+/// Formats `value` as a term whose further lines begin with `tabs` tabs.
 fn indented(value: &Value, tabs: usize) -> String {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"\t"));

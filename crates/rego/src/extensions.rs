@@ -1,5 +1,5 @@
-//! The builtins that policies call: those of the engine, those that the engine lacks, and replacements. Each call respects the memory
-//! limit.
+//! The builtins that policies can call: those of the engine, those that the engine lacks, and replacements. Each call
+//! respects the memory limit.
 
 mod bounded;
 mod certificates;
@@ -47,7 +47,7 @@ const SHIFT: f64 = 65_536.0;
 const QUANTITY: usize = 100;
 const EXPONENT: usize = 3;
 
-/// Name, number of arguments and implementation of a builtin.
+/// The name, number of arguments and implementation of a builtin.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// An error of these functions ends the evaluation. For errors that OPA treats as undefined, they return [`Value::Undefined`].
@@ -224,7 +224,7 @@ fn engine(name: &str, values: &[Value]) -> Result<Value> {
     }
 }
 
-/// The text of `value`, if it is one.
+/// The text of `value`, if it is a string.
 fn text(value: &Value) -> Option<&str> {
     value.as_string().ok().map(AsRef::as_ref)
 }
@@ -268,7 +268,7 @@ fn difference(values: Vec<Value>) -> Result<Value> {
     Ok(all.iter().filter(|item| !without.contains(item)).cloned().collect::<BTreeSet<_>>().into())
 }
 
-/// Without the arrays in the array itself; deeper ones stay.
+/// Flattens nested arrays by one level.
 fn flatten(values: Vec<Value>) -> Result<Value> {
     let Value::Array(items) = &values[0] else { return Ok(Value::Undefined) };
     let flat = items.iter().flat_map(|item| match item {
@@ -278,7 +278,7 @@ fn flatten(values: Vec<Value>) -> Result<Value> {
     Ok(flat.cloned().collect::<Vec<_>>().into())
 }
 
-/// The first parts of a text, or the last ones for a negative number.
+/// The first parts of a text; for a negative number, the last ones.
 fn split_n(values: Vec<Value>) -> Result<Value> {
     let [Value::String(text), Value::String(delimiter), Value::Number(number)] = values.as_slice() else {
         return Ok(Value::Undefined);
@@ -310,7 +310,8 @@ fn count(values: Vec<Value>) -> Result<Value> {
     Ok(count.into())
 }
 
-/// A number is made digit by digit: one of a thousand million takes minutes.
+/// Limits the length and the exponent of a quantity. The engine computes the number digit by digit, which takes minutes
+/// for an exponent of a thousand million.
 fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
     if let Ok(text) = values[0].as_string() {
         // The unit may have an `E`, too.
@@ -354,14 +355,15 @@ fn range(name: &str, values: Vec<Value>) -> Result<Value> {
     Ok(numbers.map(number).collect::<Result<Vec<_>>>()?.into())
 }
 
-/// Each path is found by one call in another: more nodes may not fit on a stack.
+/// Limits the number of nodes, because the search is recursive and could overflow the stack.
 fn reachable_paths(values: Vec<Value>) -> Result<Value> {
     let nodes = super::memory::size::elements(&values[0]);
     ensure!(nodes <= NODES, "graph.reachable_paths: more than {NODES} nodes");
     engine("graph.reachable_paths", &values)
 }
 
-/// Object by object: each union is as large as it is, and not as all of them could make it.
+/// Merges the objects one at a time, so that the memory limit applies to actual intermediate results instead of a bound
+/// for all objects together.
 fn union_n(values: Vec<Value>) -> Result<Value> {
     let Value::Array(objects) = &values[0] else { return Ok(Value::Undefined) };
     if objects.iter().any(|object| object.as_object().is_err()) {
@@ -382,8 +384,8 @@ fn from_json(values: Vec<Value>) -> Result<Value> {
     parsed_json("json.unmarshal", &values[0])
 }
 
-/// The value of JSON in `text`, undefined if it is invalid. The engine has no numbers beyond those of 64 bits in JSON, no lone surrogates,
-/// and a limit for the depth.
+/// The value of the JSON in `text`; undefined if it is invalid. In JSON, the engine supports neither numbers beyond 64
+/// bits nor lone surrogates, and limits the depth.
 fn parsed_json(builtin: &str, text: &Value) -> Result<Value> {
     let texts = [text.clone()];
     let value = engine("json.unmarshal", &texts)?;

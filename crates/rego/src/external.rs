@@ -139,7 +139,7 @@ impl External {
         Self(Arc::new(Inner { options, file, authority, runtime: Handle::current(), current }))
     }
 
-    /// How it is asked.
+    /// The options for queries.
     #[must_use]
     pub fn options(&self) -> Options {
         self.0.options

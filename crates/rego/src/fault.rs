@@ -26,9 +26,9 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
 #[error("{module}{}: {text}", At(*.place))]
 pub struct Fault {
-    /// The place; `None` for the whole module.
+    /// The id of the module.
     pub module: ModuleId,
-    /// Where in it, `None` where it is the whole.
+    /// The place; `None` for the whole module.
     pub place: Option<Place>,
     /// The description.
     pub text: String,

@@ -1,14 +1,14 @@
-//! Documents that are left out because their namespaces exceed their share of the memory.
+//! Documents that are omitted because their namespaces exceed their share of memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use policy_sync_api::names::GroupResource;
 
-/// Documents that are left out.
+/// The omitted documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Incomplete {
-    /// The kinds whose objects are left out, by namespace.
+    /// The kinds whose objects are omitted, by namespace.
     pub namespaces: BTreeMap<Arc<str>, BTreeSet<GroupResource>>,
     /// The kinds that each package reads: admission, placement, authorization.
     pub read: BTreeMap<&'static str, BTreeSet<GroupResource>>,
@@ -17,12 +17,12 @@ pub struct Incomplete {
 }
 
 impl Incomplete {
-    /// A warning for the review of an object of `namespace` by the package for `what`, if it lacks documents. It names no other
-    /// namespace.
+    /// A warning for the review of an object of `namespace` for the purpose `what`, if the review lacks documents. It
+    /// names no other namespace.
     ///
     /// # Errors
     ///
-    /// A message if policies that deny read left-out documents of `namespace` itself.
+    /// A message if policies with enforcement `deny` read omitted documents of `namespace` itself.
     pub fn review(&self, what: &str, namespace: &str) -> Result<Option<String>, String> {
         let own = self.namespaces.get(namespace);
         let common = |kinds: Option<&BTreeSet<GroupResource>>,

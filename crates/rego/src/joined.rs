@@ -1,8 +1,8 @@
-//! Modules of one package that the embedded engine reads as one text.
+//! Joins modules of one package into one text for the embedded engine.
 //!
-//! For each text of a package, the engine stores the names of all rules of that package. With one text for each module, memory and
-//! preparation time would grow with the square of the number of modules. Therefore modules with the same syntax, package and imports are
-//! joined into one text. Only line numbers are offset; columns do not change.
+//! For each text of a package, the engine stores the names of all rules of that package. With one text for each module,
+//! memory and preparation time would grow with the square of the number of modules. Therefore modules with the same
+//! syntax, package and imports are joined into one text. Only line numbers are offset; columns do not change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use super::fault::{Fault, Place};
 use super::loaded_module::LoadedModule;
 use super::module::{ModuleId, Syntax};
 
-/// The minimum number of modules that are joined. Fewer cost little.
+/// The minimum number of modules to join. Fewer cost little.
 const JOINED: usize = 16;
 /// The maximum size of a joined text, in bytes and lines: half of the engine's limits for a text.
 const BYTES: usize = 512 << 10;
 const LINES: usize = 10_000;
-/// How joined texts are called. No module of a hub has such a name.
+/// The prefix of the names of joined texts. No module of a hub has it.
 const NAME: &str = "policysync_joined/";
 
-/// The texts that the engine reads.
+/// The texts for the engine.
 #[derive(Debug, Default)]
 pub(super) struct Joined(Vec<Members>);
 
 /// The modules of a text, by their indexes in the bundle, each with the number of lines before it.
 type Members = Vec<(usize, u32)>;
 
-/// A text that the engine reads.
+/// A text for the engine.
 pub(super) struct Joint {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) syntax: Syntax,
-    /// The number of rules, with those between modules.
+    /// The number of rules, including those between modules.
     pub(super) rules: usize,
 }
 
@@ -40,7 +40,7 @@ impl Joined {
         Self::at_least(JOINED, modules)
     }
 
-    /// All one by one.
+    /// Joins no modules.
     #[cfg(test)]
     pub(super) fn none(modules: &[Arc<LoadedModule>]) -> Self {
         Self::at_least(usize::MAX, modules)
@@ -69,7 +69,7 @@ impl Joined {
         Self(texts)
     }
 
-    /// The texts of `modules`, which these were made of.
+    /// The texts of `modules`, from which this was created.
     pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = Joint> {
         self.0.iter().enumerate().flat_map(|(number, members)| {
             let first = &modules[members[0].0];
@@ -89,7 +89,7 @@ impl Joined {
         })
     }
 
-    /// `fault` of a joined text, at its place in the rewritten text of its module.
+    /// Maps a fault of a joined text to its place in the rewritten text of its module.
     pub(super) fn located(&self, modules: &[Arc<LoadedModule>], fault: Fault) -> Fault {
         let Fault { module, place, text } = fault;
         let text = self.relocated(modules, &text);
@@ -103,7 +103,7 @@ impl Joined {
         }
     }
 
-    /// `text` of the engine with the ids and lines of modules in place of those of joined texts.
+    /// Replaces the names and lines of joined texts in the engine's `text` by those of modules.
     pub(super) fn relocated(&self, modules: &[Arc<LoadedModule>], text: &str) -> String {
         let mut parts = text.split(NAME);
         let mut relocated = parts.next().unwrap_or_default().to_owned();
@@ -128,7 +128,7 @@ impl Joined {
     }
 }
 
-/// The texts of `module` alone.
+/// The texts of a module that is not joined.
 fn one_by_one(module: &LoadedModule) -> Vec<Joint> {
     let joint = |text: &str, rules: usize| Joint {
         name: module.id.as_str().to_owned(),
@@ -142,7 +142,7 @@ fn one_by_one(module: &LoadedModule) -> Vec<Joint> {
     module.parts.iter().map(|part| joint(&part.text, part.count)).collect()
 }
 
-/// Adds the texts that the modules `alike` become.
+/// Adds the texts for the modules `alike`.
 fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>) {
     let (mut members, mut bytes, mut lines) = (Members::new(), 0, 0);
     for &index in alike {
@@ -159,7 +159,8 @@ fn join(modules: &[Arc<LoadedModule>], alike: &[usize], texts: &mut Vec<Members>
     texts.push(members);
 }
 
-/// Appends the text of `module` to `text`, without its package and imports unless it is the first. It ends with a line's end.
+/// Appends the text of `module` to `text`, without its package and imports unless it is the first. Ends with a line
+/// break.
 fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
     let rewritten = module.rewritten.text();
     let (header, rules) = rewritten.split_at(module.header.end);
@@ -177,7 +178,7 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
     }
 }
 
-/// A line between two modules: a function that nothing calls, so that no rule goes on in the text of the next module.
+/// A separator between two modules: an unused function, so that no rule continues in the text of the next module.
 fn seam(syntax: Syntax) -> &'static str {
     match syntax {
         Syntax::V0 => "policysync_seam(_) = true { true }\n",

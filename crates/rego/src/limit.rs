@@ -1,4 +1,4 @@
-//! Limits the size of a bundle to the amount that a check can process within its limits and that each replica can keep in memory.
+//! Limits the size of a bundle to what a check can process within its limits and each replica can keep in memory.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ impl Size {
         self.modules <= other.modules && self.bytes <= other.bytes
     }
 
-    /// The reason why one carrier cannot have this size beside the modules of `others`, or `None` if it can. `before` is its present size;
-    /// a carrier that does not grow is always accepted.
+    /// The reason why a carrier cannot have this size in addition to the modules of `others`; `None` if it can.
+    /// `before` is its present size; a carrier that does not grow is always accepted.
     #[must_use]
     pub fn refused(self, before: Self, others: Self) -> Option<String> {
         if others.plus(self).fits() || self.is_within(before) {
@@ -69,7 +69,8 @@ impl Size {
     }
 }
 
-/// Rejects texts of each carrier that would make the bundle too large. Older carriers take precedence. Texts in force stay.
+/// Rejects texts of each carrier that would make the bundle too large. Older carriers take precedence. Texts in force
+/// stay.
 pub fn refuse(candidates: &mut [Candidate]) {
     let mut before: BTreeMap<String, Size> = BTreeMap::new();
     let mut after = before.clone();
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_carriers_of_a_bundle_that_is_too_large_are_refused() {
+    fn newest_carriers_of_a_too_large_bundle_are_rejected() {
         let half = MODULES / 2;
         let (a, b, c) = (carrier("a", half, 10, 0), carrier("b", half, 10, 0), carrier("c", 1, 10, 0));
         assert_eq!(refused(&[a.clone(), b.clone()]), []);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_force_stays_whatever_is_written_before_it() {
+    fn texts_in_force_stay_despite_older_carriers() {
         let half = MODULES / 2;
         let grown = carrier("grown", half + 1, 10, half);
         let other = carrier("other", half, 10, half);
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_smaller_fits_in_any_case() {
+    fn smaller_carrier_is_always_accepted() {
         let (before, others) = (Size { modules: 10, bytes: 100 }, Size { modules: MODULES, bytes: BYTES });
         assert_eq!(Size { modules: 9, bytes: 100 }.refused(before, others), None);
         assert!(Size { modules: 9, bytes: 101 }.refused(before, others).is_some());

@@ -1,5 +1,5 @@
-//! A module of a bundle: its texts for the engines and the facts derived from its syntax tree. The tree itself is dropped, because it takes
-//! 50 times the memory of the text.
+//! A module of a bundle: its texts for the engines, and facts derived from its syntax tree. The tree itself is dropped,
+//! because it takes 50 times the memory of the text.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,46 +20,46 @@ use super::review::{self, Denies};
 use super::rewrites;
 use super::tree;
 
-/// A module that was read without faults.
+/// A module that was loaded without faults.
 #[derive(Debug)]
 pub struct LoadedModule {
     pub(super) id: ModuleId,
-    /// Its text as it was written.
+    /// The text as written.
     pub(super) text: Arc<str>,
-    /// Its text with changes that let the engine parse it.
+    /// The text with changes that let the engine parse it.
     pub(super) read: Edited,
     pub(super) syntax: Syntax,
     /// The path of its rules: `["data", "admission"]`.
     pub(super) package: Vec<String>,
     /// The purpose for which its package is queried, if any.
     pub(super) asked_for: Option<&'static str>,
-    /// Its text with `matches` resolved.
+    /// The text with `matches` resolved.
     pub(super) edited: Edited,
-    /// The edited text as the embedded engine reads it.
+    /// The edited text in the form for the embedded engine.
     pub(super) rewritten: Edited,
-    /// The texts that the engine reads instead of the rewritten text, if there are several.
+    /// The texts for the engine instead of the rewritten text, if there are several.
     pub(super) parts: Vec<Part>,
-    /// Its package and imports in the rewritten text.
+    /// The package and imports in the rewritten text.
     pub(super) header: Header,
-    /// The byte offset of its package, if OPA needs `import rego.v1` after it.
+    /// The byte offset of the package, if OPA needs `import rego.v1` after it.
     untold: Option<usize>,
-    /// The place of its package declaration.
+    /// The place of the package declaration.
     pub(super) declared: Place,
-    /// The kinds of the hub that it reads.
+    /// The kinds of the hub that the module reads.
     pub(super) reads: Reads,
-    /// The places in `data` outside of its package that it refers to.
+    /// The paths in `data` outside of the package to which the module refers.
     pub(super) refers: Paths,
-    /// The names of its rules, without functions.
+    /// The names of the module's rules, without functions.
     pub(super) rules: BTreeSet<String>,
-    /// The kinds that it denies.
+    /// The kinds whose objects the module may deny.
     pub(super) denies: Denies,
-    /// Whether its denials are objects.
+    /// Whether the denials are objects.
     pub(super) denials: Denials,
-    /// The constant ids of its denials.
+    /// The constant ids of the denials.
     pub(super) ids: Vec<(String, Place)>,
-    /// Advice on it alone.
+    /// Advice on this module alone.
     pub(super) advice: Vec<Fault>,
-    /// Its tests and samples.
+    /// The tests and samples.
     pub(super) called: Vec<Called>,
 }
 
@@ -68,7 +68,7 @@ pub struct LoadedModule {
 pub(super) struct Header {
     /// The byte offset of the first rule; 0 if the module cannot be joined with others.
     pub(super) end: usize,
-    /// The imports, as they are written.
+    /// The imports as written.
     pub(super) imports: Box<str>,
     /// The number of rules that follow in the rewritten text.
     pub(super) rules: usize,
@@ -140,54 +140,54 @@ impl LoadedModule {
         &self.id
     }
 
-    /// Its text, as it was written.
+    /// The text as written.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// The parts of its package, without `data`.
+    /// The parts of the package's name.
     #[must_use]
     pub fn path(&self) -> &[String] {
         &self.package[1..]
     }
 
-    /// Its package, without `data`: `io.k8s.federation.admission`.
+    /// The package's name: `io.k8s.federation.admission`.
     #[must_use]
     pub fn package(&self) -> String {
         self.path().join(".")
     }
 
-    /// The kinds of the hub that it reads.
+    /// The kinds of the hub that the module reads.
     #[must_use]
     pub fn reads(&self) -> &Reads {
         &self.reads
     }
 
-    /// The kinds that it denies.
+    /// The kinds whose objects the module may deny.
     #[must_use]
     pub fn denies(&self) -> &Denies {
         &self.denies
     }
 
-    /// The fault that its rules may not be in its package, at the place of the package declaration.
+    /// A fault of the package declaration.
     pub fn fault_of_package(&self, text: &str) -> Fault {
         Fault::new(&self.id, self.declared, format!("package {}: {text}", self.package()))
     }
 
-    /// The packages of its rules, without `data`, each with the names of its rules.
+    /// The packages of the module's rules, without `data`, each with the names of its rules.
     pub(super) fn packages(&self) -> impl Iterator<Item = (&[String], &BTreeSet<String>)> {
         let parts = self.parts.iter().map(|part| (part.package.as_slice(), &part.rules));
         let own = self.parts.is_empty().then(|| (self.path(), &self.rules));
         own.into_iter().chain(parts)
     }
 
-    /// Its text as OPA reads it.
+    /// The text for OPA.
     pub(super) fn for_opa(&self) -> Edited {
         for_opa(self.untold, self.edited.text())
     }
 
-    /// Whether it was read from the same `text` and for the same purpose.
+    /// Whether the module was loaded from the same `text` and for the same purpose.
     pub(super) fn is_of(&self, text: &Text, packages: &Packages) -> bool {
         (Arc::ptr_eq(&self.text, &text.text) || self.text == text.text)
             && self.asked_for == packages.asked_for(&self.package())

@@ -37,7 +37,8 @@ impl OverLimit {
 ///
 /// # Errors
 ///
-/// When the evaluation exceeded the limit at any time. The result alone does not show this, because the engine drops some errors.
+/// If the evaluation exceeded the limit at any time. The result alone does not show this, because the engine drops some
+/// errors.
 pub(super) fn limited<T>(evaluate: impl FnOnce() -> T) -> Result<T, (OverLimit, T)> {
     static ENGINES_OWN: Once = Once::new();
     // The limit is global for all threads; each thread compares its own evaluation with it.
@@ -51,7 +52,7 @@ pub(super) fn limited<T>(evaluate: impl FnOnce() -> T) -> Result<T, (OverLimit, 
 ///
 /// # Errors
 ///
-/// When this would exceed the limit.
+/// If this would exceed the limit.
 pub(super) fn check(bytes: usize) -> Result<(), OverLimit> {
     if has_room(bytes as u64) { Ok(()) } else { Err(OverLimit) }
 }
@@ -60,7 +61,7 @@ pub(super) fn check(bytes: usize) -> Result<(), OverLimit> {
 ///
 /// # Errors
 ///
-/// When a copy without shared parts exceeds the limit.
+/// If a copy without shared parts exceeds the limit.
 pub(super) fn check_answer(value: &Value) -> Result<(), OverLimit> {
     check(size::copied(value, LIMIT).unwrap_or(usize::MAX))
 }

@@ -63,7 +63,7 @@ pub(super) struct Call<'m> {
     pub(super) function: Function,
     pub(super) expr: &'m Expr,
     pub(super) rule: &'m Rule,
-    /// The body with the call; the first one for a call in the head.
+    /// The body with the call. For a call in the head, the first body.
     body: Option<&'m RuleBody>,
     is_in_head: bool,
 }
@@ -106,7 +106,7 @@ impl Call<'_> {
         self.is_in_head && bodies.iter().filter(|body| !body.is_else).count() > 1
     }
 
-    /// Whether the metadata above the rule does not apply to the body with the call: it is not the first.
+    /// Whether the metadata above the rule does not apply to the body with the call, because it is not the first body.
     fn is_in_further_body(&self) -> bool {
         let Rule::Spec { bodies, .. } = self.rule else { return false };
         match (bodies.first(), self.body) {
@@ -122,7 +122,7 @@ enum Target<'m> {
     Package,
     Import,
     Rule(&'m Rule),
-    /// A further body of a rule, which OPA reads as a rule.
+    /// A further body of a rule, which OPA parses as a rule.
     Body,
 }
 
@@ -132,7 +132,7 @@ struct Attached<'m> {
     scope: Scope,
     /// `None` for the package.
     rule: Option<&'m Rule>,
-    /// The path of the rule or the package, `data` first.
+    /// The path of the rule or the package, beginning with `data`.
     path: Vec<String>,
 }
 
@@ -143,11 +143,11 @@ pub(super) struct Metadata<'m> {
 }
 
 impl<'m> Metadata<'m> {
-    /// Reads the metadata of `module`.
+    /// Parses the metadata of `module`.
     ///
     /// # Errors
     ///
-    /// Returns a fault for each comment that OPA rejects, or reads in another way.
+    /// Returns a fault for each comment that OPA rejects, or parses differently.
     pub(super) fn of(module: &'m Module) -> Result<Self, Vec<Fault>> {
         let (mut attached, mut faults) = (Vec::new(), Vec::new());
         let statements = statements(module);
@@ -174,7 +174,7 @@ impl<'m> Metadata<'m> {
             self.attached.iter().filter(is_own).filter(|_| !call.is_in_further_body())
         };
         match call.function {
-            // As in OPA, this is the metadata farthest from the rule.
+            // As in OPA, this is the metadata that is farthest from the rule.
             Function::Rule => own().next().map_or_else(|| json!({}), |one| one.annotation.object(one.scope)),
             Function::Chain => {
                 let path = path_of(self.module, call.rule);
@@ -199,7 +199,7 @@ impl Attached<'_> {
     }
 }
 
-/// The statements of `module` with their lines, in their order.
+/// The statements of `module` with their lines, in order.
 fn statements(module: &Module) -> Vec<(u32, Target<'_>)> {
     let tree = &module.tree;
     let mut statements = vec![(tree.package.span.line, Target::Package)];
@@ -251,7 +251,7 @@ fn attach<'m>(
     Ok(Attached { annotation, scope, rule, path })
 }
 
-/// The constant path of `rule`, `data` first.
+/// The constant path of `rule`, beginning with `data`.
 fn path_of(module: &Module, rule: &Rule) -> Vec<String> {
     module.package.iter().cloned().chain(tree::constants(tree::reference(rule))).collect()
 }
@@ -262,7 +262,7 @@ fn fault(module: &Module, line: u32, text: &str) -> Fault {
     Fault::new(module.id(), place, format!("the metadata {text}"))
 }
 
-/// The text of `module` with constants in place of calls. A module with a fault stays as it is.
+/// The text of `module` with constants in place of calls. A module with a fault is not changed.
 pub(super) fn replaced(module: &Module) -> Edited {
     let calls = calls(module);
     let metadata = if calls.is_empty() { None } else { Metadata::of(module).ok() };
@@ -286,8 +286,8 @@ fn edits(metadata: &Metadata<'_>, calls: &[Call<'_>]) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// The faults of calls and metadata in `modules`, which are loaded together. As in OPA, metadata is read if a module calls one of the
-/// functions.
+/// The faults of calls and metadata in `modules`, which are loaded together. As in OPA, metadata is parsed if a module
+/// calls one of the functions.
 pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
     let calls: Vec<Vec<Call<'_>>> = modules.iter().map(calls).collect();
     if calls.iter().all(Vec::is_empty) {
@@ -324,7 +324,7 @@ pub(super) fn faults(modules: &[Module]) -> Vec<Fault> {
     faults
 }
 
-/// Whether `rego` is the name of something else in `rule`.
+/// Whether `rego` has another meaning in `rule`.
 fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
     const ROOT: &str = "rego";
     let mut variables = BTreeSet::new();
@@ -337,7 +337,7 @@ fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
         || rules.any(|rule| name_of(tree::steps(tree::reference(rule)).0) == Some(ROOT))
 }
 
-/// Replacements of the functions, or by them, as in `with rego.metadata.rule as f`.
+/// Uses of `with` that replace the functions, or replace others by them, as in `with rego.metadata.rule as f`.
 fn replacements(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
     let function = |expr: &Expr| Function::of(&tree::constants(expr).join("."));
@@ -355,8 +355,8 @@ fn replacements(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// Metadata of the same scope for the same package or path. OPA keeps the scopes document and subpackages in one tree, and fails if metadata
-/// of a document comes after metadata below its path.
+/// Metadata of the same scope for the same package or path. OPA stores the scopes document and subpackages in one tree,
+/// and fails if metadata of a document follows metadata below its path.
 fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
     let (mut packages, mut paths, mut faults) = (BTreeSet::new(), BTreeSet::<&[String]>::new(), Vec::new());
     for metadata in all {

@@ -1,11 +1,11 @@
-//! Keeps values out of the log when the engine panics.
+//! Keeps values out of the log if the engine panics.
 
 use std::panic::{set_hook, take_hook};
 
 use tracing::error;
 
-/// From now on, a panic during an evaluation is logged without its message, which may quote a string that the engine was working on. Other
-/// panics are reported as before.
+/// From now on, a panic during an evaluation is logged without its message, which may quote a string from the engine.
+/// Other panics are reported as before.
 pub fn log_places_only() {
     let before = take_hook();
     set_hook(Box::new(move |panic| {

@@ -1,5 +1,5 @@
-//! Statements on a line that begins with a parenthesis. The embedded engine reads `x\n(y)` as the call `x(y)`. In OPA, the parenthesis of a
-//! call is on the same line. A semicolon separates the statements.
+//! Separates statements on lines that begin with a parenthesis. The embedded engine parses `x` and `(y)` on two lines
+//! as the call `x(y)`, whereas in OPA the parenthesis of a call must be on the same line. The edit inserts a semicolon.
 
 use super::edit::{Edit, offset};
 
@@ -15,7 +15,7 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
         return Vec::new();
     }
     let (mut edits, mut brackets) = (Vec::new(), Vec::new());
-    // The end of the last token that is no blank and no comment, and whether a line ended since.
+    // The end of the last token that is neither blank nor comment, and whether a line ended since.
     let (mut end, mut is_new_line, mut at) = (0, false, 0);
     while let Some(next) = text[at..].chars().next() {
         let start = at;

@@ -1,7 +1,8 @@
-//! Modules with rules whose names begin with a keyword, as several texts for the embedded engine. It has no such names, but keywords may be in
-//! the path of a package: the rule `if.foo` of the package `a` becomes the rule `foo` of the package `a.if`.
+//! Splits modules with rules whose names begin with a keyword into several texts for the embedded engine. The engine
+//! does not support such names, but keywords may occur in the path of a package: the rule `if.foo` of the package `a`
+//! becomes the rule `foo` of the package `a.if`.
 //!
-//! Each text has the rules of one package. Blanks take the places of the others, so that no line and no column changes.
+//! Each text has the rules of one package. Blanks replace the others, so that lines and columns do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +81,7 @@ fn part(module: &Module, rewritten: &Edited, keywords: &[String], rules: &[&Rule
     }
 }
 
-/// The end of a rule that ends at `end` in the tree, which has strings without their quotes.
+/// The end of a rule that ends at `end` in the tree. The tree has strings without their quotes.
 fn closed(module: &Module, end: u32) -> u32 {
     end + u32::from(module.text[end as usize..].starts_with(['"', '`']))
 }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn places_meet_where_one_contains_the_other() {
+    fn paths_meet_if_one_is_a_prefix_of_the_other() {
         let paths: Paths = ["data.a.b", "data.c", "data.d-e"].map(path).into_iter().collect();
         for (place, expected) in [
             ("data.a.b", true),

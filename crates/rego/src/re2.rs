@@ -1,12 +1,12 @@
 //! Regular expressions with the syntax and semantics of Go and RE2, for the crate `regex`.
 //!
-//! The crate has the same engine with another syntax: `\d` matches the digits of all scripts, `[a[b]` nests classes, and `a{` is an error.
-//! A pattern is translated, or rejected as Go rejects it (<https://pkg.go.dev/regexp/syntax>).
+//! The crate has the same engine with another syntax: `\d` matches the digits of all scripts, `[a[b]` nests classes,
+//! and `a{` is an error. A pattern is translated, or rejected as in Go (<https://pkg.go.dev/regexp/syntax>).
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// The maximum number of times that a repetition may have.
+/// The maximum count of a repetition.
 const REPEATED: u32 = 1_000;
 
 /// The names of POSIX classes.
@@ -15,7 +15,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// The supported classes of Unicode: general categories, and scripts that are in use.
+/// The supported Unicode classes: general categories, and scripts in use.
 #[rustfmt::skip]
 const CLASSES: [&str; 66] = [
     "C", "Cc", "Cf", "Co", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf",
@@ -39,7 +39,7 @@ pub enum PatternError {
     TooLarge(usize),
 }
 
-/// Compiles `pattern`. The program may have `limit` bytes.
+/// Compiles `pattern`. `limit` is the maximum size of the program, in bytes.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ fn translated(pattern: &str) -> Result<String, PatternError> {
             if after_repetition {
                 return Err(syntax("a repetition is repeated"));
             }
-            // As few as possible.
+            // A lazy repetition.
             if let Some(rest) = translator.rest.strip_prefix('?') {
                 translator.rest = rest;
                 translator.text.push('?');
@@ -181,7 +181,7 @@ impl Translator<'_> {
         match self.rest.chars().next() {
             Some('Q') => {
                 let (literal, rest) = self.rest[1..].split_once(r"\E").unwrap_or((&self.rest[1..], ""));
-                // A repetition after it applies to its last character.
+                // A repetition that follows applies to the last character.
                 self.text.push_str(&regex::escape(literal));
                 self.rest = rest;
             }
@@ -264,7 +264,7 @@ impl Translator<'_> {
             'r' => '\r',
             't' => '\t',
             'v' => '\u{b}',
-            // One digit alone would be a reference to a group.
+            // A single digit would be a backreference.
             '1'..='7' if !self.rest.starts_with(|next: char| ('0'..='7').contains(&next)) => {
                 return Err(invalid());
             }
@@ -351,7 +351,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Translates the beginning of a group after its `(`. Returns whether a group begins, not only flags.
+    /// Translates the beginning of a group after its `(`. Returns false if only flags are set.
     fn group(&mut self) -> Result<bool, PatternError> {
         let Some(rest) = self.rest.strip_prefix('?') else {
             self.text.push('(');
@@ -378,7 +378,7 @@ impl Translator<'_> {
         Ok(separator == ":")
     }
 
-    /// Parses a repetition after its `{`, and how often it repeats. Returns `None` if the brace is a literal.
+    /// Parses a repetition after its `{`, and its maximum count. Returns `None` if the brace is a literal.
     fn repetition(&mut self) -> Result<Option<(String, u32)>, PatternError> {
         let Some((counts, rest)) = self.rest.split_once('}') else { return Ok(None) };
         let (least, most) = match counts.split_once(',') {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_rejects_is_rejected() {
+    fn patterns_that_go_rejects_are_rejected() {
         for pattern in [
             "a**",
             "a*+",
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_go_accepts_is_not_supported() {
+    fn patterns_that_only_go_accepts_are_unsupported() {
         for pattern in
             [r"\p{Nothing}", r"\p{Emoji}", r"\p{Lowercase}", "(?P<1a>a)", "(?P<n>a)(?P<n>b)", "a(?s){2}"]
         {
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_too_large_is_rejected() {
+    fn too_large_pattern_is_rejected() {
         assert!(compile("^.{1,253}$", LIMIT).is_ok());
         let found = compile(r"^(\pL{1,100}){1,10}$", LIMIT).unwrap_err();
         assert_eq!(found, PatternError::TooLarge(LIMIT));

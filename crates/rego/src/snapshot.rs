@@ -171,7 +171,7 @@ impl Snapshot {
         self.gates.lenient.get(&ModuleId::new(module)).copied().unwrap_or_default()
     }
 
-    /// Who evaluates.
+    /// The engine that evaluates queries.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine

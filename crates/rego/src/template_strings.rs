@@ -1,7 +1,6 @@
-//! Template strings, such as `$"{kind} has no {label}"`. The embedded engine does not parse them. Before a module is parsed, each becomes
-//! the call of the builtin function to which OPA compiles it. Its argument has the literal parts, and a set for each expression, which is
-//! empty if the expression is undefined:
-//!
+//! Replaces template strings, for example `$"{kind} has no {label}"`, which the embedded engine does not support.
+//! Before a module is parsed, each becomes a call of the builtin function to which OPA compiles it. Its argument has
+//! the literal parts, and a set for each expression, which is empty if the expression is undefined:
 //! ```text
 //! internal.template_string(["", {policysync_part | policysync_part := kind}, " has no ", {policysync_part | policysync_part := label}, ""])
 //! ```
@@ -20,10 +19,10 @@ pub(super) const FUNCTION: &str = "internal.template_string";
 /// The variable for the value of an expression.
 pub(super) const PART: &str = "policysync_part";
 
-/// The maximum number of template strings inside each other.
+/// The maximum nesting of template strings.
 const DEPTH: usize = 16;
 
-/// A template string that cannot be read.
+/// An invalid template string.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{text}")]
 pub(super) struct TemplateError {
@@ -32,11 +31,11 @@ pub(super) struct TemplateError {
     text: &'static str,
 }
 
-/// `text` without template strings. No line moves.
+/// Replaces the template strings in `text`. Lines keep their numbers.
 ///
 /// # Errors
 ///
-/// When a template string does not end.
+/// If a template string does not end.
 pub(super) fn replaced(text: &Arc<str>) -> Result<Edited, TemplateError> {
     if !(text.contains("$\"") || text.contains("$`")) {
         return Ok(Edited::unchanged(text));
@@ -49,17 +48,18 @@ pub(super) fn replaced(text: &Arc<str>) -> Result<Edited, TemplateError> {
     Ok(Edited::new(text, scanner.edits))
 }
 
-/// Reads a text and collects the edits for its template strings.
+/// Scans a text and collects the edits for its template strings.
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
-    /// The number of template strings around `at`.
+    /// The number of enclosing template strings at `at`.
     depth: usize,
     edits: Vec<Edit>,
 }
 
 impl Scanner<'_> {
-    /// Reads Rego up to the end, or up to the brace that closes the expression of a template string that starts at `template`.
+    /// Scans Rego up to the end, or up to the brace that closes the expression of a template string that starts at
+    /// `template`.
     fn rego(&mut self, template: Option<usize>) -> Result<(), TemplateError> {
         let mut depth = 0_usize;
         while let Some(next) = self.next() {
@@ -80,7 +80,7 @@ impl Scanner<'_> {
         template.map_or(Ok(()), |at| Err(TemplateError { at, text: "the template string does not end" }))
     }
 
-    /// Reads the template string whose quote is next.
+    /// Scans the template string whose quote is next.
     fn template(&mut self) -> Result<(), TemplateError> {
         let start = self.at - 1;
         let Some(quote) = self.next() else { return Ok(()) };
@@ -136,11 +136,11 @@ impl Scanner<'_> {
     }
 }
 
-/// The builtin function.
+/// The builtin function for template strings.
 ///
 /// # Errors
 ///
-/// When an expression has several values.
+/// If an expression has several values.
 pub(super) fn template_string(values: Vec<Value>) -> Result<Value> {
     let Value::Array(parts) = &values[0] else { return Ok(Value::Undefined) };
     let mut text = String::new();

@@ -11,7 +11,7 @@ fn told(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_package_that_nobody_asks_or_imports_is_told() {
+fn unused_package_is_reported() {
     let library = "package lib.a\nf(x) := x";
     assert_eq!(told(&[library]), ["1:1:9: package lib.a is neither asked nor imported"]);
     for user in [
@@ -39,7 +39,7 @@ fn a_package_that_nobody_asks_or_imports_is_told() {
 }
 
 #[test]
-fn an_id_of_two_modules_is_told() {
+fn id_shared_by_two_modules_is_reported() {
     let deny = "package admission\ndeny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"a\", \"name\": \"b\"}}]";
     assert_eq!(told(&[deny, deny]), ["2:2:14: 1 has the id \"pull\" too"]);
     assert_eq!(told(&[deny, &deny.replace("\"pull\"", "\"other\"")]), [""; 0]);
@@ -72,7 +72,7 @@ fn reads_of_contents_in_works_are_reported() {
 }
 
 #[test]
-fn a_kind_as_manifests_have_it_is_told() {
+fn kind_spelled_as_in_manifests_is_reported() {
     for (rule, expected) in [
         ("p if data.kubernetes.Pod", "1:2:6: \"Pod\": use the plural: pods"),
         ("p if data.kubernetes[\"Ingress\"]", "1:2:6: \"Ingress\": use the plural: ingresses"),

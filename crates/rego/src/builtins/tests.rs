@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn no_name_is_in_two_lists() {
+fn builtins_are_in_only_one_list() {
     for name in LACKING {
         assert!(!BUILTINS.contains_key(name) && extensions::arity(name).is_none(), "{name}");
     }
@@ -11,7 +11,7 @@ fn no_name_is_in_two_lists() {
 }
 
 #[test]
-fn the_engines_own_parts_are_no_builtins() {
+fn internal_functions_of_the_engine_are_not_builtins() {
     assert_eq!(builtin("__builtin_sets.union"), None);
     assert_eq!(builtin("policysync_walk"), None);
     assert_eq!(builtin("count"), Some(Builtin::Known { arity: 1, output: true }));

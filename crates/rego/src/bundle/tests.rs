@@ -27,14 +27,14 @@ const NEWER: &str =
 const OLDER: &str = "package lib\nis_bad(request) { request.bad }";
 
 #[test]
-fn modules_of_both_syntaxes_are_one_bundle() {
+fn bundle_may_mix_both_syntaxes() {
     assert_eq!(faults(&[NEWER, OLDER]), [""; 0]);
     let bundle = checked(&[NEWER, OLDER]).unwrap();
     assert_eq!(bundle.packages().into_iter().collect::<Vec<_>>(), ["admission", "lib"]);
 }
 
 #[test]
-fn the_published_matches_is_left_out() {
+fn published_matches_module_is_skipped() {
     let matches = "package k8s\nmatches[[k, ns, n, o]] { o := data.kubernetes[k][ns][n] }";
     let deny =
         "package admission\nimport data.k8s.matches\ndeny[\"no\"] { matches[[\"pods\", ns, n, o]]; o.bad }";
@@ -45,7 +45,7 @@ fn the_published_matches_is_left_out() {
 }
 
 #[test]
-fn modules_that_do_not_fit_are_refused() {
+fn conflicting_modules_are_rejected() {
     for (written, expected) in [
         (
             &["package a\np := 1", "package a\np := 2"][..],
@@ -67,7 +67,7 @@ fn modules_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_fault_on_a_line_that_is_edited_is_told_where_it_was_written() {
+fn fault_on_an_edited_line_has_its_original_place() {
     let head = "{\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}}";
     let written =
         format!("package admission\ndeny[{head}] {{ matches[[\"pods\", ns, n, pod]]; foo.bar(pod) }}");
@@ -76,7 +76,7 @@ fn a_fault_on_a_line_that_is_edited_is_told_where_it_was_written() {
 }
 
 #[test]
-fn of_many_faults_the_first_twenty_are_told() {
+fn first_20_faults_are_listed() {
     let many = "package a\n".to_owned() + &"p if { foo(1) }\n".repeat(30);
     let faults = checked(&[&many]).unwrap_err();
     assert_eq!((faults.told.len(), faults.more), (20, 10));
@@ -84,7 +84,7 @@ fn of_many_faults_the_first_twenty_are_told() {
 }
 
 #[test]
-fn tests_are_the_rules_that_are_called_so() {
+fn rules_with_the_prefix_are_tests() {
     let bundle =
         Bundle::read(&texts(&["package a.b\ntest_one if true\ntest_one if false\np := 1\ntest_f(x) := x"]))
             .unwrap();
@@ -97,7 +97,7 @@ fn tests_are_the_rules_that_are_called_so() {
 }
 
 #[test]
-fn who_refers_to_a_package_is_reached_through_others() {
+fn indirect_references_to_a_package_are_found() {
     let user = "package user\ndenied { data.lib.is_bad(1) }";
     let asked = "package admission\nimport data.user\ndeny[\"no\"] { user.denied }";
     let bundle = checked(&[OLDER, user, asked, "package io.other\np { input.x }"]).unwrap();
@@ -111,7 +111,7 @@ fn who_refers_to_a_package_is_reached_through_others() {
 }
 
 #[test]
-fn a_package_comes_to_its_modules_and_to_all_that_they_refer_to() {
+fn package_reaches_its_modules_and_their_references() {
     let asked = "package asked\nimport data.lib\np := lib.q";
     let library = "package lib\nq := data.deeper.r\nr := data.kubernetes.pods";
     let deeper = "package deeper\nr := data.kubernetes.nodes";
@@ -128,7 +128,7 @@ fn a_package_comes_to_its_modules_and_to_all_that_they_refer_to() {
 }
 
 #[test]
-fn a_query_is_of_the_longest_package_that_it_begins_with() {
+fn query_belongs_to_the_longest_matching_package() {
     let written = ["package a\np := 1", "package a.b\np := 1", "package c[\"d-e\"]\np := 1"];
     let bundle = Bundle::read(&texts(&written)).unwrap();
     for (query, expected) in [

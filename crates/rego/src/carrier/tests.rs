@@ -27,7 +27,7 @@ fn each_key_of_a_labelled_config_map_is_a_module() {
 }
 
 #[test]
-fn without_the_label_the_ending_of_a_key_tells() {
+fn without_the_label_keys_with_the_suffix_are_modules() {
     for labels in [json!({}), json!({"openpolicyagent.org/policy": "no"})] {
         let object = config_map(labels, json!({"readme": "…", "b.rego": "package b"}));
         assert_eq!(ids(&by(&object).unwrap()), ["policies/pci/b.rego"]);
@@ -76,7 +76,7 @@ fn other_objects_carry_nothing() {
 }
 
 #[test]
-fn what_is_no_text_is_a_module_that_cannot_be_read() {
+fn binary_values_are_unreadable_modules() {
     let mut object = config_map(json!({}), json!({"a.rego": "package a"}));
     object["binaryData"] = json!({"b.rego": "AA==", "logo.png": "AA=="});
     let carried = by(&object).unwrap();

@@ -131,7 +131,8 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
     })
 }
 
-/// A comprehension in an index of `expr`. OPA does not look up an index that has one with variables of the body: each reference holds.
+/// A comprehension in an index of `expr`. If it uses variables of the body, OPA does not look up the index: every
+/// reference with it holds.
 fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
     let index = tree::indexes(expr).find(|index| tree::has_comprehension(index))?;
     Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
@@ -158,7 +159,8 @@ fn object_of_result(
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
 }
 
-/// A variable of an assignment that has the same name as another one in a comprehension of its value. The engine takes both for one.
+/// A variable of an assignment that has the same name as another one in a comprehension of its value. The engine treats
+/// both as one variable.
 fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
@@ -218,7 +220,7 @@ fn rebound(module: &Module, query: &Query, mut names: BTreeSet<&str>, faults: &m
     }
 }
 
-/// Finds the same in the comprehensions of `expr`.
+/// Like [`rebound`], in the comprehensions of `expr`.
 fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut Vec<Fault>) {
     for part in tree::parts(expr) {
         match part {
@@ -239,7 +241,7 @@ fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     })
 }
 
-/// A minus before something else than a number. The engine has none, and reads `-x + 1` as `-(x + 1)`.
+/// A unary minus before anything but a number. The engine does not support it, and parses `-x + 1` as `-(x + 1)`.
 fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::UnaryExpr { span, expr, .. } = expr else { return None };
     let is_number = matches!(expr.as_ref(), Expr::Number { .. });
@@ -247,13 +249,14 @@ fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
         .then(|| module.fault(span, "a minus before something else than a number: write 0 - x for -x"))
 }
 
-/// A negation that OPA reads as one of a body because of the module's imports, and the engine as one of a set, or in another order.
+/// A negation that OPA parses as a negated body because of the module's imports. The engine parses it as a set, or
+/// evaluates it in another order.
 fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     if module.negation == Negation::OfExpressions {
         return None;
     }
     let text = match expr {
-        // `set()` is a call in the text.
+        // In the text, `set()` is a call.
         Expr::Set { items, .. } if items.is_empty() => return None,
         Expr::Set { .. } | Expr::Object { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => {
             "with this import of future.keywords, the braces have a body: write a rule with it, and negate that"
@@ -266,7 +269,7 @@ fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     Some(module.fault(tree::start(expr), text))
 }
 
-/// `not[…]`, which OPA reads as a reference to the rule `not`.
+/// `not[…]`, which OPA parses as a reference to the rule `not`.
 fn negated_array(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let is_reference = module.text[statement.span.start as usize..].starts_with("not[");
     is_reference.then(|| {
@@ -274,7 +277,7 @@ fn negated_array(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     })
 }
 
-/// The keywords of the future that the engine has.
+/// The keywords of `future.keywords` that the engine supports.
 const KEYWORDS: [&str; 5] = ["contains", "every", "if", "in", "not"];
 
 /// Imports of keywords that the engine lacks.
@@ -303,7 +306,7 @@ fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     })
 }
 
-/// `_` in a value that is assigned, or unified with `_`: it has no value there.
+/// `_` in a value that is assigned, or unified with `_`. It has no value there.
 fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr else { return None };
     let is_wildcard = |side: &Expr| name_of(side) == Some("_");
@@ -317,7 +320,7 @@ fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
     Some(module.fault(found.span(), "variable _ is unsafe: nothing gives it a value"))
 }
 
-/// A `_` in `expr` that is no index of a reference.
+/// A `_` in `expr` that is not an index of a reference.
 fn wildcard_value(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::RefDot { refr, .. } => return wildcard_value(refr),

@@ -1,4 +1,5 @@
-//! Faults that the engine does not see before it meets them, and one that ends it: a function that calls itself.
+//! Checks for faults that the engine reports only during an evaluation, and for recursion, which would overflow its
+//! stack.
 
 mod calls;
 mod engine;
@@ -20,7 +21,7 @@ use super::module::Module;
 use super::tree;
 pub(super) use variables::{argument_names, declared};
 
-/// Faults of `modules`, which count as one bundle that `evaluator` evaluates.
+/// The faults of `modules`, which form one bundle for `evaluator`.
 #[must_use]
 pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
     let rules = Rules::of(modules);
@@ -46,9 +47,9 @@ pub fn check(modules: &[Module], evaluator: EvaluatedBy) -> Vec<Fault> {
 
 /// The rules of a bundle.
 pub(super) struct Rules<'m> {
-    /// By their whole constant path, `["data", "lib", "labels"]`.
+    /// The rules by their whole constant path, for example `["data", "lib", "labels"]`.
     by_path: BTreeMap<Vec<String>, Vec<(&'m Module, &'m Rule)>>,
-    /// How many arguments each function takes.
+    /// The numbers of arguments of each function.
     functions: HashMap<Vec<String>, BTreeSet<usize>>,
     /// The first names of the rules of each package.
     names: HashMap<&'m [String], BTreeSet<String>>,
@@ -72,7 +73,7 @@ impl<'m> Rules<'m> {
         rules
     }
 
-    /// Functions that are called like another rule, or take another number of arguments elsewhere.
+    /// Functions that share their name with another rule, or with a function of another number of arguments.
     fn mixed(&self) -> Vec<Fault> {
         let fault = |rules: &Vec<(&Module, &Rule)>| {
             let (_, first) = rules.first()?;
@@ -88,8 +89,8 @@ impl<'m> Rules<'m> {
         self.by_path.values().filter_map(fault).collect()
     }
 
-    /// Rules with several values whose path may also come from a rule with a variable in its path, such as `s.a contains 1` beside
-    /// `s[k] contains 2`. The embedded engine looks up one of both.
+    /// Rules with several values whose path may also come from a rule with a variable in its path, such as `s.a
+    /// contains 1` and `s[k] contains 2`. The embedded engine looks up only one of them.
     fn overlapping(&self) -> Vec<Fault> {
         let has_variable = |rule: &Rule| tree::indexes(tree::reference(rule)).next().is_some();
         let is_partial =
@@ -128,7 +129,7 @@ impl<'m> Rules<'m> {
         self.names.get(module.package.as_slice()).is_some_and(|names| names.contains(name))
     }
 
-    /// How many arguments the function at `path` takes.
+    /// The numbers of arguments of the function at `path`.
     pub(super) fn arities(&self, path: &[String]) -> Option<&BTreeSet<usize>> {
         self.functions.get(path)
     }

@@ -1,5 +1,5 @@
-//! Rules whose names begin with a keyword. The embedded engine reads them as rules of another package, so a name in them has another meaning
-//! if that package has a rule of this name.
+//! Rules whose names begin with a keyword. The embedded engine parses them as rules of another package, so a name in
+//! them has another meaning if that package has a rule of this name.
 
 use std::collections::BTreeSet;
 

@@ -54,7 +54,8 @@ pub(super) fn reading(text: &Text) -> Duration {
 pub(super) fn processor(texts: &[Text], factors: &[u32]) -> Duration {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let more = u64::try_from(bytes / BUNDLE_RATE + texts.len() / MODULES_RATE).unwrap_or(u64::MAX);
-    // Beside modules that passed with more time, a new one gets no less: else it would be to blame for theirs.
+    // With mixed factors, all texts get the load factor. Otherwise a new module would be blamed for the time of modules
+    // that passed before.
     let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
     let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
     Duration::from_secs(PROCESSOR.saturating_add(more).saturating_mul(factor.into()).min(PROCESSOR_LIMIT))
@@ -208,7 +209,7 @@ impl Progress {
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(LOOK_EVERY);
-                // Locked until the end, so that no other module is named meanwhile.
+                // The lock is held until the end, so that no other module is named.
                 let until = looking.lock();
                 if until.is_some_and(|until| until < used()) {
                     std::process::exit(SLOW);

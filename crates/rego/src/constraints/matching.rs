@@ -1,4 +1,4 @@
-//! `spec.match` of a constraint as statements.
+//! Converts `spec.match` of a constraint to statements.
 
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
@@ -13,7 +13,7 @@ const NAMESPACES: &str = "namespaces";
 pub(super) enum Kinds {
     /// One kind, as policies name it.
     One(String),
-    /// All kinds but Namespaces, of these groups; of all groups if there are none.
+    /// All kinds except Namespaces, of these groups; of all groups if there are none.
     Other(Vec<String>),
 }
 
@@ -70,7 +70,8 @@ pub(super) fn name(group: &str, kind: &str) -> String {
     if group.is_empty() { plural } else { format!("{plural}.{group}") }
 }
 
-/// The statements for `matches` on an object of `kind`, after that one that binds `namespace`, `name` and `object`.
+/// The statements for `matches` on an object of `kind`. They follow the statement that binds `namespace`, `name` and
+/// `object`.
 pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, String> {
     let mut statements = Vec::new();
     if let Kinds::Other(groups) = kind {
@@ -80,7 +81,7 @@ pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, S
             statements.push(one_of("input.request.kind.group", &groups));
         }
     }
-    // A Namespace is in itself.
+    // The namespace of a Namespace is the Namespace itself.
     let is_namespace = *kind == Kinds::One(NAMESPACES.to_owned());
     let namespace = if is_namespace { "name" } else { "namespace" };
     let fields = matches.as_object().into_iter().flatten();
@@ -91,7 +92,7 @@ pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, S
             "namespaces" => {
                 let found = texts(value, &path)?;
                 if !found.is_empty() {
-                    // Gatekeeper applies it to objects in namespaces only.
+                    // Gatekeeper applies it only to objects in namespaces.
                     statements.push(one_of(namespace, &[&[""], found.as_slice()].concat()));
                 }
             }

@@ -81,11 +81,11 @@ fn required<'v>(object: &'v Value, pointer: &str) -> Result<&'v str, String> {
 }
 
 impl Template {
-    /// The template that `object` is; `None` if it is of another kind.
+    /// Parses a ConstraintTemplate; `None` if `object` is of another kind.
     ///
     /// # Errors
     ///
-    /// It lacks a required field, or its target has no Rego.
+    /// If a required field is missing, or the target has no Rego.
     pub fn read(object: &Value) -> Option<Result<Self, String>> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         Self::is(text("apiVersion"), text("kind")).then(|| Self::of(object))
@@ -128,11 +128,11 @@ impl Template {
 }
 
 impl Constraint {
-    /// The constraint that `object` is; `None` if it is of another group.
+    /// Parses a constraint; `None` if `object` is of another group.
     ///
     /// # Errors
     ///
-    /// It has no name, or an action that cannot be converted.
+    /// If it has no name, or an action that cannot be converted.
     pub fn read(object: &Value) -> Option<Result<Self, String>> {
         is_of("constraints.gatekeeper.sh", object).then(|| Self::of(object))
     }
@@ -171,11 +171,11 @@ pub struct SuiteTest {
     pub template: String,
     /// The path of the constraint.
     pub constraint: String,
-    /// Name, path of the object, and assertions of each case.
+    /// The name, the path of the object, and the assertions of each case.
     pub cases: Vec<(String, String, Vec<Assertion>)>,
 }
 
-/// The tests of `object`, if it is a suite. Tests and cases that are skipped, or that need other objects, are left out.
+/// The tests of `object`, if it is a suite. Skipped tests and cases, and those that need other objects, are omitted.
 #[must_use]
 pub fn suite(object: &Value) -> Option<Vec<SuiteTest>> {
     if !is_of("test.gatekeeper.sh", object) || object["kind"] != "Suite" {

@@ -1,4 +1,4 @@
-//! Cases of a suite as tests.
+//! Converts the cases of a suite to tests.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::{Converted, identifier, indented, matching, quoted, unused};
 ///
 /// # Errors
 ///
-/// `spec.match` of the constraint cannot be converted.
+/// If `spec.match` of the constraint cannot be converted.
 pub fn tests(of: &Template, constraint: &Constraint, cases: &[Case]) -> Result<Converted, String> {
     let kinds = matching::kinds(&constraint.matches)?;
     let mut text = "package admission_test\n\nimport rego.v1\n\nimport data.admission\n".to_owned();
@@ -52,7 +52,7 @@ fn counted(assertion: &Assertion) -> String {
     }
 }
 
-/// The input of a review of `object`, or of the request that it is.
+/// The input of a review of `object`; if `object` is an AdmissionReview, the input of its request.
 fn input(object: &Value, kinds: &[Kinds]) -> Value {
     let mut request = match &object["request"] {
         Value::Object(_) if object["kind"] == "AdmissionReview" => object["request"].clone(),

@@ -190,7 +190,7 @@ fn assertions_count_messages() {
 }
 
 #[test]
-fn what_cannot_be_converted_is_named() {
+fn unsupported_constraints_are_reported() {
     let inventory = Template {
         module: "package a\nviolation[{\"msg\": \"x\"}] { data.inventory.cluster }".to_owned(),
         ..owners()

@@ -16,7 +16,7 @@ fn ask(text: &str, query: &str, input: serde_json::Value) -> Result<Option<serde
 }
 
 #[test]
-fn a_query_gives_its_value_or_is_undefined() {
+fn query_returns_its_value_or_undefined() {
     let text =
         "package a\nzones contains c.zone if { some c in data.kubernetes.clusters }\nbig if { input.x > 1 }";
     assert_eq!(ask(text, "data.a.zones", json!({})), Ok(Some(json!(["eu"]))));
@@ -27,7 +27,7 @@ fn a_query_gives_its_value_or_is_undefined() {
 }
 
 #[test]
-fn what_fails_says_where() {
+fn failures_have_their_place() {
     let conflict = "package a\np := x if { some x in input.all }";
     assert_eq!(
         ask(conflict, "data.a.p", json!({"all": [1, 2]})),
@@ -40,7 +40,7 @@ fn what_fails_says_where() {
 }
 
 #[test]
-fn an_evaluation_that_takes_more_than_a_second_ends() {
+fn evaluation_ends_after_one_second() {
     let text = "package a\np if { some x, y in numbers.range(1, 100000); some z in numbers.range(1, 100000); x * y + z == 0 }";
     let begun = std::time::Instant::now();
     let failure = engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err();
@@ -50,21 +50,21 @@ fn an_evaluation_that_takes_more_than_a_second_ends() {
 }
 
 #[test]
-fn one_evaluation_leaves_nothing_for_the_next() {
+fn evaluations_are_independent() {
     let engine = engine("package a\np := input.x", json!({}));
     assert_eq!(engine.ask("data.a.p", &json!({"x": 1}).into()).unwrap(), Some(Value::from(1)));
     assert_eq!(engine.ask("data.a.p", &json!({}).into()).unwrap(), None);
 }
 
 #[test]
-fn what_is_printed_is_returned() {
+fn printed_lines_are_returned() {
     let engine = engine("package a\np if { print(\"seen\", input.x) }", json!({}));
     let prints = engine.evaluate("data.a.p", &json!({"x": 1}).into()).unwrap().prints;
     assert!(prints.len() == 1 && prints[0].contains("seen") && prints[0].contains('1'), "{prints:?}");
 }
 
 #[test]
-fn names_are_only_ever_strings_in_a_query() {
+fn names_are_quoted_in_queries() {
     assert_eq!(query("a.b"), "data[\"a\"][\"b\"]");
     assert_eq!(query("a\"] with input as {}"), "data[\"a\\\"] with input as {}\"]");
 }
@@ -96,7 +96,7 @@ fn failed_evaluations_quote_no_values() {
         let input = json!({"o": ["aHVudGVyMg==", "aHVudGVyMzM="]}).into();
         assert!(whole.evaluate("data.a.p", &input).is_err(), "{rule}");
     }
-    // Nor do commands on files print them.
+    // Commands for files do not print them either.
     let whole = engine("package a\np := input.o & {1}", json!({}));
     let told = whole.evaluate("data.a.p", &json!({"o": "mine"}).into()).unwrap_err().to_string();
     assert_eq!(told, "m.rego:2:11: operand of the wrong type for &");
@@ -110,15 +110,15 @@ fn invalid_data_is_not_quoted() {
 }
 
 #[test]
-fn an_evaluation_that_takes_too_long_in_a_function_is_told_as_such() {
+fn timeout_in_a_function_is_reported_as_timeout() {
     let text = "package a\np := f(1)\nf(n) := count([1 | some x in numbers.range(n, 100000); some y in numbers.range(1, 100000); x + y == 0])";
     assert!(engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err().too_long);
 }
 
-/// The time of one review of a Service by the example gates, over that by an engine whose builtins and interpreter are not
-/// limited: the quickest of many, taken in turn.
+/// The ratio of the time of one review of a Service by the example policies to that with an engine without limits for
+/// builtins and interpreter: the minimum of many alternating runs.
 #[test]
-fn the_limit_of_memory_costs_little() {
+fn memory_limit_has_little_overhead() {
     const TURNS: usize = 300;
     let texts = [
         include_str!("../../../../docs/examples/rego/gates/allowed-ports.rego"),

@@ -43,7 +43,7 @@ const BEGIN: &[u8] = b"-----BEGIN";
 const BEGIN_REQUEST: &str = "-----BEGIN CERTIFICATE REQUEST-----";
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// Go's numbers of the extended key usages that options may have are the places in this list.
+/// The extended key usages that options may name. The index of each is Go's number for it.
 const USAGES: [&str; 14] = [
     "KeyUsageAny",
     "KeyUsageServerAuth",
@@ -77,7 +77,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     decoded_base64(&STANDARD, DecodePaddingMode::RequireCanonical, text)
 }
 
-/// `bytes` as a text with one character for each byte. Only characters of ASCII matter in PEM.
+/// Converts `bytes` to a text with one character per byte. Only ASCII characters matter in PEM.
 fn characters(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -124,12 +124,13 @@ fn values<'d>(
     found.into_iter().map(|certificate| certificate.value(writer, uri_strings)).collect::<Vec<_>>().into()
 }
 
-/// The key of the certificate that is the whole `der`.
+/// The key of the certificate that comprises the whole of `der`.
 pub(super) fn key_of_certificate(der: &[u8]) -> Option<PublicKey> {
     Certificate::whole(der).map(|certificate| certificate.public_key)
 }
 
-/// The key of a `SubjectPublicKeyInfo` ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-4.1)) of an algorithm that Go knows.
+/// The key of a `SubjectPublicKeyInfo` ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-4.1)) with an
+/// algorithm that Go supports.
 pub(super) fn public_key(der: &[u8]) -> Option<PublicKey> {
     keys::public_key(der)
 }
@@ -196,7 +197,7 @@ pub(super) fn parse_keypair(arguments: Vec<Value>) -> Result<Value> {
 fn blocks(text: &str, label: &str) -> Option<Vec<(String, Vec<u8>)>> {
     const BEGIN_LABEL: &[u8] = b"-----BEGIN ";
     let bytes = if text.as_bytes().starts_with(BEGIN_LABEL) { text.into() } else { base64(text)? };
-    // As in Go, that of a key may be without the blank.
+    // As in Go, the label of a key may omit the blank.
     let begin = if label == CERTIFICATE { BEGIN_LABEL } else { BEGIN };
     if !bytes.starts_with(begin) {
         return Some(vec![(label.to_owned(), bytes)]);
@@ -280,7 +281,7 @@ pub(super) fn parse_and_verify_certificates_with_options(arguments: Vec<Value>) 
     verified(NAME, text, || options(&arguments[1]), false)
 }
 
-/// Whether the chain in `text` is valid, and the chain. Invalid options matter only if the certificates can be read.
+/// Whether the chain in `text` is valid, and the chain. Invalid options matter only if the certificates can be parsed.
 fn verified(
     builtin: &str,
     text: &str,
@@ -309,7 +310,7 @@ fn options(value: &Value) -> Option<Options> {
         match key {
             "DNSName" => options.host = text(value)?.trim_matches('"').to_owned(),
             "CurrentTime" => options.time = i128::from(integer(value)?),
-            // Go does not count comparisons any longer.
+            // Go no longer limits comparisons.
             "MaxConstraintComparisons" => drop(integer(value)?),
             "KeyUsages" => {
                 let names: Vec<&Value> = match value {

@@ -1,4 +1,4 @@
-//! Builtins of the engine that differ from OPA in details, with OPA's results.
+//! Builtins whose results in the engine differ from OPA in details. These implementations return OPA's results.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(super) fn base64_decode(values: Vec<Value>) -> Result<Value> {
     Ok(or_undefined(decoded.ok().map(|bytes| lossy(&bytes))))
 }
 
-/// `bytes` as a text in which each byte that is no UTF-8 is a replacement character, as in Go.
+/// Converts `bytes` to a text. As in Go, each byte that is not UTF-8 becomes a replacement character.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -41,7 +41,8 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// A number has no blanks around it. It may have a sign, zeros before it, and no digits before or after the point.
+/// A number must not have surrounding blanks. It may have a sign and leading zeros, and lack digits before or after the
+/// point.
 pub(super) fn to_number(values: Vec<Value>) -> Result<Value> {
     let Some(text) = text(&values[0]) else { return engine("to_number", &values) };
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -61,7 +62,7 @@ pub(super) fn to_number(values: Vec<Value>) -> Result<Value> {
     Ok(or_undefined(float.map(|float| if is_negative { -float } else { float })))
 }
 
-/// A version without the `v` before it; `None` if one of its numbers has more than 64 bits.
+/// A version without a leading `v`; `None` if one of its numbers has more than 64 bits.
 fn version(value: &Value) -> Option<Value> {
     let Some(text) = text(value) else { return Some(value.clone()) };
     let version = text.strip_prefix('v').unwrap_or(text);
@@ -81,7 +82,7 @@ pub(super) fn semver_is_valid(values: Vec<Value>) -> Result<Value> {
     version(&values[0]).map_or(Ok(false.into()), |version| engine("semver.is_valid", &[version]))
 }
 
-/// The letters are uppercase, and a minute has 60 seconds.
+/// Letters must be uppercase, and seconds may be at most 59.
 pub(super) fn parse_rfc3339_ns(values: Vec<Value>) -> Result<Value> {
     let is_go = |text: &str| {
         let bytes = text.as_bytes();
@@ -105,7 +106,7 @@ pub(super) fn json_marshal_with_options(values: Vec<Value>) -> Result<Value> {
     escaped(engine("json.marshal_with_options", &values)?, option("prefix"), option("indent"))
 }
 
-/// `json` with all characters escaped that Go escapes in its texts. Each line begins with `prefix` and any number of `indent`.
+/// Escapes the characters of `json` that Go escapes. Each line begins with `prefix` and any number of `indent`.
 fn escaped(json: Value, prefix: &str, indent: &str) -> Result<Value> {
     let Some(text) = text(&json) else { return Ok(json) };
     let count = text.matches(ESCAPED).count();
@@ -139,7 +140,7 @@ pub(super) fn json_remove(values: Vec<Value>) -> Result<Value> {
     engine("json.remove", &[values[0].clone(), listed_paths(&values[1])])
 }
 
-/// `paths` as lists of keys. Empty ones are left out.
+/// `paths` as lists of keys. Empty paths are omitted.
 fn listed_paths(paths: &Value) -> Value {
     let path = |path: &Value| match text(path) {
         Some("") => Value::new_array(),

@@ -5,7 +5,7 @@ use regorus::Value;
 
 use super::{or_undefined, text};
 
-/// Nanoseconds of the units of Go.
+/// Go's units in nanoseconds.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -16,9 +16,9 @@ const UNITS: [(&str, u64); 8] = [
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
 ];
-/// Hours of the units that OPA adds.
+/// OPA's additional units in hours.
 const HOURS: [(&str, f64); 3] = [("d", 24.0), ("w", 168.0), ("y", 8_760.0)];
-/// The longest duration in nanoseconds, and the longest negative one.
+/// The longest duration in nanoseconds, positive or negative.
 const MOST: u64 = 1 << 63;
 
 /// The nanoseconds of a duration such as `-1d2.5h`; `None` if it is invalid or too long.
@@ -35,7 +35,7 @@ fn nanoseconds(text: &str) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
 }
 
-/// The parts of a duration without its sign, each a number and a unit.
+/// The parts of a duration without its sign: a number and a unit each.
 fn parts(mut text: &str) -> Option<Vec<(&str, &str)>> {
     let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
     let mut parts = Vec::new();
@@ -48,7 +48,7 @@ fn parts(mut text: &str) -> Option<Vec<(&str, &str)>> {
     Some(parts)
 }
 
-/// The duration with the units of [`HOURS`] as hours.
+/// Converts the units of [`HOURS`] to hours.
 fn in_hours(text: &str) -> Option<String> {
     let mut hours = String::with_capacity(text.len());
     for (number, unit) in parts(text)? {
@@ -60,7 +60,7 @@ fn in_hours(text: &str) -> Option<String> {
     Some(hours)
 }
 
-/// The nanoseconds of a duration with Go's units, rounded as Go does.
+/// The nanoseconds of a duration in Go's units, rounded as in Go.
 fn sum(text: &str) -> Option<u64> {
     let mut sum = 0_u64;
     for (number, name) in parts(text)? {
@@ -73,7 +73,7 @@ fn sum(text: &str) -> Option<u64> {
         let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
         let (mut digits, mut scale) = (0_u64, 1.0);
         for digit in fraction.bytes().map(|digit| u64::from(digit - b'0')) {
-            // Further digits do not count.
+            // Further digits are ignored.
             match digits.checked_mul(10).and_then(|digits| digits.checked_add(digit)) {
                 Some(next) if digits <= (MOST - 1) / 10 && next <= MOST => digits = next,
                 _ => break,

@@ -11,7 +11,7 @@ use regorus::Value;
 use super::patterns::compiled;
 use crate::re2::PatternError;
 
-/// The delimiters of a list that is empty.
+/// The default delimiters, for an empty list.
 const DEFAULT: [char; 1] = ['.'];
 
 pub(super) fn is_match(values: Vec<Value>) -> Result<Value> {
@@ -79,7 +79,7 @@ fn regex(glob: &str, delimiters: &[char]) -> Option<String> {
     (depth == 0).then_some(regex)
 }
 
-/// Appends the class whose bracket was read: `[a-z]`, `[abc]`, or one of these with `!` first.
+/// Appends the class after its opening bracket: `[a-z]`, `[abc]`, or one of these with a leading `!`.
 fn class(chars: &mut Peekable<Chars<'_>>, regex: &mut String) -> Option<()> {
     regex.push('[');
     if chars.next_if_eq(&'!').is_some() {
@@ -110,7 +110,7 @@ fn class(chars: &mut Peekable<Chars<'_>>, regex: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Appends `char` as itself.
+/// Appends `char` as a literal.
 fn push(char: char, regex: &mut String) {
     // Writing to a String cannot fail.
     let _ = match char {

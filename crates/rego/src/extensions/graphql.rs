@@ -1,6 +1,6 @@
-//! Builtins for GraphQL, with the results of OPA: trees and verdicts are those of
-//! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. Its trees have comments, and it deviates
-//! from the specification in places, so that no other parser gives the same results.
+//! Builtins for GraphQL, with the results of OPA. Syntax trees and verdicts are those of
+//! [gqlparser](https://pkg.go.dev/github.com/vektah/gqlparser/v2) v2.5.58, which OPA 1.22 uses. Its trees include
+//! comments, and it deviates from the specification in places, so no other parser gives the same results.
 
 mod ast;
 mod lexer;
@@ -22,9 +22,9 @@ pub(super) const BYTES: usize = 64 << 10;
 pub(super) const TOKENS: usize = 10_000;
 /// The maximum nesting of selections, values and types.
 const LEVELS: usize = 100;
-/// The maximum nesting of selections together with those of the fragments in them.
+/// The maximum nesting of selections, including those of the fragments in them.
 const VALIDATION_LEVELS: usize = 200;
-/// The maximum number of comparisons while a schema or a query is validated.
+/// The maximum number of comparisons during the validation of a schema or a query.
 const STEPS: usize = 10_000_000;
 /// The maximum number of pairs of fragments that are compared.
 const PAIRS: usize = 5_000;
@@ -36,11 +36,11 @@ enum Stop {
     Invalid,
     /// The document may be valid for gqlparser, but not here.
     Unsupported(&'static str),
-    /// The document has more of these than this limit.
+    /// The document has more of these than the limit.
     Limit(&'static str, usize),
 }
 
-/// Counts comparisons while a document is validated.
+/// Counts comparisons during a validation.
 struct Steps(Cell<usize>);
 
 impl Steps {
@@ -72,7 +72,7 @@ fn tree(node: &impl Node) -> Value {
     node.encode().unwrap_or_else(Value::new_object)
 }
 
-/// Reads a document from its text or its tree.
+/// Parses a document from its text or its tree.
 fn document<T: Node>(value: &Value, parse: fn(&str) -> Result<T, Stop>) -> Result<T, Stop> {
     match value {
         Value::String(text) => parse(text),
@@ -81,14 +81,14 @@ fn document<T: Node>(value: &Value, parse: fn(&str) -> Result<T, Stop>) -> Resul
     }
 }
 
-/// Reads a query and a schema, and validates both.
+/// Parses and validates a query and a schema.
 fn validated(values: &[Value]) -> Result<QueryDocument, Stop> {
     let query = document(&values[0], parser::query)?;
     validate(&query, document(&values[1], parser::schema)?)?;
     Ok(query)
 }
 
-/// Like [`validated`], with the trees of both.
+/// Like [`validated`]. Returns the trees of both.
 fn validated_trees(values: &[Value]) -> Result<[Value; 2], Stop> {
     let query = document(&values[0], parser::query)?;
     let schema = document(&values[1], parser::schema)?;

@@ -1,5 +1,5 @@
-//! `regex.globs_match`: whether two patterns have a text in common, as
-//! [glob-intersection](https://github.com/yashtewari/glob-intersection) finds it.
+//! `regex.globs_match`: whether two patterns match a common text, as in
+//! [glob-intersection](https://github.com/yashtewari/glob-intersection).
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use regorus::Value;
 
 use super::text;
 
-/// The maximum number of tokens that may repeat in both patterns. Each may be one call in another.
+/// The maximum number of repeating tokens in both patterns. The search may recurse for each of them.
 const REPEATED: usize = 200;
 /// The maximum number of comparisons of tokens.
 const STEPS: usize = 1_000_000;
@@ -29,14 +29,14 @@ enum Token {
     Character(char),
     /// `.`
     Any,
-    /// Ranges of characters in order, which do not touch.
+    /// Sorted ranges of characters that do not touch.
     Set(Vec<(u32, u32)>),
 }
 
 type Glob = Vec<(Token, Times)>;
 
 impl Token {
-    /// Whether both have a character in common. A set without characters has one in common with [`Token::Any`], as in OPA.
+    /// Whether both match a common character. As in OPA, an empty set has one in common with [`Token::Any`].
     fn matches(&self, other: &Self) -> bool {
         let has = |set: &[(u32, u32)], c: char| {
             set.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(c)))
@@ -52,7 +52,7 @@ impl Token {
     }
 }
 
-/// The characters of a pattern, each with whether it is escaped. `None` if the last one is a backslash.
+/// The characters of a pattern, and whether each is escaped. `None` if the last one is a backslash.
 fn characters(pattern: &str) -> Option<Vec<(char, bool)>> {
     let (mut chars, mut found) = (pattern.chars(), Vec::new());
     while let Some(c) = chars.next() {
@@ -92,7 +92,7 @@ fn tokens(pattern: &str) -> Option<Glob> {
     Some(tokens)
 }
 
-/// The set that begins after `[` and ends before `at`.
+/// The set between the opening bracket and `at`.
 fn set(characters: &[(char, bool)], at: &mut usize) -> Option<Vec<(u32, u32)>> {
     let (mut ranges, mut before) = (Vec::new(), None);
     loop {
@@ -118,7 +118,7 @@ fn set(characters: &[(char, bool)], at: &mut usize) -> Option<Vec<(u32, u32)>> {
     Some(joined(ranges))
 }
 
-/// `ranges` in order, without those that touch.
+/// Sorts and merges `ranges`.
 fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     ranges.sort_unstable();
     let mut joined: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
@@ -131,7 +131,7 @@ fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     joined
 }
 
-/// A search for a common text, with the number of comparisons that are left.
+/// A search for a common text, with the remaining number of comparisons.
 struct Search(Cell<usize>);
 
 type Part<'g> = &'g [(Token, Times)];
@@ -143,7 +143,7 @@ impl Search {
         Ok(one.matches(other))
     }
 
-    /// Compares the tokens at the start and at the end that do not repeat.
+    /// Compares the tokens at both ends that do not repeat.
     fn globs(&self, one: Part<'_>, other: Part<'_>) -> Result<bool> {
         fn is_once(token: Option<&(Token, Times)>) -> bool {
             token.is_some_and(|(_, times)| *times == Times::Once)
@@ -155,7 +155,7 @@ impl Search {
             }
             start += 1;
         }
-        // One token stays, so that a glob is not empty.
+        // One token remains, so that the glob is not empty.
         let start = start.saturating_sub(1);
         let (mut one, mut other) = (&one[start..], &other[start..]);
         let mut last = None;
@@ -182,7 +182,7 @@ impl Search {
         Ok(one.len() == other.len())
     }
 
-    /// At least one begins with a token that repeats.
+    /// Compares two globs, at least one of which begins with a repeating token.
     fn repeated(&self, one: Part<'_>, other: Part<'_>) -> Result<bool> {
         match (one[0].1, other[0].1) {
             (Times::Plus, _) => self.plus(one, other),

@@ -1,8 +1,8 @@
 //! Upper bounds for the memory that builtins allocate, derived from the arguments before the call.
 //!
-//! The numbers are bounds and not estimates: results are copied while they grow, and the engine's error contains values of the wrong type
-//! as text. For some builtins, such as matches of a regular expression, a bound would be far above the usual need. There the engine's check
-//! of each element limits the result, and the bound covers one element.
+//! These are bounds, not estimates: results are copied while they grow, and the engine's error contains values of the
+//! wrong type as text. For some builtins, such as matches of a regular expression, a bound would be far above the usual
+//! need. For these, the engine's check of each element limits the result, and the bound covers one element.
 
 mod documents;
 mod texts;
@@ -26,7 +26,7 @@ const GROWTH: usize = 3;
 /// The number of copies of an argument that exist while the engine formats an error about it.
 const ERROR: usize = 4;
 
-/// The bytes that a builtin allocates for these arguments; `None` above the limit.
+/// The number of bytes that a builtin allocates for these arguments; `None` above the limit.
 type Need = fn(&[Value]) -> Option<usize>;
 
 /// The name, argument types and need of a builtin.
@@ -287,7 +287,7 @@ fn shifted(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_add(super::SHIFT as usize))
 }
 
-/// In base two, each digit becomes up to four.
+/// In base two, each decimal digit becomes up to four digits.
 fn formatted_number(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_mul(4))
 }
@@ -313,7 +313,7 @@ fn collection(values: &[Value]) -> Option<usize> {
     listed(values.first().map_or(0, elements))
 }
 
-/// The elements of the arrays in an array, and the other elements.
+/// The elements of the nested arrays, and the other elements.
 fn flattened(values: &[Value]) -> Option<usize> {
     let Some(Value::Array(items)) = values.first() else { return Some(0) };
     let nested = items.iter().filter_map(|item| item.as_array().ok()).map(|items| items.len());
@@ -324,13 +324,14 @@ fn both_collections(values: &[Value]) -> Option<usize> {
     listed(values.iter().map(elements).sum())
 }
 
-/// The first collection, and the other arguments, whose texts an error may repeat.
+/// The first collection, and the other arguments, which an error may quote.
 fn collections(values: &[Value]) -> Option<usize> {
     let others = values.iter().skip(1).map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(collection(values)?.saturating_add(others.saturating_mul(ERROR)))
 }
 
-/// The union of the collections in a set. An element of another type ends the builtin with an error that contains all of them.
+/// The union of the collections in a set. If an element has another type, the builtin ends with an error that contains
+/// all of them.
 fn collections_of_first(values: &[Value]) -> Option<usize> {
     let Some(Value::Set(sets)) = values.first() else { return Some(0) };
     let error = if sets.iter().all(|set| set.as_set().is_ok()) { 0 } else { written(&values[0], LIMIT)? };

@@ -1,4 +1,4 @@
-//! Builtins for IP networks. An IPv4 address that is mapped into IPv6 is that IPv4 address, as in Go.
+//! Builtins for IP networks. As in Go, an IPv4 address that is mapped into IPv6 equals that IPv4 address.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,12 +17,12 @@ const BITS: u32 = 128;
 const MAPPED_BITS: u32 = 96;
 const MAPPED: u128 = 0xffff << 32;
 
-/// An address as IPv6; IPv4 addresses are mapped.
+/// An address in IPv6 form; IPv4 addresses are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Address(u128);
 
 impl Address {
-    /// Reads an address without a zone.
+    /// Parses an address without a zone.
     fn parse(text: &str) -> Option<Self> {
         Some(match text.parse().ok()? {
             IpAddr::V4(address) => Self(MAPPED | u128::from(u32::from(address))),
@@ -48,7 +48,7 @@ impl fmt::Display for Address {
 #[derive(Clone, Copy, Debug)]
 struct Network {
     first: Address,
-    /// The bits of the prefix, of 128.
+    /// The length of the prefix, out of 128 bits.
     prefix: u32,
 }
 
@@ -57,7 +57,7 @@ impl Network {
         Self { first: Address(address.0 & mask(prefix)), prefix }
     }
 
-    /// Reads an address in CIDR notation, such as `10.0.0.0/8`.
+    /// Parses CIDR notation, for example `10.0.0.0/8`.
     fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let skipped = if address.contains(':') { 0 } else { MAPPED_BITS };
@@ -67,8 +67,8 @@ impl Network {
         (prefix <= BITS - skipped).then(|| Self::new(address, skipped + prefix))
     }
 
-    /// Reads an IPv4 address as the network of its class, or an address in CIDR notation. Returns the network and its text, which has an
-    /// address of a class as it is, as in OPA.
+    /// Parses an IPv4 address as the network of its class, or an address in CIDR notation. Returns the network and its
+    /// text. As in OPA, the text of a classful network has the original address.
     fn parse_classful(text: &str) -> Option<(Self, String)> {
         let Some(address) = Address::parse(text) else {
             let network = Self::parse(text)?;
@@ -109,7 +109,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The bits of a prefix of this length.
+/// The mask of a prefix of this length.
 fn mask(prefix: u32) -> u128 {
     u128::MAX.checked_shl(BITS - prefix).unwrap_or(0)
 }
@@ -172,7 +172,7 @@ fn indexed(operand: &Value) -> Option<Vec<(&str, Value)>> {
 
 pub(super) fn contains_matches(values: Vec<Value>) -> Result<Value> {
     let Some(networks) = indexed(&values[0]) else { return Ok(Value::Undefined) };
-    // Without networks, the others are not read.
+    // Without networks, the second operand is not parsed.
     let others = if networks.is_empty() { Some(Vec::new()) } else { indexed(&values[1]) };
     let Some(others) = others else { return Ok(Value::Undefined) };
     let pairs = networks.len().saturating_mul(others.len());
@@ -193,7 +193,7 @@ pub(super) fn contains_matches(values: Vec<Value>) -> Result<Value> {
     Ok(matches.into())
 }
 
-/// Adjacent addresses, and the text of the network that has exactly these.
+/// Consecutive addresses, and the text of the network that has exactly these.
 struct Range {
     first: Address,
     last: Address,
@@ -230,12 +230,12 @@ pub(super) fn merge(values: Vec<Value>) -> Result<Value> {
     Ok(networks.map(Value::from).collect::<BTreeSet<Value>>().into())
 }
 
-/// The address before `address`; the same for the first of each family.
+/// The address before `address`; for the first of each family, the address itself.
 fn before(address: Address) -> Address {
     if address.0 == MAPPED { address } else { Address(address.0.saturating_sub(1)) }
 }
 
-/// The fewest networks that have exactly the addresses from `first` to `last`.
+/// The fewest networks that cover exactly the addresses from `first` to `last`.
 fn covering(mut first: Address, last: Address) -> Vec<Network> {
     let mut networks = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Builtins with regular expressions, which are those of Go.
+//! Builtins with regular expressions, in Go's syntax.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -73,8 +73,8 @@ impl Pattern {
     }
 }
 
-/// The pattern of the builtin `name` and the text. `None` if the pattern is invalid or an argument is no text: the call is undefined, as in
-/// OPA.
+/// The pattern of the builtin `name` and the text. Returns `None` if the pattern is invalid or an argument is not a
+/// text: the call is then undefined, as in OPA.
 fn search<'v>(name: &str, pattern: &Value, text: &'v Value) -> Result<Option<(Regex, &'v str)>> {
     let (Value::String(pattern), Value::String(text)) = (pattern, text) else { return Ok(None) };
     match compiled(pattern) {
@@ -125,7 +125,7 @@ pub(super) fn split(values: Vec<Value>) -> Result<Value> {
     if text.is_empty() && !is_empty {
         return Ok(vec![Value::from("")].into());
     }
-    // An empty match at the start is no separator, and the text after one at the end is no part.
+    // An empty match at the start is not a separator, and there is no part after one at the end.
     let (mut from, mut last) = (0, 0);
     let mut ranges = Vec::new();
     for found in regex.find_iter(text) {
@@ -150,7 +150,7 @@ pub(super) fn replace(values: Vec<Value>) -> Result<Value> {
     Ok(regex.replace_all(text, |captures: &Captures<'_>| expanded(new, captures)).as_ref().into())
 }
 
-/// The replacement `template` with the groups of a match, as Go's `Regexp.Expand` has them.
+/// Expands the replacement `template` with the groups of a match, like Go's `Regexp.Expand`.
 fn expanded(template: &str, captures: &Captures<'_>) -> String {
     let (mut text, mut rest) = (String::new(), template);
     while let Some((before, after)) = rest.split_once('$') {
@@ -191,7 +191,7 @@ pub(super) fn template_match(values: Vec<Value>) -> Result<Value> {
     is_match("regex.template_match", &[whole.into(), text.into()])
 }
 
-/// The pattern for the whole text; `None` if a delimiter has no counterpart, or is not one byte.
+/// The pattern for the whole text; `None` if a delimiter has no counterpart, or is not a single byte.
 fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
     let (&[start], &[end]) = (start.as_bytes(), end.as_bytes()) else { return None };
     let (start, end) = (char::from(start), char::from(end));
@@ -217,7 +217,7 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
     (depth == 0).then(|| whole + &regex::escape(&template[from..]) + "$")
 }
 
-/// A maximum number of matches; a negative one has no limit.
+/// A maximum number of matches; a negative number means no limit.
 fn count(value: &Value) -> Option<usize> {
     let Value::Number(number) = value else { return None };
     let count = number.as_i64().filter(|_| number.is_integer())?;

@@ -1,11 +1,12 @@
 //! Builtins for [JSON Schema](https://json-schema.org), with the results of OPA.
 //!
-//! OPA validates with its fork of [gojsonschema](https://github.com/xeipuuv/gojsonschema), which has the drafts 4, 6 and 7. Without a
-//! `$schema` that it knows, a schema may have the keywords of all three. The modules here follow that library: which errors are reported, and
-//! in which order, is a part of the result. Where OPA's order is random, because it iterates over a map of Go, the order here is that of the
-//! keys.
+//! OPA validates with its fork of [gojsonschema](https://github.com/xeipuuv/gojsonschema), which supports the drafts 4,
+//! 6 and 7. Without a known `$schema`, a schema may use the keywords of all three. The modules here follow that
+//! library, because the reported errors and their order are part of the result. Where OPA's order is random, because it
+//! iterates over a Go map, the order here is that of the keys.
 //!
-//! A crate for schemas has other texts of errors and no limit for the steps of a validation, which grow exponentially with references.
+//! Existing crates for JSON Schema do not fit: their error messages differ, and they do not limit the steps of a
+//! validation, which grow exponentially with references.
 
 mod decimal;
 mod formats;
@@ -26,17 +27,17 @@ use crate::memory::OverLimit;
 
 /// The maximum nesting of a schema, a document and a validation.
 const LEVELS: usize = 128;
-/// The maximum number of schemas in a schema. A schema counts for each reference to it, or to a schema around it.
+/// The maximum number of schemas in a schema. A schema counts for each reference to it, or to an enclosing schema.
 const SCHEMAS: usize = 10_000;
-/// The maximum number of steps of a validation. A step compares a value with a schema, or reads some bytes of text.
+/// The maximum number of steps of a validation. A step compares a value with a schema, or scans some bytes of text.
 const STEPS: usize = 200_000;
 
-/// The reason for which a schema cannot be read, or a document cannot be validated.
+/// Why a schema cannot be parsed, or a document cannot be validated.
 #[derive(Debug)]
 enum Failure {
-    /// The error of OPA.
+    /// OPA reports this error.
     Schema(String),
-    /// The evaluation ends.
+    /// The evaluation ends with this error.
     Ends(anyhow::Error),
 }
 
@@ -64,11 +65,11 @@ impl From<OverLimit> for Failure {
     }
 }
 
-/// Why an argument is no schema and no document.
+/// Messages for an argument that is neither a schema nor a document.
 const INVALID_TEXT: &str = "invalid JSON string";
 const WRONG_TYPE: &str = "wrong type, expected string or object";
 
-/// The schema or the document of an argument: an object, an array, or a text of JSON.
+/// The schema or the document of an argument: an object, an array, or a JSON text.
 fn loaded(builtin: &str, value: &Value) -> Result<Json> {
     let value = match value {
         Value::String(json) => {
@@ -138,7 +139,7 @@ pub(super) fn matches(values: Vec<Value>) -> Evaluated<Value> {
 ///
 /// # Errors
 ///
-/// When the evaluation of a call with it would end.
+/// If a call with it would end the evaluation.
 pub(crate) fn check_constant(builtin: &str, schema: &Value) -> Evaluated<()> {
     ensure!(
         text(schema).is_none_or(|text| text.len() <= 1 << 20),

@@ -1,5 +1,5 @@
-//! `sprintf` as in Go's `fmt`, which OPA calls. OPA passes integers of 64 bits as `int64`, larger ones as `*big.Int`, other numbers as
-//! `float64` and everything else as text.
+//! `sprintf` like Go's `fmt`, which OPA calls. OPA passes 64-bit integers as `int64`, larger ones as `*big.Int`, other
+//! numbers as `float64` and everything else as text.
 
 mod float;
 
@@ -11,11 +11,11 @@ use super::engine;
 /// The maximum width and precision.
 const WIDEST: usize = 1_000;
 
-/// An argument as Go receives it.
+/// An argument in the form in which Go receives it.
 #[derive(Debug)]
 enum Argument {
     Int(i64),
-    /// An integer of more than 64 bits, in decimal.
+    /// An integer beyond 64 bits, in decimal.
     Big(String),
     Float(f64),
     Text(String),
@@ -48,7 +48,7 @@ impl Argument {
     }
 }
 
-/// The number `value` if it is a fraction. 1.0 is one, as in OPA.
+/// The number `value` if it is a fraction. As in OPA, 1.0 is one.
 fn fraction(value: &Value) -> Option<f64> {
     let Value::Number(number) = value else { return None };
     number.format_decimal_with_width(1).contains('.').then(|| number.as_f64().unwrap_or_default())
@@ -145,7 +145,7 @@ struct Formatter<'a> {
 }
 
 impl<'a> Formatter<'a> {
-    /// Formats the directive that `rest` begins with, after its `%`.
+    /// Formats the directive at the start of `rest`, after its `%`.
     fn directive(&mut self) -> Result<()> {
         let mut directive = Directive::default();
         while let Some(flag) = self.rest.chars().next().filter(|flag| "+-# 0".contains(*flag)) {
@@ -223,8 +223,8 @@ impl<'a> Formatter<'a> {
         rest.is_some()
     }
 
-    /// Moves to the argument whose index is next in the format, such as `[2]`. Returns `None` if no index is next, and `false` if there is no
-    /// such argument.
+    /// Moves to the argument whose index is next in the format, for example `[2]`. Returns `None` if no index is next,
+    /// and `false` if that argument does not exist.
     fn index(&mut self) -> Option<bool> {
         let rest = self.rest.strip_prefix('[')?;
         self.reordered = true;
@@ -307,7 +307,7 @@ impl Directive {
         })
     }
 
-    /// `argument` as `%v` formats it, with these flags.
+    /// Formats `argument` for `%v` with these flags.
     fn value(&self, argument: &Argument) -> String {
         match argument {
             Argument::Int(integer) => self.decimal(&integer.unsigned_abs().to_string(), *integer < 0, ""),
@@ -317,14 +317,14 @@ impl Directive {
         }
     }
 
-    /// The integer with these decimal digits, in the base of `verb`.
+    /// Formats the integer with these decimal digits in the base of `verb`.
     fn integer(&self, verb: char, magnitude: &str, is_negative: bool) -> Result<String> {
         let number = Value::from_numeric_string(magnitude)?;
         let own = |verb: &str| -> Result<String> {
             let text = engine("sprintf", &[verb.into(), vec![number.clone()].into()])?;
             Ok(text.as_string()?.to_string())
         };
-        // The engine puts `0O` before them.
+        // The engine adds the prefix `0O`.
         let octal = || own("%o").map(|digits| digits.trim_start_matches("0O").to_owned());
         let (digits, prefix) = match verb {
             'b' => (own("%b")?, if self.sharp { "0b" } else { "" }),
@@ -354,7 +354,7 @@ impl Directive {
             "0" if self.precision == Some(0) => String::new(),
             _ => {
                 let zeros = "0".repeat(least.saturating_sub(digits.len()));
-                // An octal number that begins with 0 needs no other.
+                // An octal number that begins with 0 needs no prefix.
                 let prefix = if prefix == "0" && !zeros.is_empty() { "" } else { prefix };
                 format!("{sign}{prefix}{zeros}{digits}")
             }
@@ -362,7 +362,7 @@ impl Directive {
         Self { zero: false, ..self.clone() }.padded(&text)
     }
 
-    /// The `number` that `verb` formats, which may have a minus, with the flags.
+    /// Applies the flags to the formatted `number`, which may have a minus.
     fn fraction(&self, number: String, verb: char) -> String {
         let number = if self.sharp { float::with_point(&number, verb, self.precision) } else { number };
         let (sign, magnitude) = match number.strip_prefix('-') {
@@ -387,13 +387,13 @@ impl Directive {
         }
     }
 
-    /// The first characters of `text`, as many as the precision.
+    /// Cuts `text` to the precision, in characters.
     fn truncated<'t>(&self, text: &'t str) -> &'t str {
         let end = self.precision.and_then(|most| text.char_indices().nth(most)).map(|(end, _)| end);
         &text[..end.unwrap_or(text.len())]
     }
 
-    /// `char` in a literal of Go with these quotes.
+    /// Escapes `char` for a Go literal with these quotes.
     fn escaped(&self, char: char, quote: char) -> String {
         match char {
             '\u{7}' => "\\a".to_owned(),
@@ -434,12 +434,12 @@ fn rune(number: i64) -> char {
     u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Whether a raw literal of Go may have `char`.
+/// Whether `char` may occur in a raw Go literal.
 fn may_be_raw(char: char) -> bool {
     !matches!(char, '`' | '\u{feff}') && (char == '\t' || !char.is_ascii_control())
 }
 
-/// Whether Go prints `char` in a literal as it is.
+/// Whether Go prints `char` unescaped in a literal.
 fn is_printable(char: char) -> bool {
     // A leading combining character is escaped.
     !char.is_control() && !format!("a{char}").escape_debug().to_string().contains("\\u{")

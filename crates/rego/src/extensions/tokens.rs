@@ -41,7 +41,7 @@ impl<'t> Token<'t> {
         parts.next().is_none().then_some(Self { header, payload, signature, message })
     }
 
-    /// The header as an object; `None` if it is invalid or that of an encrypted token.
+    /// The header as an object; `None` if it is invalid or belongs to an encrypted token.
     fn header(&self, builtin: &str) -> Result<Option<Value>> {
         let Some(header) = object(builtin, self.header)? else { return Ok(None) };
         Ok((header["enc"] == Value::Undefined).then_some(header))
@@ -66,17 +66,17 @@ fn object(builtin: &str, part: &str) -> Result<Option<Value>> {
     Ok(value.as_object().is_ok().then_some(value))
 }
 
-/// The fields of a header that verification uses. Fields without a value are empty.
+/// The fields of a header for verification. Missing fields are empty.
 struct Header {
     algorithm: String,
     key: String,
     content: String,
-    /// Whether each field that must be understood is one of these.
+    /// Whether all fields in `crit` are supported.
     is_understood: bool,
 }
 
 impl Header {
-    /// `None` if a field has another type.
+    /// Returns `None` if a field has another type.
     fn of(header: &Value) -> Option<Self> {
         const UNDERSTOOD: [&str; 5] = ["alg", "kid", "typ", "cty", "crit"];
         let field = |name: &str| match &header[name] {
@@ -119,7 +119,8 @@ pub(super) fn decode(values: Vec<Value>) -> Result<Value> {
     }
 }
 
-/// The function `builtin`, which verifies a token of the algorithm of this name with a secret or with one of the keys in a text.
+/// The implementation of `builtin`, which verifies a token with the algorithm of this name and a secret or one of the
+/// keys in a text.
 pub(super) fn verify(builtin: &str, algorithm: &str, values: &[Value]) -> Result<Value> {
     match Algorithm::of_name(algorithm) {
         Some(Algorithm::Hmac(hash)) => verify_code(hash, values),
@@ -143,8 +144,8 @@ fn verify_signature(builtin: &str, algorithm: Algorithm, values: &[Value]) -> Re
     .into())
 }
 
-/// Whether one of the `keys` `verifies` the token with this header: the one with the key ID of the header if there is one, or else each
-/// that may have another algorithm than its own.
+/// Whether one of the `keys` `verifies` the token with this header. If a key has the key ID of the header, only that
+/// one is tried; otherwise each key that may have this algorithm.
 fn is_signed(
     builtin: &str,
     keys: &[Key],
@@ -178,7 +179,7 @@ fn verify_code(hash: Hash, values: &[Value]) -> Result<Value> {
     Ok(hash.is_code(secret.as_bytes(), token.message, &code).into())
 }
 
-/// The requirements for a token. Texts are empty without a requirement.
+/// The requirements for a token. Without a requirement, a text is empty.
 #[derive(Default)]
 struct Constraints<'v> {
     keys: Option<Vec<Key>>,
@@ -199,7 +200,7 @@ fn float(value: &Value) -> Option<f64> {
 }
 
 impl<'v> Constraints<'v> {
-    /// `None` if the constraints are invalid, or have no key or two.
+    /// Returns `None` if the constraints are invalid, or do not have exactly one key.
     fn of(constraints: &'v Value) -> Result<Option<Self>> {
         let Ok(fields) = constraints.as_object() else { return Ok(None) };
         let mut found = Self::default();
@@ -290,7 +291,7 @@ pub(super) fn decode_verify(values: Vec<Value>) -> Result<Value> {
             Some(algorithm) => is_signed(DECODE_VERIFY, &keys, &header, &mut left, |key| {
                 key.verifies(DECODE_VERIFY, algorithm, Lengths::Standard, parts.message, &signature)
             })?,
-            // Such as `none`.
+            // For example `none`.
             None => false,
         };
         if !is_signed {

@@ -12,9 +12,9 @@ use super::{or_undefined, text};
 
 /// The maximum number of parameters of a query.
 const PARAMETERS: usize = 10_000;
-/// Everything but letters, digits and `-_.~`.
+/// Encodes everything except letters, digits and `-_.~`.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// The characters that [`COMPONENT`] has and a path has not.
+/// Like [`COMPONENT`], without the characters that a path may contain.
 const PATH: &AsciiSet = &COMPONENT
     .remove(b'$')
     .remove(b'&')
@@ -25,11 +25,11 @@ const PATH: &AsciiSet = &COMPONENT
     .remove(b';')
     .remove(b'=')
     .remove(b'@');
-/// Characters in a host beside letters and digits, and in the userinfo.
+/// Characters besides letters and digits in a host, and in the userinfo.
 const HOST: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
 const USERINFO: &[u8] = b"-._:~!$&'()*+,;=%@";
 
-/// The parts of a URI. A part that is missing is empty.
+/// The parts of a URI. Missing parts are empty.
 #[derive(Debug, Default)]
 pub(super) struct Uri {
     pub(super) scheme: String,
@@ -59,7 +59,7 @@ impl Uri {
         };
         if !rest.starts_with('/') {
             if !scheme.is_empty() {
-                // Such as `mailto:user@example.com`.
+                // For example `mailto:user@example.com`.
                 return Some(uri);
             }
             if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
@@ -83,7 +83,7 @@ impl Uri {
     }
 }
 
-/// The scheme of a URI and the rest. The scheme is empty if the URI has none.
+/// The scheme of a URI and the rest. The scheme is empty if there is none.
 pub(super) fn scheme(uri: &str) -> Option<(&str, &str)> {
     let end = uri.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(uri.len());
     let (scheme, rest) = uri.split_at(end);
@@ -111,7 +111,7 @@ fn host_and_port(scheme: &str, authority: &str) -> Option<(String, String)> {
             let (address, zone) = address.split_at(address.find("%25").unwrap_or(address.len()));
             let (address, zone) = (decoded_host(address)?, decoded_zone(zone)?);
             address.parse::<Ipv6Addr>().ok()?;
-            // A zone has a name.
+            // A zone must have a name.
             if zone == "%" {
                 return None;
             }
@@ -140,7 +140,7 @@ fn decoded(text: &str) -> Option<String> {
     decoded_if(text, |_| true)
 }
 
-/// Decodes `text` if each encoded byte `may` be encoded.
+/// Decodes `text`. `may` decides whether a byte may be encoded.
 fn decoded_if(text: &str, may: impl Fn(u8) -> bool) -> Option<String> {
     decoded_bytes(text, may).map(|bytes| lossy(&bytes))
 }
@@ -167,7 +167,7 @@ fn is_of_host(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric() || HOST.contains(&byte)
 }
 
-/// Decodes a host. Only `%` and bytes beyond ASCII may be encoded.
+/// Decodes a host. Only `%` and non-ASCII bytes may be encoded.
 fn decoded_host(text: &str) -> Option<String> {
     let is_valid = text.bytes().all(|byte| byte == b'%' || is_of_host(byte));
     decoded_if(text, |byte| byte >= 0x80 || byte == b'%').filter(|_| is_valid)
@@ -227,7 +227,7 @@ pub(super) fn encode_object(values: Vec<Value>) -> Result<Value> {
             _ => None,
         };
         let Some(texts) = texts else { return Ok(Value::Undefined) };
-        // A key that is no text is its JSON.
+        // A key that is not a text is converted to JSON.
         let key = text(key).map_or_else(|| key.to_string(), str::to_owned);
         parameters.push((key, texts));
     }

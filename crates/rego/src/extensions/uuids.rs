@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::text;
 
-/// The start of the Gregorian calendar before that of Unix time, in 100 ns.
+/// The time from the start of the Gregorian calendar to the Unix epoch, in 100 ns.
 const GREGORIAN: i64 = 0x01B2_1DD2_1381_4000;
 
-/// Reads a UUID with or without dashes, between any two characters, or as a URN.
+/// Parses a UUID with or without dashes, enclosed in any two characters, or as a URN.
 fn read(text: &str) -> Option<[u8; 16]> {
     let digits = match text.len() {
         32 | 36 => text,

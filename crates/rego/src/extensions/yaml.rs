@@ -1,4 +1,4 @@
-//! Builtins for YAML, with the results of OPA. OPA reads and writes YAML with [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3).
+//! Builtins for YAML, with the results of OPA, which uses [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3).
 
 mod plain;
 mod read;
@@ -12,7 +12,7 @@ pub(crate) use self::read::{Content, Error, Node, single};
 use super::corrections::json_marshal;
 use super::text;
 
-/// Reads `text`; `None` if it is invalid.
+/// Parses `text`; `None` if it is invalid.
 fn read(builtin: &str, text: &str) -> Result<Option<Value>> {
     match read::document(text) {
         Ok(value) => Ok(Some(value)),
@@ -95,7 +95,7 @@ mod tests {
             "yaml.is_valid(concat(\"\", array.concat([\"[\" | some i in numbers.range(1, 150)], [\"]\" | some i in numbers.range(1, 150)])))",
             "yaml.is_valid: YAML with more than 100 levels is not supported",
         );
-        // As in OPA, aliases are a part of a large document only.
+        // As in OPA, aliases may account only for a part of a large document.
         let lists = (1..9)
             .map(|i| format!("x{i}: &x{i} [*x{0}, *x{0}, *x{0}, *x{0}, *x{0}, *x{0}, *x{0}, *x{0}]", i - 1));
         let bomb = format!("x0: &x0 a\\n{}", lists.collect::<Vec<_>>().join("\\n"));

@@ -61,7 +61,7 @@ fn joined_modules_have_the_values_of_modules_read_one_by_one() {
     ] {
         let mut texts = many(texts, further);
         for _ in 0..texts.len() {
-            // Each is once the first, and once the last.
+            // Each text is the first one once, and the last one once.
             texts.rotate_left(1);
             let joined = bundle(&texts);
             assert_eq!(joined.texts_of_engine(), 1);
@@ -118,7 +118,7 @@ fn places_in_messages_and_prints_are_those_of_modules() {
     let mut texts = many(&[], "package a\nm_NUMBER = NUMBER { true }\n");
     texts.insert(9, "package a\n\nprinted { print(\"seen\") }".to_owned());
     let joined = bundle(&texts);
-    // Each of the others has two lines, and there is one between two of them.
+    // Each further module has two lines, and there is one between two modules.
     let of_engine =
         format!("rule conflicts with rule at {NAME}0:27:5 and {NAME}0:30:1, not {NAME}7:1 or {NAME}x");
     let expected = format!(
@@ -131,7 +131,7 @@ fn places_in_messages_and_prints_are_those_of_modules() {
 }
 
 #[test]
-fn a_joined_text_has_a_limit_of_bytes_and_lines() {
+fn joined_texts_are_limited_in_bytes_and_lines() {
     let comment = format!("# {}\n", "x".repeat(100));
     for filler in ["\n".repeat(LINES / 4), comment.repeat(BYTES / 4 / comment.len())] {
         let joined = bundle(&many(&[], &format!("package a\nm_NUMBER = NUMBER\n{filler}")));

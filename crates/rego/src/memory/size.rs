@@ -1,4 +1,4 @@
-//! The size of values whose shared parts are written at each occurrence.
+//! The size of values when shared parts are written at each occurrence.
 
 use regorus::Value;
 
@@ -24,7 +24,7 @@ pub(crate) fn copied(value: &Value, most: usize) -> Option<usize> {
 
 /// The maximum number of digits of `value`; 0 if it is not a number.
 pub(crate) fn digits(value: &Value) -> usize {
-    /// Of a float.
+    /// The maximum for a float.
     const FLOAT: usize = 350;
     let Value::Number(number) = value else { return 0 };
     if number.as_i64().is_some() {
@@ -51,8 +51,8 @@ struct Walk {
     element: usize,
     /// Whether special characters in texts are escaped.
     escaped: bool,
-    /// The number of keys that enclose the current value. A key that is not a text is written as its JSON text, in which each quote is
-    /// escaped.
+    /// The number of keys that enclose the current value. A key that is not a text is written as JSON text, in which
+    /// each quote is escaped.
     keys: u32,
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_in_keys_that_are_no_texts_are_escaped_at_each_level() {
+    fn quotes_in_nested_keys_are_escaped_at_each_level() {
         let mut value = Value::from("a");
         for _ in 0..12 {
             let mut object = Value::new_object();

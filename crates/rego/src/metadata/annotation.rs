@@ -1,7 +1,7 @@
-//! Reads the YAML of a comment with metadata, with the result of OPA.
+//! Parses the YAML of a comment with metadata, with the result of OPA.
 //!
-//! OPA decodes it with [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3). What OPA accepts but this reader does not, such as anchors, is
-//! rejected.
+//! OPA decodes it with [go-yaml](https://pkg.go.dev/go.yaml.in/yaml/v3). Constructs that OPA accepts and this parser
+//! does not support, such as anchors, are rejected.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub(super) enum Scope {
 pub(super) struct Annotation {
     /// The line of `# METADATA`, from 1.
     pub(super) line: u32,
-    /// The scope, if it is written.
+    /// The scope, if the metadata has one.
     pub(super) scope: Option<Scope>,
     pub(super) is_entrypoint: bool,
     /// The object for `rego.metadata.rule`, without the scope.
@@ -33,7 +33,7 @@ pub(super) struct Annotation {
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The names that are no part of a reference.
+/// Names that cannot be part of a reference.
 const KEYWORDS: [&str; 15] = [
     "as", "contains", "default", "else", "every", "false", "if", "import", "in", "not", "null", "package",
     "some", "true", "with",
@@ -51,11 +51,11 @@ impl Scope {
 }
 
 impl Annotation {
-    /// Reads `block`.
+    /// Parses `block`.
     ///
     /// # Errors
     ///
-    /// When OPA rejects the metadata, or reads it in another way.
+    /// If OPA rejects the metadata, or parses it differently.
     pub(super) fn read(block: &Block) -> Result<Self> {
         if block.yaml.trim().is_empty() {
             return Err("nothing follows # METADATA: write YAML there, or remove it".to_owned());
@@ -138,7 +138,7 @@ fn is_null(node: &Node) -> bool {
     plain(node) == Some(Plain::Null)
 }
 
-/// Whether the node has an alias or an anchor, whose limits in go-yaml depend on the whole document.
+/// Rejects a node with an alias or an anchor, whose limits in go-yaml depend on the whole document.
 fn check_anchor(node: &Node) -> Result<()> {
     if node.anchor > 0 || matches!(node.content, Content::Alias(_)) {
         return Err("has an anchor or an alias of YAML: write the value twice".to_owned());
@@ -146,7 +146,7 @@ fn check_anchor(node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// The scalar of `node` as it is written.
+/// The scalar of `node` as written.
 fn string(node: &Node) -> Result<String> {
     check_anchor(node)?;
     match &node.content {
@@ -156,7 +156,7 @@ fn string(node: &Node) -> Result<String> {
     }
 }
 
-/// The text of `node`, if it is one and no number.
+/// The text of `node`, if it is a text and not a number.
 fn text(node: &Node) -> Option<&str> {
     match &node.content {
         Content::Scalar { text, is_plain } => {
@@ -223,7 +223,7 @@ fn object(node: &Node) -> Result<Value> {
     Ok(fields.collect::<Result<Map<_, _>>>()?.into())
 }
 
-/// The texts of these fields of `node` without blanks around them. A field that is missing or no text is empty.
+/// These fields of `node`, without surrounding blanks. A field that is missing or not a text is empty.
 fn texts<const N: usize>(node: &Node, names: [&str; N]) -> Result<[String; N]> {
     // All fields must be valid.
     value(node)?;
@@ -240,7 +240,7 @@ fn filled<const N: usize>(fields: [(&str, String); N]) -> Value {
     fields.map(|(name, text)| (name.to_owned(), text.into())).collect::<Map<_, _>>().into()
 }
 
-/// An author: a name with an email in angle brackets at its end, or an object.
+/// An author: a name followed by an email in angle brackets, or an object.
 fn author(node: &Node) -> Result<Value> {
     check_anchor(node)?;
     if let Some(text) = text(node) {
@@ -279,7 +279,7 @@ fn resource(node: &Node) -> Result<Value> {
     Ok(filled([("ref", url), ("description", description)]))
 }
 
-/// Whether Go reads and writes `url` as it is.
+/// Whether Go parses and writes `url` unchanged.
 fn is_plain_url(url: &str) -> bool {
     let is_plain =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~/=&+,@:".contains(&byte));
@@ -329,7 +329,7 @@ fn schema(node: &Node) -> Result<Value> {
     })
 }
 
-/// Checks what OPA reads of `compile`. It is no part of the object.
+/// Checks the part of `compile` that OPA reads. It is not part of the object.
 fn check_compile(node: &Node) -> Result<()> {
     const SUPPORTED: &str = "has unknowns or a mask_rule that are no references, such as input.app";
     value(node)?;

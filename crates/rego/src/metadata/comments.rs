@@ -2,7 +2,7 @@
 
 use crate::parentheses::token_end;
 
-/// A comment with metadata: the comments that follow each other from `# METADATA` on.
+/// A comment with metadata: consecutive comments from `# METADATA` on.
 #[derive(Debug, PartialEq)]
 pub(super) struct Block {
     /// The line of `# METADATA`, from 1.
@@ -11,7 +11,7 @@ pub(super) struct Block {
     pub(super) yaml: String,
 }
 
-/// The blocks of `text`. As in OPA, their comments begin lines.
+/// The blocks of `text`. As in OPA, each of their comments begins a line.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     // The line that would continue the last block.
@@ -33,7 +33,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The comments that begin lines, with their lines from 1 and without their `#`.
+/// The comments at the start of lines, with their line numbers from 1 and without `#`.
 fn comments(text: &str) -> Vec<(u32, &str)> {
     let (mut comments, mut at, mut line) = (Vec::new(), 0, 1);
     while let Some(first) = text[at..].chars().next() {

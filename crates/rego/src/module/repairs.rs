@@ -1,4 +1,4 @@
-//! Syntax that the embedded engine does not parse, found by its faults:
+//! Repairs syntax that the embedded engine does not parse. The engine's faults show its places.
 //!
 //! - Rules of sets with several bodies, `deny[x] { … } { … }`. Each further body becomes a rule with the same head.
 //! - Functions of the newer syntax without a value and a body, `allowed("gold")`. They get the value `true`.
@@ -21,7 +21,7 @@ const PLACEHOLDER: &str = "policysync_repair";
 /// The text between a head and its body in the newer syntax.
 const IF: &str = " if ";
 
-/// A text that was parsed.
+/// A parsed text.
 pub(super) struct Parsed {
     pub(super) syntax: Syntax,
     /// The text of the tree.
@@ -29,14 +29,14 @@ pub(super) struct Parsed {
     pub(super) tree: Ref<Tree>,
 }
 
-/// A fault at its place in the original, and the syntax that has it.
+/// A fault at its place in the original, and the syntax in which it occurs.
 pub(super) type Unparsed = (Fault, Syntax);
 
-/// Parses `read`, with repairs if it needs some. Returns the repaired text, too.
+/// Parses `read`, with repairs if necessary. Also returns the repaired text.
 ///
 /// # Errors
 ///
-/// The text does not parse, or needs too many repairs.
+/// If the text does not parse, or needs too many repairs.
 pub(super) fn parsed(
     read: Edited,
     parse: &dyn Fn(&Edited) -> Result<Parsed, Unparsed>,
@@ -50,7 +50,7 @@ pub(super) fn parsed(
                 match repair(&read, &fault, syntax).filter(is_new) {
                     Some(repair) if repairs.len() < REPAIRS => repairs.push(repair),
                     _ => {
-                        // A value does not repair a rule that is no function.
+                        // A value does not repair a rule that is not a function.
                         let fault = last.filter(|last: &Fault| last.text == NO_VALUE).unwrap_or(fault);
                         return Err(explained(&read, fault));
                     }
@@ -77,7 +77,7 @@ fn repair(read: &Edited, fault: &Fault, syntax: Syntax) -> Option<Edit> {
     }
     let at = offset_of(original, fault.place?);
     if is_body(original, at, fault) {
-        // It is a set as well, so that its next body is found.
+        // This is a set as well, so that its next body is found.
         let head = match syntax {
             Syntax::V1 => format!("{PLACEHOLDER} contains 1{IF}"),
             Syntax::V0 => format!("{PLACEHOLDER}[1] "),
@@ -94,7 +94,7 @@ fn repair(read: &Edited, fault: &Fault, syntax: Syntax) -> Option<Edit> {
     Some(Edit::insert(offset(end), format!(" := \"{PLACEHOLDER}\"")))
 }
 
-/// Whether `fault` is about the body of a set at this offset.
+/// Whether `fault` refers to the body of a set at this offset.
 fn is_body(original: &str, at: usize, fault: &Fault) -> bool {
     fault.text == ELSE_OF_SET && original[at..].starts_with('{')
 }
@@ -110,9 +110,11 @@ fn explained(read: &Edited, fault: Fault) -> Fault {
     }
 }
 
-/// Replaces the placeholders in `repairs`: by the head of the rule before a body, and by `true`. Returns whether values belong to functions.
+/// Replaces the placeholders in `repairs`: by the head of the rule before a body, and by `true`. Returns whether all
+/// values belong to functions.
 ///
-/// A head with several lines is not repeated, because no line may move: the engine then rejects the body again.
+/// A head of several lines is not repeated, because lines must keep their numbers. The engine then rejects the body
+/// again.
 fn settle(parsed: &Parsed, repairs: &mut [Edit]) -> bool {
     let (mut repairs, mut head) = (repairs.iter_mut(), "");
     for rule in &parsed.tree.policy {

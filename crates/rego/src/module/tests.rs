@@ -9,7 +9,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn a_module_is_of_the_newer_syntax_where_it_parses_so() {
+fn newer_syntax_is_preferred() {
     for (text, syntax) in [
         ("package a\np contains 1 if { input.x }", Syntax::V1),
         ("package a\np := 1", Syntax::V1),
@@ -21,7 +21,7 @@ fn a_module_is_of_the_newer_syntax_where_it_parses_so() {
 }
 
 #[test]
-fn a_package_is_what_its_parts_say() {
+fn package_has_the_parts_of_its_declaration() {
     assert_eq!(
         parse("package io.k8s.federation.admission").unwrap().package(),
         "io.k8s.federation.admission"
@@ -30,11 +30,11 @@ fn a_package_is_what_its_parts_say() {
 }
 
 #[test]
-fn what_does_not_parse_says_where() {
+fn parse_errors_have_their_place() {
     for (text, expected) in [
         ("", "1:1: a module begins with a package: write package NAME first"),
         ("p := 1", "1:1: a module begins with a package: write package NAME first"),
-        // The reading that came further.
+        // The fault that occurs later in the text.
         (
             "package a\np contains x if {\n  x := )\n}",
             "3:5: expected }: something does not end, or two statements are on one line",
@@ -43,7 +43,7 @@ fn what_does_not_parse_says_where() {
             "package a\np[x] {\n  x := )\n}",
             "2:6: expected }: something does not end, or two statements are on one line",
         ),
-        // In the older syntax these are rules called `p`, `if`, `contains` and `x`.
+        // The older syntax parses these as rules named `p`, `if`, `contains` and `x`.
         ("package a\np if { input := 1 }", "2:14: a variable cannot have the name input"),
         (
             "package a\np contains x if { x := 1 } else := 2 if { input.y }",
@@ -57,7 +57,7 @@ fn what_does_not_parse_says_where() {
 }
 
 #[test]
-fn a_module_has_a_size() {
+fn module_size_is_limited() {
     let lines = "package a\n".to_owned() + &"#\n".repeat(20_000);
     assert_eq!(fault(&lines), "shop/policy/main.rego: has 20,001 lines, 20,000 are allowed");
     let bytes = "package a\n".to_owned() + &format!("# {}\n", "x".repeat(1000)).repeat(1100);
@@ -68,13 +68,13 @@ fn a_module_has_a_size() {
 }
 
 #[test]
-fn a_fault_quotes_no_more_than_a_line() {
+fn faults_quote_at_most_one_line() {
     let fault = Fault::new(&ModuleId::new("a"), None, "x".repeat(5000));
     assert!(fault.text.len() <= 1024 && fault.text.ends_with('…'));
 }
 
 #[test]
-fn an_element_without_a_body_before_a_default_is_one_of_a_set() {
+fn element_without_a_body_belongs_to_its_set() {
     let text = "package a\nexempt[\"a\"]\nexempt.b # no other\ndefault p = false\nkeys[\"a\"][\"b\"]\ndefault q = false\n";
     let module = parse(text).unwrap();
     assert_eq!(module.original.as_ref(), text);
@@ -139,7 +139,7 @@ fn functions_without_a_value_and_a_body_are_true() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_a_module() {
+fn byte_order_mark_is_skipped() {
     let module = parse("\u{feff}package a\np := 1").unwrap();
     assert_eq!(module.text.as_ref(), "package a\np := 1");
     assert_eq!(fault("\u{feff}package a\np := )"), "shop/policy/main.rego:2:6: expected an expression");

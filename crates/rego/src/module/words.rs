@@ -1,5 +1,5 @@
-//! Keywords as the first names of rules, such as `if.foo := 1`. OPA reads a keyword as a name where a rule or a statement begins with it and
-//! `.` or `[` follows.
+//! Keywords as the first names of rules, for example `if.foo := 1`. OPA parses a keyword as a name if it begins a rule
+//! or a statement and is followed by `.` or `[`.
 //!
 //! In the tree, a head has a placeholder instead of the keyword, and a statement has the whole path of the rule:
 //!
@@ -11,8 +11,8 @@
 //! p if data.a.if.foo == 1
 //! ```
 //!
-//! The embedded engine reads such rules as rules of the package `a.if` ([`parts`](crate::parts)). Therefore they refer to the other
-//! rules of their package by whole paths, too.
+//! The embedded engine parses such rules as rules of the package `a.if` ([`parts`](crate::parts)). Therefore they refer
+//! to the other rules of their package by whole paths, too.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use crate::fault::Fault;
 use crate::parentheses::{KEYWORDS as WORDS_OF_STATEMENTS, token_end};
 use crate::tree::{self, WORD};
 
-/// All keywords. `contains` is a name wherever no element follows.
+/// All keywords. `contains` is a name unless an element follows.
 const KEYWORDS: [&str; 15] = [
     "as", "contains", "default", "else", "every", "false", "if", "import", "in", "not", "null", "package",
     "some", "true", "with",
@@ -45,7 +45,7 @@ struct Word<'t> {
 fn found(text: &str) -> Vec<Word<'_>> {
     let is_part = |next: char| next.is_ascii_alphanumeric() || next == '_';
     let (mut words, mut depth, mut at) = (Vec::new(), 0_usize, 0);
-    // The token before, and whether a line ended since.
+    // The previous token, and whether a line ended since.
     let (mut before, mut is_new_line) = ("", false);
     while let Some(next) = text[at..].chars().next() {
         let start = at;
@@ -62,7 +62,7 @@ fn found(text: &str) -> Vec<Word<'_>> {
             if is_reference && is_start && word != "contains" && KEYWORDS.contains(&word) {
                 words.push(Word { at: start, keyword: word, is_head });
             }
-            // A key is no keyword.
+            // A key is not a keyword.
             before = if before == "." { "\"" } else { word };
             is_new_line = false;
             continue;
@@ -96,11 +96,11 @@ fn ends_statement(before: &str) -> bool {
     }
 }
 
-/// Parses `read`, in which keywords are names. Returns the changed text, too. `None` if no keyword is a name.
+/// Parses `read`, in which keywords are names. Also returns the changed text. `None` if no keyword is a name.
 ///
 /// # Errors
 ///
-/// The text does not parse, or the engine cannot read a rule with such a name.
+/// If the text does not parse, or the engine cannot parse a rule with such a name.
 pub(super) fn parsed(
     id: &ModuleId,
     read: &Edited,
@@ -165,7 +165,7 @@ fn with_words(
     Ok((read, parsed))
 }
 
-/// `data` and the path of a rule or a package, as it is written.
+/// `data` and the path of a rule or a package, as Rego text.
 fn path_in_data<'p>(path: impl Iterator<Item = &'p str>) -> String {
     let is_name = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -183,7 +183,7 @@ fn path_in_data<'p>(path: impl Iterator<Item = &'p str>) -> String {
     text
 }
 
-/// The names of rules of the module, without a path, in rules whose names begin with a keyword.
+/// Names of rules of the module without a path, in rules whose names begin with a keyword.
 fn unqualified(tree: &Tree) -> Vec<&regorus::unstable::Span> {
     let constants = |rule| tree::constants(tree::reference(rule));
     let names: BTreeSet<String> =
@@ -205,7 +205,7 @@ pub(crate) fn is_word(rule: &Rule) -> bool {
     tree::start(tree::reference(rule)).text().starts_with(WORD)
 }
 
-/// The keywords that the name of `rule` begins with, and the name after them: `["if"]` and `foo` of `if.foo.bar`.
+/// The keywords at the start of the name of `rule`, and the name after them: `["if"]` and `foo` for `if.foo.bar`.
 pub(crate) fn split(rule: &Rule) -> Option<(Vec<String>, &str)> {
     let (Expr::Var { span, .. }, _) = tree::steps(tree::reference(rule)) else { return None };
     let mut keywords = vec![span.text().strip_prefix(WORD)?.to_owned()];
@@ -234,7 +234,7 @@ pub(crate) fn split(rule: &Rule) -> Option<(Vec<String>, &str)> {
     None
 }
 
-/// The reason for which the engine cannot read `rule`, whose name may begin with a keyword.
+/// Why the engine cannot parse `rule`, whose name may begin with a keyword.
 fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
     if !is_word(rule) {
         return None;
@@ -245,7 +245,7 @@ fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
             "after the keyword {keyword}, the path of this rule has no other name: write {keyword}.NAME"
         ));
     };
-    // Without a value, the older syntax has other meanings of shorter paths.
+    // Without a value, shorter paths have other meanings in the older syntax.
     let is_plain = match rule {
         Rule::Spec { head: RuleHead::Compr { assign, .. }, .. } => {
             assign.is_some() || parsed.syntax == Syntax::V1
@@ -260,7 +260,7 @@ fn unreadable(parsed: &Parsed, rule: &Rule) -> Option<String> {
             "the name of this rule begins with the keyword {keyword}: give it a value with :="
         ));
     }
-    // Its variables may not be called like rules: these have whole paths.
+    // Its variables must not have the names of rules, because rules are referred to by whole paths.
     let names: BTreeSet<String> = parsed
         .tree
         .policy

@@ -36,7 +36,7 @@ fn kinds_are_the_constants_after_data_kubernetes() {
 }
 
 #[test]
-fn a_kind_that_is_not_named_is_told_with_its_place() {
+fn kinds_that_are_not_constant_are_reported_with_their_place() {
     for (text, place) in [
         ("p { data.kubernetes[k] }", "2:5"),
         ("p { data.kubernetes[input.kind][ns] }", "2:5"),
@@ -51,7 +51,7 @@ fn a_kind_that_is_not_named_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_said_of_requests_reads_no_objects_but_those_of_data() {
+fn matches_in_authorization_policies_reads_no_objects() {
     let text = "package authorization\np { matches[[\"secrets\", ns, n, review]]; data.kubernetes.pods[ns] }\nq { matches[[kind, ns, n, _]] }";
     assert_eq!(reads(text), (vec!["pods".to_owned()], vec![]));
     assert_eq!(reads(&text.replace("authorization", "admission")).0, ["pods", "secrets"]);

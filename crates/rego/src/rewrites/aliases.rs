@@ -1,8 +1,9 @@
-//! `x := y` beside another statement that could bind `x`, such as `xs[x]`. The embedded engine reads the assignment of a variable in both
-//! directions, and so evaluates the other statement first. The text `x := [y][0]` has one direction.
+//! Rewrites `x := y` if another statement could bind `x`, for example `xs[x]`. The embedded engine treats the
+//! assignment of a variable as bidirectional, and so evaluates the other statement first. The text `x := [y][0]` has
+//! one direction.
 //!
-//! `x = [… | … x …]`: the comprehension cannot give `x` a value, so that another statement does. The embedded engine may take it for the
-//! source of `x`, and evaluate it first. The text `x == [… | … x …]` compares.
+//! `x = [… | … x …]`: the comprehension cannot bind `x`, so another statement does. The embedded engine may treat it as
+//! the source of `x`, and evaluate it first. The text `x == [… | … x …]` compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::{Changes, Module, closed, offset, start};
 use crate::edit::Edit;
 use crate::tree::{self, Part};
 
-/// The sources of the assignments in `query` that get one direction.
+/// The sources of the assignments in `query` that need one direction.
 pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     let declared = tree::declared_in(query);
     let bound_by = |statement: &'t LiteralStmt| {
@@ -42,7 +43,7 @@ pub(super) fn sources<'t>(query: &'t Query) -> Vec<&'t Expr> {
     query.stmts.iter().filter_map(source).collect()
 }
 
-/// The variables that `statement` gives a value, and their source, if the source has variables at the places of a pattern.
+/// The variables that `statement` binds, and their source, if the source has variables at the places of a pattern.
 fn assignment<'t>(
     statement: &'t LiteralStmt,
     declared: &BTreeSet<&str>,
@@ -60,7 +61,7 @@ fn assignment<'t>(
     (!source_names.is_empty() && !source_names.contains("_")).then_some((targets, source))
 }
 
-/// Adds the variables to which `expr` could give a value: those in indexes, in unifications and in the last arguments of calls.
+/// Adds the variables that `expr` could bind: those in indexes, in unifications and in the last arguments of calls.
 fn bindable<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     match expr {
         Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } => {

@@ -1,5 +1,5 @@
-//! Rules with a value and several bodies, `size(x) := y if { … } { … }`. The embedded engine evaluates the value for the first body only. Each
-//! further body becomes a rule with the same head.
+//! Splits rules with a value and several bodies, `size(x) := y if { … } { … }`. The embedded engine evaluates the value
+//! for the first body only. Each further body becomes a rule with the same head.
 
 use regorus::unstable::{AssignOp, Expr, Rule, RuleBody, RuleHead};
 
@@ -15,11 +15,11 @@ pub(super) fn further(rule: &Rule) -> &[RuleBody] {
         return &[];
     };
     let [_, further @ ..] = bodies.as_slice() else { return &[] };
-    // Without a value, and with the value true of a rule that is no function, each body gives true.
+    // Without a value, and with the value true in a rule that is not a function, each body yields true.
     let gives_true = tree::given(rule).is_none_or(|given| {
         tree::arity(rule).is_none() && matches!(given, Expr::Bool { value, .. } if *value == true.into())
     });
-    // An object has each of its keys.
+    // An object has all its keys.
     let is_object = tree::indexes(tree::reference(rule)).next().is_some();
     // A rule has further bodies or alternatives with `else`, but not both.
     if gives_true || is_object || further.iter().any(|body| body.is_else) { &[] } else { further }

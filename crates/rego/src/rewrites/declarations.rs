@@ -1,19 +1,19 @@
-//! `some x` after other statements moves to the start of its query. The embedded engine may evaluate it again for each value of a statement
-//! before it, and fails. No statement before it uses `x`, because OPA and the check reject that.
+//! Moves `some x` after other statements to the start of its query. The embedded engine may evaluate it again for each
+//! value of an earlier statement, and fail. No earlier statement uses `x`, because OPA and the check reject that.
 
 use regorus::unstable::{Literal, LiteralStmt, Query};
 
 use super::{Changes, objects, opened};
 use crate::edit::Edit;
 
-/// The declaration of variables that is the whole `statement`.
+/// The variable declaration, if it is the whole `statement`.
 pub(super) fn of(statement: &LiteralStmt) -> Option<String> {
     let Literal::SomeVars { vars, .. } = &statement.literal else { return None };
     let vars: Vec<&str> = vars.iter().map(|var| var.text()).collect();
     Some(format!("some {}", vars.join(", ")))
 }
 
-/// Moves the declarations of `query`, in whose place `true` remains.
+/// Moves the declarations of `query`. `true` remains in their places.
 pub(super) fn rewrite(text: &mut Changes<'_>, query: &Query) {
     let Some(first) = query.stmts.first() else { return };
     let mut moved = String::new();

@@ -1,5 +1,5 @@
-//! Divisions. In OPA, a division by zero is undefined; for the embedded engine it is an error. The divisor becomes the argument of a function
-//! that is undefined for zero.
+//! Makes divisions by zero undefined, as in OPA; in the embedded engine they are errors. The divisor becomes the
+//! argument of a function that is undefined for zero.
 
 use anyhow::Result;
 use regorus::Value;
@@ -12,7 +12,7 @@ use crate::module::Module;
 /// The function of the embedded engine for divisors.
 pub(crate) const DIVISOR: &str = "policysync_divisor";
 
-/// The value, undefined if it is zero.
+/// The value; undefined if it is zero.
 pub(crate) fn unless_zero(values: Vec<Value>) -> Result<Value> {
     Ok(values.into_iter().next().filter(|value| *value != Value::from(0)).unwrap_or(Value::Undefined))
 }
@@ -24,7 +24,7 @@ pub(super) fn of(expr: &Expr) -> Option<&Expr> {
     (!is_safe).then_some(rhs)
 }
 
-/// The edits for a division that may be by zero.
+/// The edits for a division whose divisor may be zero.
 pub(super) fn edits(module: &Module, expr: &Expr) -> Vec<Edit> {
     let Some(divisor) = of(expr) else { return Vec::new() };
     vec![

@@ -1,10 +1,10 @@
-//! Values in heads are evaluated in the body: `deny contains c.name if { some c in cs }` becomes
-//! `deny contains policysync_given_0 if { some c in cs; policysync_given_0 := c.name }`.
+//! Moves values from heads into bodies: `deny contains c.name if { some c in cs }` becomes `deny contains
+//! policysync_given_0 if { some c in cs; policysync_given_0 := c.name }`.
 //!
-//! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop the values of the
-//! other solutions: one container without a name would hide all others. With `else`, it would evaluate the next body. It cannot evaluate
-//! lookups in heads, as in `names contains input.containers[_].name`. A comprehension in the head of a rule with `else` would not see the
-//! variables of the body.
+//! If a head is undefined for one of the solutions of its body, OPA skips that solution. The embedded engine would drop
+//! the values of the other solutions: one container without a name would hide all others. With `else`, it would
+//! evaluate the next body. It cannot evaluate lookups in heads, as in `names contains input.containers[_].name`. A
+//! comprehension in the head of a rule with `else` would not see the variables of the body.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ use crate::tree;
 /// The prefix of the variables for values.
 const GIVEN: &str = "policysync_given";
 
-/// Moves the values of `rule` that may be undefined, or that may use variables of `body` in a comprehension, into `body`. Returns those that
-/// a variable replaces in the head.
+/// Moves the values of `rule` that may be undefined, or that may use variables of `body` in a comprehension, into
+/// `body`. Returns the values that a variable replaces in the head.
 pub(super) fn rewrite<'t>(
     text: &mut Changes<'_>,
     rule: &'t Rule,
@@ -42,7 +42,7 @@ pub(super) fn rewrite<'t>(
     if has_own_head(rule, body) { in_head(text, values) } else { Vec::new() }
 }
 
-/// Gives `rule`, which has none, a body for its lookups. Returns the values that a variable replaces in the head.
+/// Adds a body to `rule`, which has none, for its lookups. Returns the values that a variable replaces in the head.
 pub(super) fn rewrite_without_body<'t>(
     text: &mut Changes<'_>,
     rule: &'t Rule,
@@ -70,7 +70,7 @@ fn assigned(values: &[&Expr], defined: &Defined<'_>, meanings: &Rc<Meanings>) ->
     values.iter().enumerate().map(assigned).collect()
 }
 
-/// Puts the variables of `values` into their places in the head.
+/// Replaces `values` in the head by their variables.
 fn in_head<'t>(text: &mut Changes<'_>, values: Vec<&'t Expr>) -> Vec<&'t Expr> {
     for (nth, value) in values.iter().enumerate() {
         text.edits.push(replaced(text.module, value, &format!("{GIVEN}_{nth}")));
@@ -89,8 +89,9 @@ fn has_else(rule: &Rule) -> bool {
     matches!(rule, Rule::Spec { bodies, .. } if bodies.iter().any(|body| body.is_else))
 }
 
-/// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an index is a variable
-/// that has no value in the body. OPA evaluates such a value in the body. The embedded engine cannot evaluate it in the head.
+/// The values of `rule` for a solution of `body` that are lookups, such as `volumes contains pod.spec.volumes[_]`: an
+/// index is a variable that is not bound in the body. OPA evaluates such a value in the body. The embedded engine
+/// cannot evaluate it in the head.
 pub(crate) fn lookups<'t>(
     rule: &'t Rule,
     body: Option<&'t RuleBody>,
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_defined_are_not() {
+    fn defined_values_stay_in_the_head() {
         for rule in [
             "deny contains msg if { msg := input.a }",
             "deny contains \"a\" if input.b",

@@ -1,11 +1,12 @@
-//! `import rego.v1` is removed: in the embedded engine, `v1` is the name of the import, so that no variable can have it.
+//! Removes `import rego.v1`. In the embedded engine, `v1` is the name of the import, so no variable could have that
+//! name.
 
 use super::Changes;
 use crate::edit::Edit;
 use crate::module::Syntax;
 use crate::tree;
 
-/// Removes the import if another `v1` follows. No offset of a rule changes.
+/// Removes the import if another `v1` follows. Offsets of rules do not change.
 pub(super) fn rewrite(text: &mut Changes<'_>) {
     for import in &text.module.tree.imports {
         let (start, end) = (import.span.start, import.span.end);
@@ -21,7 +22,7 @@ mod tests {
     use super::super::of_text;
 
     #[test]
-    fn a_variable_may_be_called_like_the_import() {
+    fn variable_may_have_the_name_of_the_import() {
         for (text, expected) in [
             (
                 "package a\nimport rego.v1 # new\nimport data.b\np if { v1 := b.c; v1 }",

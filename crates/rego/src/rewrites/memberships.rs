@@ -1,4 +1,4 @@
-//! `x in xs`. In OPA it is undefined if a side is; the embedded engine makes it `false`. It becomes a call of a function.
+//! Rewrites `x in xs` as a function call. In OPA it is undefined if a side is; in the embedded engine it is `false`.
 
 use anyhow::Result;
 use regorus::Value;
@@ -12,7 +12,7 @@ use crate::module::Module;
 pub(crate) const MEMBER: &str = "policysync_member";
 pub(crate) const MEMBER_WITH_KEY: &str = "policysync_member_3";
 
-/// Whether a collection has a value.
+/// Whether a collection contains a value.
 pub(crate) fn has(values: Vec<Value>) -> Result<Value> {
     let [value, collection] = &values[..] else { return Ok(Value::Undefined) };
     Ok(match collection {
@@ -35,7 +35,7 @@ pub(crate) fn has_at(values: Vec<Value>) -> Result<Value> {
     .into())
 }
 
-/// The edits that turn `expr` into a call; none if it is no membership.
+/// The edits that turn `expr` into a call; none if it is not a membership test.
 pub(super) fn edits(module: &Module, expr: &Expr) -> Vec<Edit> {
     let Expr::Membership { span, key, value, .. } = expr else { return Vec::new() };
     let function = if key.is_some() { MEMBER_WITH_KEY } else { MEMBER };

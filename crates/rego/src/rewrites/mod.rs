@@ -1,6 +1,6 @@
-//! Changes to a module's text where the embedded engine evaluates it differently from OPA. No line moves.
+//! Rewrites modules where the embedded engine evaluates them differently from OPA. Lines keep their numbers.
 //!
-//! Each submodule has one kind of change, with its cases.
+//! Each submodule implements one kind of change and documents its cases.
 
 mod aliases;
 mod bodies;
@@ -37,7 +37,7 @@ use quantified::Meanings;
 use render::Renderer;
 pub(super) use walks::{WALK, is_generator, walked};
 
-/// The prefix of all names in changed texts that their modules do not have.
+/// The prefix of all names that rewrites introduce.
 pub(super) const RESERVED: &str = "policysync_";
 
 /// The text of `module` for the embedded engine.
@@ -78,17 +78,19 @@ pub(super) fn rewritten(module: &Module) -> Edited {
     text.finish()
 }
 
-/// The number of rules in the changed text that `policy` has, or that follow these. Rules that are not `counted` are left out.
+/// The number of rules in the rewritten text for `policy`, including added ones. Rules that are not `counted` are
+/// skipped.
 pub(super) fn count(policy: &[Ref<Rule>], counted: impl Fn(&Rule) -> bool) -> usize {
     let own = policy.iter().filter(|rule| counted(rule)).map(|rule| 1 + bodies::further(rule).len());
     let added = partials::followed(policy).into_iter().filter(|(rule, _)| counted(rule));
     own.sum::<usize>() + added.count()
 }
 
-/// The names that have a value wherever a query holds.
+/// The names that are bound wherever a query holds.
 type Defined<'t> = BTreeSet<&'t str>;
 
-/// The names that have a value wherever `query` holds, beside the `outer` ones: all that are used outside of `not` and of comprehensions.
+/// The names that are bound wherever `query` holds, besides the `outer` ones: all that are used outside of `not` and of
+/// comprehensions.
 fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
     let mut names = outer.clone();
     for statement in &query.stmts {
@@ -99,7 +101,7 @@ fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
     names
 }
 
-/// Whether `expr` may be undefined where its statement is evaluated.
+/// Whether `expr` may be undefined when its statement is evaluated.
 fn may_be_undefined(expr: &Expr, defined: &Defined<'_>) -> bool {
     match expr {
         Expr::Var { span, .. } => !defined.contains(span.text()),
@@ -124,12 +126,12 @@ struct Changes<'m> {
     module: &'m Module,
     meanings: Rc<Meanings>,
     edits: Vec<Edit>,
-    /// The bodies that need braces: their first and their last byte.
+    /// The bodies that need braces, by their first and last byte.
     braces: BTreeSet<(u32, u32)>,
 }
 
 impl<'m> Changes<'m> {
-    /// Changes `query`. Returns the names that have a value wherever it holds.
+    /// Rewrites `query`. Returns the names that are bound wherever it holds.
     fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
         let defined = defined(query, outer);
         declarations::rewrite(self, query);
@@ -172,7 +174,7 @@ impl<'m> Changes<'m> {
         defined
     }
 
-    /// Changes `expr`, except for its parts that are `lifted`.
+    /// Rewrites `expr`, except for its parts that are `lifted`.
     fn expr<'t>(&mut self, expr: &'t Expr, defined: &Defined<'t>, lifted: &Lifted<'_>) {
         if lifted.name(expr).is_some() {
             return;
@@ -207,7 +209,7 @@ impl<'m> Changes<'m> {
         self.brace(query);
     }
 
-    /// Puts the body `query` into braces. Other queries have delimiters.
+    /// Encloses the body `query` in braces. Other queries have delimiters.
     fn brace(&mut self, query: &Query) {
         let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else { return };
         // Without braces, both begin with the same token.
@@ -226,7 +228,7 @@ impl<'m> Changes<'m> {
     }
 }
 
-/// The place of `operator` in the text after an expression, which may have closing parentheses, blanks and comments before it.
+/// The offset of `operator` in the text after an expression. Closing parentheses, blanks and comments may precede it.
 fn after(text: &str, operator: &str) -> Option<u32> {
     let mut at = 0;
     loop {
@@ -241,12 +243,12 @@ fn after(text: &str, operator: &str) -> Option<u32> {
     }
 }
 
-/// The end of what ends at `end` in the tree, which has strings without their quotes.
+/// The end in the text of an element that ends at `end` in the tree. The tree has strings without their quotes.
 fn closed(module: &Module, end: u32) -> u32 {
     end + u32::from(module.text[end as usize..].starts_with(['"', '`']))
 }
 
-/// The start of what starts at `start` in the tree, which has strings without their quotes.
+/// The start in the text of an element that starts at `start` in the tree. The tree has strings without their quotes.
 fn opened(module: &Module, start: u32) -> u32 {
     start - u32::from(module.text[..start as usize].ends_with(['"', '`']))
 }
@@ -262,23 +264,24 @@ fn start(module: &Module, expr: &Expr) -> u32 {
     }
 }
 
-/// The offset of the brace at the end of `text`, after which only blanks and comments come.
+/// The offset of the brace at the end of `text`, followed only by blanks and comments.
 fn brace_before(text: &str) -> Option<usize> {
     let is_blank =
         |rest: &str| rest.lines().all(|line| matches!(line.trim_start().chars().next(), None | Some('#')));
-    // A brace may be in a comment after the one that counts.
+    // A comment after the brace may contain another brace.
     let braces = text.rmatch_indices('{').map(|(at, _)| at);
     braces.take_while(|at| is_blank(text[at + 1..].trim_end_matches(['"', '`']))).last()
 }
 
-/// `text` in place of `expr`. A line break may not follow a name, because the rest of a reference is on its line.
+/// Replaces `expr` by `text`. No line break may follow a name, because the rest of a reference must be on the same
+/// line.
 fn replaced(module: &Module, expr: &Expr, text: &str) -> Edit {
     let (start, end) = (start(module, expr), closed(module, expr.span().end));
     let lines = module.text[start as usize..end as usize].matches('\n').count();
     Edit { start, end, text: "\n".repeat(lines) + text }
 }
 
-/// The changed text of a module with this text.
+/// The rewritten text of a module with this text.
 #[cfg(test)]
 fn of_text(text: &str) -> String {
     use crate::module::{ModuleId, Text};
@@ -291,7 +294,7 @@ fn of_text(text: &str) -> String {
     rewritten.to_string()
 }
 
-/// Asserts that each first text, as the body of a rule, changes to the second.
+/// Asserts that each first text, as the body of a rule, is rewritten to the second.
 #[cfg(test)]
 fn assert_bodies(cases: &[(&str, &str)]) {
     let module = |body: &str| format!("package a\nimport rego.v1\np if {{ {body} }}\n");

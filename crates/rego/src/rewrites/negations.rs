@@ -1,5 +1,5 @@
-//! Operands under `not`. OPA evaluates them before the negation: the statement `not f(input.x)` is undefined if `input.x` is. For the
-//! embedded engine, it is true.
+//! Evaluates operands of `not` before the negation, as OPA does: the statement `not f(input.x)` is undefined if
+//! `input.x` is. In the embedded engine, it is true.
 //!
 //! OPA evaluates before the negation:
 //! - calls inside of other expressions;
@@ -45,7 +45,7 @@ impl Lifted<'_> {
         self.operands.is_empty()
     }
 
-    /// The variable for `expr`, if it is lifted. Its place makes the name unique in a module.
+    /// The variable for `expr`, if it is lifted. Its offset makes the name unique in a module.
     pub(super) fn name(&self, expr: &Expr) -> Option<String> {
         let is_in = |list: &[&Expr]| list.iter().any(|lifted| std::ptr::eq(*lifted, expr));
         let prefix = if is_in(&self.operands) {
@@ -58,7 +58,7 @@ impl Lifted<'_> {
         Some(format!("{prefix}_{}", expr.span().start))
     }
 
-    /// The assignments of `statement`, each with `; ` after it.
+    /// The assignments of `statement`, each followed by `; `.
     pub(super) fn assignments(&self, renderer: &Renderer<'_>, statement: &LiteralStmt) -> String {
         let name = |expr| self.name(expr).unwrap_or_default();
         let with: String = statement
@@ -74,7 +74,7 @@ impl Lifted<'_> {
         values.chain(operands).collect()
     }
 
-    /// The edits that assign the lifted parts of `statement` before it, and put the variables in their places.
+    /// The edits that assign the lifted parts of `statement` before it, and replace them by the variables.
     pub(super) fn edits(
         &self,
         module: &Module,
@@ -84,7 +84,7 @@ impl Lifted<'_> {
     ) -> Vec<Edit> {
         let renderer = Renderer::new(defined, meanings);
         let replace = |start: u32, end: u32, text: String| {
-            // A line break may not follow a name: the rest of a reference is on its line.
+            // No line break may follow a name: the rest of a reference must be on the same line.
             let lines = module.text[start as usize..end as usize].matches('\n').count();
             Edit { start, end, text: "\n".repeat(lines) + &text }
         };
@@ -120,7 +120,7 @@ impl<'t> Found<'t, '_> {
                 self.compared(lhs);
                 self.compared(rhs);
             }
-            // It prints arguments that are undefined.
+            // `print` also prints undefined arguments.
             Expr::Call { fcn, .. } if name_of(fcn) == Some("print") => {}
             _ => self.parts(expr),
         }
@@ -157,7 +157,7 @@ impl<'t> Found<'t, '_> {
 mod tests {
     use super::super::of_text;
 
-    /// Statements under `not`, with the expected assignments and negations. `$0` is the first variable.
+    /// Negated statements, with the expected assignments and negations. `$0` is the first variable.
     const CASES: &[(&str, &str, &str)] = &[
         ("not f(input.x)", "$0 := input.x; ", "not f($0)"),
         ("not f(x, 1, \"a\", [x])", "", "not f(x, 1, \"a\", [x])"),
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_braces_gets_them() {
+    fn body_without_braces_is_enclosed() {
         let text = "package a\nimport rego.v1\np := input.y if not f(input.x)\nelse := 2 if not f(input.z)\n";
         let expected = "package a\nimport rego.v1\np := policysync_given_0 if { $0 := input.x; not f($0); policysync_given_0 := input.y }\n\
                         else := 2 if { $1 := input.z; not f($1) }\n";
         assert_eq!(numbered(&of_text(text)), expected);
     }
 
-    /// `text` with the variables in the order in which they occur.
+    /// `text` with its variables numbered in the order in which they occur.
     fn numbered(text: &str) -> String {
         let (mut names, mut numbered) = (Vec::new(), String::new());
         for (nth, part) in text.split("policysync_defined_").enumerate() {

@@ -1,5 +1,5 @@
-//! `{"a": x} = y`: an object with variables, which is unified with another value. The embedded engine ignores the other keys of `y`. The
-//! statement `{"a": x} == y` follows, in which both sides have values.
+//! Compares all keys in `{"a": x} = y`, an object with variables that is unified with another value. The embedded
+//! engine ignores the other keys of `y`. The statement `{"a": x} == y` is added, in which both sides are bound.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Rule};
 
@@ -48,7 +48,7 @@ pub(super) fn rewrite<'t>(text: &mut Changes<'_>, statement: &'t LiteralStmt, de
     text.edits.push(Edit::insert(closed(text.module, statement.span.end), format!("; {comparison}")));
 }
 
-/// The patterns with objects in a `statement` that declares variables, as in `some {"a": x} in xs`.
+/// The patterns with objects in a `statement` that declares variables, for example `some {"a": x} in xs`.
 fn declaring(statement: &LiteralStmt) -> impl Iterator<Item = &Expr> {
     let (key, value) = match &statement.literal {
         Literal::SomeIn { key, value, .. } => (key.as_ref(), Some(value)),
@@ -75,7 +75,7 @@ pub(super) fn comparisons(renderer: &Renderer<'_>, statement: &LiteralStmt) -> S
     declaring(statement).map(|pattern| format!("; {}", renderer.matched(pattern))).collect()
 }
 
-/// Puts variables in the places of these patterns, and adds the comparisons.
+/// Replaces these patterns by variables, and adds the comparisons.
 pub(super) fn rewrite_declaring<'t>(
     text: &mut Changes<'_>,
     statement: &'t LiteralStmt,
@@ -94,7 +94,7 @@ pub(crate) fn can_compare(rule: &Rule) -> bool {
     !bodies.is_empty() && bodies.iter().all(|body| !body.query.stmts.is_empty())
 }
 
-/// Puts variables in the places of the parameters of `rule` with objects. The bodies compare their values.
+/// Replaces the parameters of `rule` that have objects by variables. The bodies compare their values.
 pub(super) fn rewrite_parameters(text: &mut Changes<'_>, rule: &Rule) {
     let Rule::Spec { bodies, .. } = rule else { return };
     if !can_compare(rule) {
@@ -115,7 +115,7 @@ pub(super) fn rewrite_parameters(text: &mut Changes<'_>, rule: &Rule) {
     }
 }
 
-/// Visits each `_` in `expr`, without those in comprehensions.
+/// Visits each `_` in `expr`, except in comprehensions.
 fn each_wildcard<'t>(expr: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
     if name_of(expr) == Some("_") {
         visit(expr);

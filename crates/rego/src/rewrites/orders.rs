@@ -1,5 +1,5 @@
-//! Negations and `every` before the statements that give their variables values, such as `not input.xs[i]; i = 1`. OPA evaluates them last.
-//! The embedded engine evaluates them for each value that the variable may have, or for none. They move to the end of the body.
+//! Moves negations and `every` after the statements that bind their variables, for example in `not input.xs[i]; i = 1`.
+//! OPA evaluates them last. The embedded engine evaluates them for each value that the variable may have, or for none.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::tree::{self, Part, pattern, used};
 /// The index of the last statement of a query that uses each name.
 type Uses<'t> = BTreeMap<&'t str, usize>;
 
-/// The statements of `query` that move to its end. The `outer` names have values.
+/// The statements of `query` to move to its end. The `outer` names are bound.
 pub(super) fn late<'q>(query: &'q Query, outer: &Defined<'_>) -> Vec<&'q LiteralStmt> {
     let is_last = |statement: &LiteralStmt| {
         matches!(statement.literal, Literal::NotExpr { .. } | Literal::Every { .. })
@@ -63,7 +63,7 @@ pub(super) fn removed(module: &Module, statement: &LiteralStmt) -> Edit {
     Edit { start, end, text: "\n".repeat(lines) + "true" }
 }
 
-/// Adds the names that certainly have values after the `nth` statement of a query.
+/// Adds the names that are certainly bound after the `nth` statement of a query.
 fn bind<'t>(statement: &'t LiteralStmt, nth: usize, uses: &Uses<'_>, bound: &mut Defined<'t>) {
     tree::expressions(statement).into_iter().for_each(|expr| indexes(expr, bound));
     if !matches!(statement.literal, Literal::SomeVars { .. }) {
@@ -79,7 +79,7 @@ fn bind<'t>(statement: &'t LiteralStmt, nth: usize, uses: &Uses<'_>, bound: &mut
     for (side, other) in [(lhs, rhs), (rhs, lhs)] {
         let mut names = Defined::new();
         used(other, &mut names);
-        // A later statement may give the other names their values.
+        // A later statement may bind the other names.
         let has_value = |name: &&str| {
             matches!(*name, "data" | "input")
                 || bound.contains(name)

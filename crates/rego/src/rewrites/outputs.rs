@@ -1,5 +1,5 @@
-//! Calls of functions with an argument for their result, `count(xs, n)`. The embedded engine has them for its own functions only. The
-//! statement becomes `count(xs) = n`.
+//! Rewrites calls of functions with an argument for their result, `count(xs, n)`. The embedded engine supports them
+//! only for its own functions. The statement becomes `count(xs) = n`.
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 
@@ -9,8 +9,8 @@ use crate::extensions;
 use crate::module::Module;
 use crate::tree;
 
-/// The call in a `statement` that is one of a function of [`extensions`] with an argument for its result: the function, the arguments
-/// before it, and it.
+/// The function, the arguments and the result argument, if `statement` is a call of a function of [`extensions`] with
+/// an argument for its result.
 pub(super) fn with_result(statement: &LiteralStmt) -> Option<(&Expr, &[Ref<Expr>], &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::Call { fcn, params, .. } = expr.as_ref() else { return None };
@@ -29,7 +29,8 @@ pub(super) fn edits(module: &Module, statement: &LiteralStmt) -> Vec<Edit> {
     }
 }
 
-/// The edits that move the argument `last` of `call` behind it. `before` is the argument before it, and `end` the text between both.
+/// The edits that move the argument `last` of `call` behind the call. `before` is the argument before it, and `end` the
+/// text between both.
 pub(super) fn last_argument_moved(
     module: &Module,
     call: &Expr,

@@ -1,5 +1,6 @@
-//! Rules with a variable in their path, such as `p[k] contains v` and `p[k].b := v`. Without a solution, `p` is undefined for the embedded
-//! engine and `{}` in OPA. A rule `p[k] := v` without a solution makes it `{}`.
+//! Makes the object of rules with a variable in their path, such as `p[k] contains v` and `p[k].b := v`, defined.
+//! Without a solution, `p` is undefined in the embedded engine and `{}` in OPA. An added rule `p[k] := v` without a
+//! solution makes it `{}`.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -16,7 +17,8 @@ use crate::tree;
 /// The variable of the added rules.
 const NONE: &str = "policysync_none";
 
-/// The rules of `policy` after which another rule is added: the first of each path before a variable. Each with that path.
+/// The rules of `policy` after which another rule is added, each with its path before the first variable. Of several
+/// with the same path, only the first is returned.
 pub(super) fn followed(policy: &[Ref<Rule>]) -> Vec<(&Rule, String)> {
     let (defined, mut paths, mut followed) = (Defined::new(), BTreeSet::new(), Vec::new());
     for rule in policy {
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_stay_alone() {
+    fn other_rules_get_no_further_rule() {
         for text in [
             "package a\np[k] { k := 1 }\nq[k] = 1 { k := 1 }\nr.a[k] = 1 { k := 1 }\n",
             "package a\nimport rego.v1\np contains 1\nq.a contains 1\nr[1].b := 1\nf.g(x) := x\ndefault s := 1\n",

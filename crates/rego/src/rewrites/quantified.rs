@@ -1,6 +1,6 @@
-//! `not xs[k]`, and `xs[k]` in the body of `every k, v in ys`. The embedded engine takes the index for a variable that the statement may
-//! give a value: it may evaluate the statement before the one that binds the variable, and a negation of a missing element does not hold.
-//! The index `[k][0]` is an expression.
+//! Rewrites the index in `not xs[k]`, and in `xs[k]` within `every k, v in ys`. The embedded engine treats the index as
+//! a variable that the statement may bind. It may evaluate the statement before the one that binds the variable, and a
+//! negation of a missing element does not hold. The index `[k][0]` is an expression.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,12 +9,12 @@ use regorus::unstable::{Expr, Literal, Query};
 use crate::module::{Module, Negation, name_of};
 use crate::tree::{self, Part};
 
-/// What names and negations in a module mean.
+/// The meanings of names and negations in a module.
 #[derive(Debug)]
 pub(super) struct Meanings {
-    /// What negations negate.
+    /// The operands of negations.
     pub(super) negation: Negation,
-    /// The indexes that are variables of an `every` around them, or variables in a negation.
+    /// The indexes that are variables of an enclosing `every`, or variables in a negation.
     indexes: HashSet<*const Expr>,
 }
 
@@ -34,12 +34,12 @@ impl Meanings {
         Self { negation: module.negation, indexes }
     }
 
-    /// Those of a rule without `every`.
+    /// The meanings for a rule without `every`.
     pub(super) fn plain() -> Self {
         Self { negation: Negation::OfExpressions, indexes: HashSet::new() }
     }
 
-    /// Whether `index` is a variable that certainly has a value.
+    /// Whether `index` is a variable that is certainly bound.
     pub(super) fn is_quantified(&self, index: &Expr) -> bool {
         self.indexes.contains(&std::ptr::from_ref(index))
     }
@@ -50,7 +50,8 @@ fn variables_of(expr: &Expr, is_it: impl Fn(&str) -> bool) -> impl Iterator<Item
     tree::indexes(expr).filter(move |index| name_of(index).is_some_and(&is_it)).map(std::ptr::from_ref)
 }
 
-/// Adds the indexes in `expr`, which is negated, that are variables. A negation gives no variable a value, except in its comprehensions.
+/// Adds the indexes in the negated `expr` that are variables. A negation binds no variable, except in its
+/// comprehensions.
 fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
     indexes.extend(variables_of(expr, |name| name != "_"));
     for part in tree::parts(expr) {
@@ -60,7 +61,8 @@ fn add_negated(expr: &Expr, indexes: &mut HashSet<*const Expr>) {
     }
 }
 
-/// Adds the indexes in `query` that are variables with these `names`. The statements of another `every` in it are visited on their own.
+/// Adds the indexes in `query` that are variables with these `names`. The statements of nested `every` are visited
+/// separately.
 fn add(query: &Query, names: &BTreeSet<&str>, indexes: &mut HashSet<*const Expr>) {
     let mut names = names.clone();
     for name in tree::declared_in(query) {

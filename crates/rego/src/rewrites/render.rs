@@ -1,4 +1,4 @@
-//! The text of a part of the tree on one line, with the changes that its own text gets.
+//! Formats a part of the tree on one line, with all rewrites of its text.
 
 use std::rc::Rc;
 
@@ -13,15 +13,15 @@ use super::{Defined, aliases, declarations, members, objects, orders, outputs, t
 use crate::module::{Negation, name_of};
 use crate::tree;
 
-/// Writes expressions as text.
+/// Formats expressions.
 pub(super) struct Renderer<'d> {
-    /// The names that have a value.
+    /// The names that are bound.
     pub(super) defined: &'d Defined<'d>,
-    /// What names and negations mean.
+    /// The meanings of names and negations.
     meanings: Rc<Meanings>,
     /// Whether each `_` gets a name.
     names_wildcards: bool,
-    /// The sources of [assignments](aliases) that get one direction.
+    /// The sources of [assignments](aliases) that need one direction.
     sources: Vec<&'d Expr>,
 }
 
@@ -44,7 +44,7 @@ impl<'d> Renderer<'d> {
         self.at(COMPARISON, expr, &Lifted::default())
     }
 
-    /// The statements of `query`, in which the `more` names have a value as well.
+    /// The statements of `query`, in which the `more` names are bound as well.
     fn query<'q>(&self, query: &'q Query, more: impl IntoIterator<Item = &'q str>) -> String {
         let mut outer: Defined<'_> = self.defined.iter().copied().collect();
         for name in more {
@@ -62,7 +62,7 @@ impl<'d> Renderer<'d> {
         declared.chain(others.map(|statement| inner.statement(statement))).collect::<Vec<_>>().join("; ")
     }
 
-    /// The comparison of `lhs` and `rhs`, the sides of `statement`, with its modifiers. Each `_` has a name.
+    /// A comparison of `lhs` and `rhs`, the sides of `statement`, with its modifiers. Each `_` has a name.
     pub(super) fn comparison(&self, statement: &LiteralStmt, lhs: &Expr, rhs: &Expr) -> String {
         let lifted = self.lifted(statement);
         let with = self.modifiers(statement, &lifted);
@@ -71,7 +71,7 @@ impl<'d> Renderer<'d> {
         format!("{} == {}{with}", side(lhs), side(rhs))
     }
 
-    /// The same renderer, which gives each `_` a name.
+    /// A renderer like this one that gives each `_` a name.
     fn naming_wildcards(&self) -> Self {
         Self {
             names_wildcards: true,
@@ -223,7 +223,7 @@ impl<'d> Renderer<'d> {
                 };
                 format!("{function}({key}{}, {})", self.item(value, lifted), self.item(collection, lifted))
             }
-            // No expression but that of a statement.
+            // Only the expression of a statement can be an assignment.
             Expr::AssignExpr { .. } => self.literal(expr, lifted),
             Expr::BinExpr { lhs, rhs, .. }
             | Expr::BoolExpr { lhs, rhs, .. }
@@ -256,7 +256,7 @@ impl<'d> Renderer<'d> {
         (body, terms)
     }
 
-    /// `expr` as an item of a list, where `a | b` would begin a comprehension.
+    /// `expr` as an item of a list. There, `a | b` would begin a comprehension.
     fn item(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
         let text = self.at(COMPARISON, expr, lifted);
         let mut first = expr;
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::module::{Module, ModuleId, Text};
 
-    /// `expr`, as the tree of this text of it has it.
+    /// The rendered tree of `expr`.
     fn rendered(expr: &str) -> String {
         let text = format!("package a\nimport rego.v1\np := {expr}\n");
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();

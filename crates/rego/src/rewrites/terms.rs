@@ -1,5 +1,5 @@
-//! `[x[_] | …]`. OPA evaluates the terms of a comprehension in its body. The embedded engine fails where such a lookup is undefined. The term
-//! becomes a variable that the body assigns.
+//! Moves lookups in terms of comprehensions, `[x[_] | …]`, into the body. OPA evaluates the terms in the body. The
+//! embedded engine fails if such a lookup is undefined. The term becomes a variable that the body assigns.
 
 use regorus::unstable::{Expr, Query};
 
@@ -8,7 +8,7 @@ use super::{Changes, Defined, replaced};
 use crate::module::name_of;
 use crate::tree;
 
-/// The prefix of the variables for terms. The place of the term makes the name unique in a module.
+/// The prefix of the variables for terms. The offset of the term makes the name unique in a module.
 const TERM: &str = "policysync_term";
 
 /// The variable for `term`, if it is a lookup with `_` as an index.
@@ -21,7 +21,7 @@ fn has_wildcard(expr: &Expr) -> bool {
     tree::indexes(expr).any(|index| name_of(index) == Some("_")) || tree::any_part(expr, has_wildcard)
 }
 
-/// Moves `term` to the end of `query` if it is a lookup. Returns whether it did.
+/// Moves `term` to the end of `query` if it is a lookup. Returns whether it was moved.
 pub(super) fn rewrite(text: &mut Changes<'_>, query: &Query, term: &Expr, defined: &Defined<'_>) -> bool {
     let Some(name) = variable(term) else { return false };
     let value = Renderer::new(defined, &text.meanings).expr(term);

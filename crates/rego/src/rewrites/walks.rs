@@ -1,5 +1,6 @@
-//! `walk(x)` and `walk(x, pattern)`. OPA evaluates `walk(x)` once for each path in `x`; the embedded engine returns an array of them. The
-//! statement `walk(x, pattern)` becomes `walk(x) = pattern`, because the engine's own form binds no variables for assignments.
+//! Rewrites `walk(x)` and `walk(x, pattern)`. OPA evaluates `walk(x)` once for each path in `x`; the embedded engine
+//! returns an array of them. The statement `walk(x, pattern)` becomes `walk(x) = pattern`, because the engine's own
+//! form binds no variables for assignments.
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 
@@ -9,7 +10,8 @@ use crate::edit::Edit;
 use crate::module::{Module, name_of};
 use crate::tree;
 
-/// The name of the embedded engine's function of one argument. The engine treats every call of a function `walk` as one with two.
+/// The name of the embedded engine's function with one argument. The engine treats every call of a function `walk` as
+/// one with two.
 pub(crate) const WALK: &str = "policysync_walk";
 
 /// The arguments of `expr` if it is a call of `walk`.
@@ -37,7 +39,7 @@ fn renamed(expr: &Expr) -> Edit {
     Edit { start: name.start, end: name.end, text: WALK.to_owned() }
 }
 
-/// The call in a `statement` that is one of `walk` with a pattern, and its arguments.
+/// The call of `walk` with a pattern that is the `statement`, and its arguments.
 pub(super) fn with_pattern(statement: &LiteralStmt) -> Option<(&Expr, &Expr, &Expr)> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let [value, pattern] = walked(expr)? else { return None };

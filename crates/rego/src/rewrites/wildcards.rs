@@ -1,4 +1,5 @@
-//! `_` as a side of `=`: any value. The embedded engine has none for it there. The other side is assigned to a variable instead.
+//! Replaces `_` as a side of `=`, which matches any value. The embedded engine does not bind it there. The other side
+//! is assigned to a variable instead.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
 
@@ -6,20 +7,20 @@ use super::{after, closed, start};
 use crate::edit::Edit;
 use crate::module::{Module, name_of};
 
-/// The prefix of the names.
+/// The prefix of the variables.
 const ANY: &str = "policysync_any";
 
-/// A name for the `_` at the place of `expr`, which makes the name unique in a module.
+/// A variable for the `_` at the place of `expr`, whose offset makes the name unique in a module.
 pub(super) fn named(expr: &Expr) -> String {
     format!("{ANY}_{}", expr.span().start)
 }
 
-/// The name for `expr`, a side of `=`, if it is `_`.
+/// The variable for `expr`, a side of `=`, if it is `_`.
 fn name(expr: &Expr) -> Option<String> {
     (name_of(expr) == Some("_")).then(|| named(expr))
 }
 
-/// The name for the `_` in the unification `expr`, and the other side.
+/// The variable for the `_` in the unification `expr`, and the other side.
 pub(super) fn assigned(expr: &Expr) -> Option<(String, &Expr)> {
     let Expr::AssignExpr { op: AssignOp::Eq, lhs, rhs, .. } = expr else { return None };
     name(lhs).map(|name| (name, rhs.as_ref())).or_else(|| Some((name(rhs)?, lhs.as_ref())))

@@ -1,4 +1,4 @@
-//! Assignments and patterns.
+//! Abstract evaluation of assignments and patterns.
 
 use regorus::unstable::{AssignOp, BoolOp, Expr};
 

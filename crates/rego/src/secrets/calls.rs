@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Abstract evaluation of function calls.
 
 use regorus::unstable::Expr;
 

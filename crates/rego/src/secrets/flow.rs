@@ -1,4 +1,4 @@
-//! The data flow of the Secret under review through variables, functions and rules.
+//! Tracks the Secret under review through variables, functions and rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -56,7 +56,7 @@ impl<'m> Flow<'m> {
         Self { modules, secrets, names, numbers, rules, outcomes: HashMap::new() }
     }
 
-    /// The places where rules that `deny` depends on read the contents: in rules for Secrets alone, and in others.
+    /// The places where rules on which `deny` depends read the contents: in rules for Secrets alone, and in others.
     pub(super) fn reads(mut self) -> [BTreeSet<(ModuleId, Place)>; 2] {
         let ([mut certain, mut possible], mut seen) = (<[BTreeSet<_>; 2]>::default(), HashSet::new());
         let is_root = |(module, rule): &(usize, &Rule)| {
@@ -127,7 +127,7 @@ impl<'m> Flow<'m> {
         let bodies = if bodies.is_empty() { vec![(None, given, false)] } else { bodies };
         for (query, value, is_else) in bodies {
             let mut frame = frame();
-            // Statements are in no order: until no variable changes.
+            // Statements have no order, so they are evaluated until no variable changes.
             let (truth, part) = loop {
                 frame.forget_since(0);
                 let before = frame.values();
@@ -163,7 +163,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// The part that `expr` evaluates to, where its consumer uses all of it.
+    /// The part that `expr` evaluates to, if its consumer uses all of it.
     pub(super) fn whole(&mut self, expr: &'m Expr, frame: &mut Frame<'m>) -> Part {
         let part = self.expression(expr, frame);
         if part.holds() {
@@ -172,7 +172,7 @@ impl<'m> Flow<'m> {
         if part == Part::NOTHING { part } else { Part::OTHER }
     }
 
-    /// The same for several expressions: undefined if one of them is.
+    /// Like [`Self::whole`], for several expressions; undefined if one of them is.
     pub(super) fn all(&mut self, parts: impl IntoIterator<Item = &'m Expr>, frame: &mut Frame<'m>) -> Part {
         let parts: Vec<Part> = parts.into_iter().map(|part| self.whole(part, frame)).collect();
         if parts.contains(&Part::NOTHING) { Part::NOTHING } else { Part::OTHER }
@@ -337,7 +337,7 @@ impl<'m> Flow<'m> {
         Some(if below.is_empty() || path.len() == 1 { Root::Document(path) } else { Root::Package(below) })
     }
 
-    /// The number of the function at `path`, and how many arguments it takes.
+    /// The number of the function at `path`, and the number of its arguments.
     pub(super) fn function(&self, path: &[String]) -> Option<(usize, usize)> {
         let number = *self.numbers.get(path)?;
         Some((number, tree::arity(self.rules[number].first()?.1)?))

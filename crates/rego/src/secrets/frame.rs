@@ -70,7 +70,7 @@ impl<'m> Frame<'m> {
         *value = *value | part;
     }
 
-    /// Binds variables without a binding to an unrelated value; whether there are any.
+    /// Binds unbound variables to an unrelated value. Returns whether there are any.
     pub(super) fn binds_others(&mut self) -> bool {
         let others: Vec<_> = self.unbound.drain().filter(|name| !self.values.contains_key(name)).collect();
         others.iter().for_each(|name| self.bind(name, Part::OTHER));

@@ -63,8 +63,8 @@ pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
 }
 
 impl SecretReads {
-    /// Analyses `edited`, the modules of `bundle` as engines read them, in which Secrets have these `names`. It needs their syntax trees,
-    /// so the [check](super::confined) does this, within its limits.
+    /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names of Secrets in them.
+    /// The analysis needs their syntax trees, so the [check](super::confined) does it, within its limits.
     #[must_use]
     pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
         let [certain, possible] = Flow::new(edited, names).reads();
@@ -78,7 +78,7 @@ impl SecretReads {
         }
     }
 
-    /// The same for `texts`, with the default packages.
+    /// Like [`Self::of`], for `texts` with the default packages.
     ///
     /// # Errors
     ///

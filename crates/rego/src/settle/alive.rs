@@ -8,14 +8,14 @@ use crate::confined::{CheckError, Checked};
 use crate::fault::{Fault, Faults};
 use crate::module::ModuleId;
 
-/// The processor time from which a module is slow to read. Most take less than a hundredth.
+/// The processor time from which parsing a module counts as slow. Most modules take less than a hundredth.
 const SLOW: Duration = Duration::from_millis(50);
 /// The number of slow modules in one object after which its unread ones are not checked.
 const MANY: usize = 4;
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Removes the oldest of `changes` with which the check process ends early. If the process still ends early with the newer changes,
-    /// removes all of these too: together they are too large.
+    /// Removes the oldest of `changes` with which the check process ends early. If the process still ends early with
+    /// the newer changes, removes all of these too: together they are too large.
     pub(super) async fn until_alive(
         &mut self,
         changes: &mut Vec<&'c Candidate>,
@@ -42,8 +42,8 @@ impl<'c, J: Judge> Settling<'c, J> {
         Ok(())
     }
 
-    /// Removes the slowest of `changes`, which take most of the time until the check process ended, and leaves unread ones for a later check.
-    /// Returns false if no change is slow.
+    /// Removes the slowest of `changes`, which account for most of the time until the check process ended, and leaves
+    /// unread ones for a later check. Returns false if no change is slow.
     pub(super) fn remove_slow(
         &mut self,
         checked: &Checked,
@@ -74,7 +74,7 @@ impl<'c, J: Judge> Settling<'c, J> {
     }
 }
 
-/// The modules that take most of the time of a check.
+/// The modules that account for most of the time of a check.
 #[derive(Default)]
 pub(super) struct Slowest {
     /// The processor time of each.
@@ -84,8 +84,9 @@ pub(super) struct Slowest {
 }
 
 impl Slowest {
-    /// The slowest of `modules`, which took three quarters of the time until the check ended: those first whose objects took the most. The
-    /// engine parses the rest once more, which then takes half of the time and leaves the other half for modules to come.
+    /// The slowest of `modules`, which account for three quarters of the time until the check ended. Modules of the
+    /// slowest objects come first. The engine then parses the rest once more, which takes half of the time and leaves
+    /// the other half for further modules.
     pub(super) fn of<'m>(checked: &Checked, modules: impl Iterator<Item = &'m ModuleId>) -> Self {
         let (mut found, mut by_carrier) = (Vec::new(), BTreeMap::<&str, Duration>::new());
         for id in modules {

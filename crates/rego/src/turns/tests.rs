@@ -8,7 +8,7 @@ use policy_sync_api::tenant::Tenant;
 
 const LONG: Duration = Duration::from_secs(1);
 const SHORT: Duration = Duration::from_millis(5);
-/// After this the cost of every tenant's evaluations is known.
+/// After this time, the cost of every tenant's evaluations is known.
 const WARM: Duration = Duration::from_secs(3);
 
 fn requester(namespace: &str, kind: &str) -> Requester {
@@ -79,7 +79,7 @@ async fn a_kind_that_runs_out_of_time_for_every_namespace_delays_no_other_kind()
         let (turns, mut newcomers) = (turns.clone(), JoinSet::new());
         async move {
             for number in 0.. {
-                // Each namespace is new, so that nothing is known of it.
+                // Each namespace is new, so the cost of its evaluations is unknown.
                 keep_busy(&mut newcomers, &turns, &requester(&number.to_string(), "services"), 1, LONG);
                 sleep(LONG / 8).await;
             }
@@ -100,7 +100,7 @@ async fn many_short_evaluations_of_one_namespace_delay_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenants_long_evaluations_leave_its_other_kinds_a_slot() {
+async fn long_evaluations_of_a_tenant_leave_a_slot_for_its_other_kinds() {
     let (turns, mut tasks) = (Turns::new(2), JoinSet::new());
     keep_busy(&mut tasks, &turns, &requester("shop", "ingresses"), 16, LONG);
     sleep(WARM).await;
@@ -112,7 +112,7 @@ async fn a_tenants_long_evaluations_leave_its_other_kinds_a_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_nobody_takes_is_the_next_ones() {
+async fn unused_turn_passes_to_the_next_waiter() {
     let turns = Turns::new(1);
     let held = turns.take(requester("shop", "pods")).await.unwrap();
     let leaves = tokio::spawn({
@@ -129,7 +129,7 @@ async fn a_turn_that_nobody_takes_is_the_next_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_wait_no_more_leave_their_places() {
+async fn cancelled_waiters_free_their_places() {
     let (turns, mut tasks) = (Turns::new(1), JoinSet::new());
     let _held = turns.take(requester("shop", "pods")).await.unwrap();
     keep_busy(&mut tasks, &turns, &requester("shop", "pods"), WAITING, SHORT);

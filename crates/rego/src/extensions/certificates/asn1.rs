@@ -1,5 +1,5 @@
-//! DER as Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1) reads it. Go reads certificate requests, private keys and
-//! parameters of signatures with it. Elements after the fields of a sequence are ignored.
+//! DER, as parsed by Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1). Go uses it for certificate
+//! requests, private keys and parameters of signatures. Elements after the fields of a sequence are ignored.
 
 use super::cryptobyte::{self, Bits, Oid};
 use super::json;
@@ -41,7 +41,7 @@ pub(super) struct Raw<'d> {
     pub(super) full: &'d [u8],
 }
 
-/// The elements of DER that are not read yet.
+/// The elements of DER that are not parsed yet.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'d>(pub(super) &'d [u8]);
 
@@ -166,8 +166,8 @@ impl<'d> Fields<'d> {
         Some(items)
     }
 
-    /// The element with this universal tag in an optional element with a tag of the context. The outer tag counts as missing if the inner
-    /// one is another, and its length does not matter, as in Go.
+    /// The element with this universal tag in an optional element with a context tag. If the inner tag differs, the
+    /// outer one counts as missing; its length does not matter, as in Go.
     fn explicit(&mut self, outer: u32, is_constructed: bool, tag: u32) -> Option<Option<Raw<'d>>> {
         if self.0.is_empty() {
             return Some(None);
@@ -226,7 +226,7 @@ pub(super) struct Algorithm<'d> {
 }
 
 impl Raw<'_> {
-    /// The value as Go writes it in JSON; `None` if it is invalid.
+    /// The value in Go's JSON; `None` if it is invalid.
     pub(super) fn attribute_value(self, writer: &mut json::Writer) -> Option<AttributeValue> {
         use AttributeValue::{Other, Text};
         if self.is_constructed || self.class != UNIVERSAL {

@@ -1,5 +1,5 @@
-//! Certificates ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280)), as Go's package [crypto/x509](https://pkg.go.dev/crypto/x509) reads
-//! them.
+//! Certificates ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280)), as parsed by Go's package
+//! [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ pub(super) fn certificates(der: &[u8]) -> Option<Vec<Certificate<'_>>> {
 }
 
 impl<'d> Certificate<'d> {
-    /// The certificate that is the whole `der`.
+    /// The certificate that comprises the whole of `der`.
     pub(super) fn whole(der: &'d [u8]) -> Option<Self> {
         let mut rest = Reader(der);
         Self::parse(&mut rest).filter(|_| rest.is_empty())

@@ -1,4 +1,4 @@
-//! The names that the authorities in a chain allow, as Go checks them.
+//! Name constraints of the authorities in a chain, as Go checks them.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use super::extensions::{NAME_CONSTRAINTS, Network, SUBJECT_ALTERNATIVE_NAME, Sub
 use super::hosts::{Mailbox, is_domain};
 use super::urls::Url;
 
-/// Whether the names of all certificates in `chain` are ones that the certificates after them allow.
+/// Whether the names of all certificates in `chain` satisfy the constraints of the certificates after them.
 pub(super) fn are_met(chain: &[&Certificate<'_>]) -> bool {
     let constraints: Vec<(usize, Constraints<'_>)> = chain
         .iter()
@@ -120,7 +120,7 @@ impl<'d> Names<'d> {
     }
 }
 
-/// `items` without those in the one before them. They are sorted.
+/// Removes each item that the previous one contains. `items` are sorted.
 fn pruned<T: Copy>(items: Vec<T>, is_in: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut pruned: Vec<T> = Vec::with_capacity(items.len());
     for item in items {
@@ -140,7 +140,7 @@ fn found<T>(items: &[T], compare: impl Fn(&T) -> Ordering, matches: impl Fn(&T) 
     items.get(at.saturating_sub(1)).is_some_and(matches)
 }
 
-/// The bytes of an address, those of IPv4 if it is mapped to IPv6.
+/// The bytes of an address. An IPv4 address that is mapped into IPv6 is returned as IPv4.
 fn canonical(ip: &[u8]) -> &[u8] {
     ip.strip_prefix(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]).filter(|ip| ip.len() == 4).unwrap_or(ip)
 }
@@ -206,7 +206,7 @@ fn without_first_label(name: &str) -> Option<&str> {
     name.find('.').map(|dot| &name[dot..])
 }
 
-/// Compares names from their end, without case. A dot is the least.
+/// Compares names from their end, ignoring case. A dot sorts first.
 fn compare(one: &str, other: &str) -> Ordering {
     let key = |byte: u8| if byte == b'.' { 0 } else { byte.to_ascii_lowercase() };
     one.bytes().rev().map(key).cmp(other.bytes().rev().map(key))

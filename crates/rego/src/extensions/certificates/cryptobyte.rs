@@ -1,4 +1,5 @@
-//! DER as Go's [cryptobyte](https://pkg.go.dev/golang.org/x/crypto/cryptobyte) reads it. Go reads certificates with it.
+//! DER, as parsed by Go's [cryptobyte](https://pkg.go.dev/golang.org/x/crypto/cryptobyte), which Go uses for
+//! certificates.
 
 use num_bigint::{BigInt, Sign};
 
@@ -14,12 +15,12 @@ pub(super) const SET: u8 = 0x31;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The tag `number` of a context, for a value that is not constructed.
+/// The context tag `number` for a primitive value.
 pub(super) const fn context(number: u8) -> u8 {
     0x80 | number
 }
 
-/// The tag `number` of a context, for a constructed value.
+/// The context tag `number` for a constructed value.
 pub(super) const fn constructed(number: u8) -> u8 {
     0xa0 | number
 }
@@ -71,7 +72,7 @@ impl<'d> Bits<'d> {
     }
 }
 
-/// The elements of DER that are not read yet.
+/// The elements of DER that are not parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'d>(pub(super) &'d [u8]);
 
@@ -94,7 +95,7 @@ impl<'d> Reader<'d> {
                 let count = usize::from(long & 0x7f);
                 let (digits, rest) = (1..=4).contains(&count).then(|| rest.split_at_checked(count))??;
                 let length = digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
-                // The shortest encoding is the only one.
+                // Only the shortest encoding is valid.
                 (digits[0] != 0 && length >= 0x80).then_some((length, rest))?
             }
         };
@@ -176,7 +177,7 @@ pub(super) fn boolean(contents: &[u8]) -> Option<bool> {
 pub(super) fn integer(contents: &[u8]) -> Option<BigInt> {
     is_shortest(contents).then(|| {
         if contents[0] < 0x80 {
-            // Faster than the other.
+            // Faster than the conversion of a signed integer.
             BigInt::from_bytes_be(Sign::Plus, contents)
         } else {
             BigInt::from_signed_bytes_be(contents)

@@ -1,4 +1,4 @@
-//! The curves of ECDSA that Go has.
+//! The ECDSA curves that Go supports.
 
 use std::sync::LazyLock;
 
@@ -46,7 +46,7 @@ impl Curve {
         }
     }
 
-    /// Whether `bytes` are a point on the curve that is not compressed.
+    /// Whether `bytes` are an uncompressed point on the curve.
     pub(in crate::extensions) fn is_point(self, bytes: &[u8]) -> bool {
         let has_size = bytes.len() == 1 + 2 * self.size() && bytes[0] == 4;
         has_size
@@ -210,7 +210,7 @@ impl Point {
         Some([times(&self.x, &square), times(&self.y, &times(&square, &inverse))])
     }
 
-    /// The point, not compressed; `None` at infinity.
+    /// The uncompressed point; `None` at infinity.
     fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![4];
         for coordinate in self.affine()? {

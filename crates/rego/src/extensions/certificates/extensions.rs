@@ -1,4 +1,4 @@
-//! The extensions of certificates that Go knows.
+//! The extensions of certificates that Go supports.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -176,15 +176,15 @@ fn is_mask(mask: &[u8]) -> bool {
     }
 }
 
-/// What Go reads in the extensions of a certificate.
+/// The extensions of a certificate that Go parses.
 #[derive(Debug)]
 pub(super) struct Details<'d> {
     pub(super) key_usage: i64,
     pub(super) unhandled: Vec<Oid>,
-    /// Go's numbers of the extended key usages that it knows.
+    /// Go's numbers of the extended key usages that it supports.
     pub(super) extended_usages: Vec<i64>,
     pub(super) unknown_usages: Vec<Oid>,
-    /// Whether the certificate is one of an authority, if that is given.
+    /// Whether the certificate belongs to an authority, if stated.
     pub(super) is_authority: Option<bool>,
     /// -1 without a limit, and 0 without the extension.
     pub(super) path_length: i64,
@@ -199,7 +199,7 @@ pub(super) struct Details<'d> {
     revocation_lists: Vec<&'d [u8]>,
     /// The policies, if the certificate has the extension.
     pub(super) policies: Option<Vec<LargeOid<'d>>>,
-    /// The numbers of certificates after this one; `None` without a limit.
+    /// The numbers of certificates after this one from which the constraint applies; `None` without a limit.
     pub(super) inhibit_any_policy: Option<i64>,
     pub(super) inhibit_policy_mapping: Option<i64>,
     pub(super) require_explicit_policy: Option<i64>,
@@ -411,7 +411,7 @@ impl<'d> Details<'d> {
     }
 }
 
-/// Different policies.
+/// The policies; `None` if they contain duplicates or are invalid.
 fn policies(mut value: Reader<'_>) -> Option<Vec<LargeOid<'_>>> {
     let mut policies = Vec::new();
     let mut seen = BTreeSet::new();
@@ -430,7 +430,7 @@ fn ascii(bytes: &[u8]) -> Option<&str> {
     str::from_utf8(bytes).ok().filter(|text| text.is_ascii())
 }
 
-/// The address with these bytes as Go writes it.
+/// The address with these bytes, formatted as in Go.
 fn address(bytes: &[u8]) -> Value {
     let mut text = String::new();
     if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {

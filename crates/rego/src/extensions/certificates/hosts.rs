@@ -15,12 +15,12 @@ pub(super) fn is_domain(name: &[u8], is_constraint: bool) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mailbox {
     local: Vec<u8>,
-    /// In lower case.
+    /// In lowercase.
     pub(super) domain: String,
 }
 
 impl Mailbox {
-    /// The mailbox in `text`, which is ASCII; `None` if it is invalid.
+    /// Parses a mailbox in `text`, which is ASCII; `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (local, rest) = match bytes.strip_prefix(b"\"") {
@@ -36,7 +36,7 @@ impl Mailbox {
     }
 }
 
-/// The local part of a mailbox after its quote, and the rest.
+/// The local part of a mailbox after its opening quote, and the rest.
 fn quoted_local(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut local = Vec::new();
     loop {
@@ -74,7 +74,7 @@ fn local(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     (!is_invalid).then_some((local, rest))
 }
 
-/// Whether `bytes`, an address of four or 16 bytes, are this address. IPv4 may be mapped to IPv6.
+/// Whether `bytes`, an address of four or 16 bytes, equal this address. IPv4 may be mapped into IPv6.
 fn is_address(address: IpAddr, bytes: &[u8]) -> bool {
     let found = match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
         (Ok(bytes), _) => IpAddr::from(bytes),
@@ -84,7 +84,7 @@ fn is_address(address: IpAddr, bytes: &[u8]) -> bool {
     found.to_canonical() == address.to_canonical()
 }
 
-/// Whether a certificate with these names and addresses is one for `host`.
+/// Whether a certificate with these names and addresses is valid for `host`.
 pub(super) fn is_for_host(host: &str, names: &[&str], addresses: &[&[u8]]) -> bool {
     let inner =
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).filter(|host| !host.is_empty());
@@ -104,7 +104,7 @@ pub(super) fn is_for_host(host: &str, names: &[&str], addresses: &[&[u8]]) -> bo
     })
 }
 
-/// Whether `host` is a valid name; one with `*` as its first label only if it is a pattern.
+/// Whether `host` is a valid name. With `*` as its first label, it is valid only as a pattern.
 fn is_host(host: &str, is_pattern: bool) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -118,7 +118,7 @@ fn is_host(host: &str, is_pattern: bool) -> bool {
             .all(|(at, label)| is_label(label) || is_pattern && at == 0 && label == "*")
 }
 
-/// Whether `host` has the labels of `pattern`, whose first may be `*`.
+/// Whether `host` matches `pattern`, whose first label may be `*`.
 fn matches(pattern: &str, host: &str) -> bool {
     let (pattern, host): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), host.split('.').collect());
     let is_label =

@@ -1,4 +1,4 @@
-//! Values as Go's package [encoding/json](https://pkg.go.dev/encoding/json) writes them.
+//! JSON values as Go's package [encoding/json](https://pkg.go.dev/encoding/json) writes them.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use regorus::Value;
 use super::super::corrections::lossy;
 use super::time::Time;
 
-/// Creates objects whose keys, and empty texts, are shared.
+/// Creates objects with shared keys and shared empty texts.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     keys: BTreeMap<&'static str, Value>,
     empty: Option<Value>,
-    /// Whether a value has no JSON in Go.
+    /// Whether a value cannot be written as JSON in Go.
     has_failed: bool,
 }
 
@@ -39,7 +39,7 @@ impl Writer {
         }
     }
 
-    /// A text that may be no UTF-8.
+    /// A text that may not be UTF-8.
     pub(super) fn lossy(&mut self, text: &[u8]) -> Value {
         let text = lossy(text);
         self.text(&text)
@@ -49,14 +49,14 @@ impl Writer {
         self.text(&STANDARD.encode(bytes))
     }
 
-    /// The time, or any text if Go has no JSON for it.
+    /// The time, or any text if Go cannot write it as JSON.
     pub(super) fn time(&mut self, time: Time) -> Value {
         let text = time.text();
         self.has_failed |= text.is_none();
         text.unwrap_or_default().into()
     }
 
-    /// `value`, which is undefined if a part of it has no JSON in Go.
+    /// `value`; undefined if a part of it cannot be written as JSON in Go.
     pub(super) fn finish(self, value: Value) -> Value {
         if self.has_failed { Value::Undefined } else { value }
     }
@@ -70,7 +70,7 @@ pub(super) fn oid(oid: &[u32]) -> Value {
     oid.iter().map(|component| u64::from(*component).into()).collect::<Vec<Value>>().into()
 }
 
-/// The elements as a list. Go writes `null` for a list that was never created.
+/// A list of the elements. Go writes `null` for a list that was never created.
 pub(super) fn list<T>(items: &[T], value: impl FnMut(&T) -> Value) -> Value {
     match items {
         [] => Value::Null,

@@ -41,7 +41,7 @@ const SIGNATURES: [(&[u32], i64); 13] = [
     (ED25519, PURE_ED25519),
 ];
 
-/// An algorithm of signatures that Go verifies in certificates.
+/// A signature algorithm that Go verifies in certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignatureAlgorithm {
     Pkcs1(Hash),
@@ -51,7 +51,7 @@ pub(super) enum SignatureAlgorithm {
 }
 
 impl SignatureAlgorithm {
-    /// The algorithm with this number of Go. Signatures with MD5 and SHA-1 are not secure.
+    /// The algorithm with this number in Go. Signatures with MD5 and SHA-1 are not secure, so they have none.
     pub(super) fn of_number(number: i64) -> Option<Self> {
         Some(match number {
             4 => Self::Pkcs1(Hash::Sha256),
@@ -69,7 +69,7 @@ impl SignatureAlgorithm {
     }
 }
 
-/// Go's number of the algorithm of a signature.
+/// Go's number of a signature algorithm.
 pub(super) fn signature_number(algorithm: &Algorithm<'_>) -> i64 {
     if algorithm.name == PSS {
         return pss(algorithm.parameters).unwrap_or(UNKNOWN_SIGNATURE);
@@ -82,7 +82,7 @@ pub(super) fn signature_number(algorithm: &Algorithm<'_>) -> i64 {
     }
 }
 
-/// The number of RSASSA-PSS with these parameters. Go knows those with one hash function and a salt of its length.
+/// The number of RSASSA-PSS with these parameters. Go supports those with one hash function and a salt of its length.
 fn pss(parameters: &[u8]) -> Option<i64> {
     let is_null = |parameters: &[u8]| parameters.is_empty() || parameters == NULL;
     let mut fields = Fields(parameters).sequence()?;
@@ -117,10 +117,10 @@ pub(in crate::extensions) enum PublicKey {
     },
     /// The numbers P, Q, G and Y.
     Dsa([BigInt; 4]),
-    /// A point on a curve, which is not compressed.
+    /// An uncompressed point on a curve.
     Ecdsa(Curve, Vec<u8>),
     Ed25519(Vec<u8>),
-    /// A key of an algorithm that Go does not know.
+    /// A key of an algorithm that Go does not support.
     Unknown,
 }
 
@@ -183,7 +183,7 @@ impl PublicKey {
     }
 }
 
-/// The key of a `SubjectPublicKeyInfo`. Keys of X25519 are unknown in certificates, but have to be valid here.
+/// The key of a `SubjectPublicKeyInfo`. Keys of X25519 are unknown in certificates, but must be valid here.
 pub(super) fn public_key(der: &[u8]) -> Option<PublicKey> {
     let mut rest = Fields(der);
     let mut fields = rest.sequence().filter(|_| rest.0.is_empty())?;
@@ -194,7 +194,7 @@ pub(super) fn public_key(der: &[u8]) -> Option<PublicKey> {
     (!matches!(key, PublicKey::Unknown) || is_x25519()).then_some(key)
 }
 
-/// The coordinates of a point that is not compressed, as numbers.
+/// The coordinates of an uncompressed point, as numbers.
 pub(super) fn coordinates(point: &[u8]) -> [Value; 2] {
     let (x, y) = point[1..].split_at(point.len() / 2);
     [x, y].map(|coordinate| json::number(&BigInt::from_bytes_be(Sign::Plus, coordinate)))

@@ -53,7 +53,7 @@ impl Attribute {
 pub(super) struct Name(pub(super) Vec<Attribute>);
 
 impl Name {
-    /// The name in `der`, as Go reads it in a certificate.
+    /// Parses the name in `der` as Go does in a certificate.
     pub(super) fn parse(der: &[u8]) -> Option<Self> {
         let mut attributes = Vec::new();
         let mut sets = Reader(der).read(SEQUENCE)?;
@@ -125,7 +125,7 @@ fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"'()+,-./ :=?*&".contains(byte)
 }
 
-/// A text with two bytes for each character, and zeros at its end or not.
+/// Decodes two bytes per character. The text may end with a zero character.
 fn bmp(contents: &[u8]) -> Option<String> {
     let contents = contents.strip_suffix(&[0, 0]).unwrap_or(contents);
     let (points, []) = contents.as_chunks() else { return None };
@@ -137,12 +137,12 @@ fn bmp(contents: &[u8]) -> Option<String> {
     points.iter().map(point).collect()
 }
 
-/// The contents of the policies and policy mappings: object identifiers with components of any size.
+/// The object identifiers of policies and policy mappings, with components of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LargeOid<'d>(pub(super) &'d [u8]);
 
 impl<'d> LargeOid<'d> {
-    /// Reads the next element without a check of its components.
+    /// Parses the next element without a check of its components.
     pub(super) fn read(reader: &mut Reader<'d>) -> Option<Self> {
         reader.contents(OID).map(Self)
     }
@@ -177,7 +177,7 @@ impl<'d> LargeOid<'d> {
         Some(components)
     }
 
-    /// The components with dots between them.
+    /// The components, joined by dots.
     pub(super) fn text(self) -> String {
         use num_bigint::BigUint;
         let mut text = String::new();

@@ -48,7 +48,7 @@ impl<'d> Graph<'d> {
         self.strata.last()?.get(&policy).copied()
     }
 
-    /// The nodes at the last depth but one.
+    /// The nodes at the depth before the last.
     fn parents(&self) -> impl Iterator<Item = (LargeOid<'d>, usize)> {
         let stratum = self.strata.len().checked_sub(2).map(|depth| &self.strata[depth]);
         stratum.into_iter().flatten().map(|(policy, node)| (*policy, *node))

@@ -1,4 +1,5 @@
-//! Private keys as Go's package [crypto/x509](https://pkg.go.dev/crypto/x509) reads them. No error contains a part of a key.
+//! Private keys, as parsed by Go's package [crypto/x509](https://pkg.go.dev/crypto/x509). No error contains a part of a
+//! key.
 
 use anyhow::{Result, ensure};
 use base64::Engine;
@@ -17,7 +18,7 @@ use super::keys::{self, PublicKey, coordinates};
 const MODULUS: u64 = 8_192;
 /// The maximum number of primes of an RSA key.
 const PRIMES: usize = 16;
-/// The maximum number of bits of the modulus of a key without the inverse of a prime: its computation takes longer.
+/// The maximum number of bits of the modulus of a key that lacks the inverse of a prime: its computation takes longer.
 const MODULUS_WITHOUT_INVERSE: u64 = 4_096;
 
 /// A private key.
@@ -35,11 +36,12 @@ pub(super) struct Rsa {
     modulus: BigUint,
     exponent: i64,
     private: BigUint,
-    /// Two primes at least.
+    /// At least two primes.
     primes: Vec<BigUint>,
     /// The private exponent for each of the first two primes, and the inverse of the second modulo the first.
     residues: [BigUint; 3],
-    /// For each prime after the second: the private exponent, the inverse of the product of the primes before it, and that product.
+    /// For each prime after the second: the private exponent, the inverse of the product of the previous primes, and
+    /// that product.
     others: Vec<[BigUint; 3]>,
 }
 
@@ -62,11 +64,11 @@ pub(super) fn any(builtin: &str, der: &[u8]) -> Parsed {
     }
 }
 
-/// Parses a key of RSA ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#appendix-A.1.2)).
+/// Parses an RSA key ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#appendix-A.1.2)).
 pub(super) fn pkcs1(builtin: &str, der: &[u8]) -> Parsed {
     let Some(numbers) = pkcs1_numbers(der) else { return Ok(None) };
     ensure!(numbers.primes.len() <= PRIMES, "{builtin}: a private key of RSA has more than {PRIMES} primes");
-    // Of two primes, both have to be below the modulus.
+    // If there are two primes, both must be below the modulus.
     let primes = if numbers.primes.len() > 2 { numbers.primes.as_slice() } else { &[] };
     let bits = primes.iter().map(BigUint::bits).fold(numbers.modulus.bits(), u64::max);
     ensure!(bits <= MODULUS, "{builtin}: a private key of RSA has more than {MODULUS} bits");
@@ -78,7 +80,7 @@ pub(super) fn pkcs1(builtin: &str, der: &[u8]) -> Parsed {
     Ok(numbers.checked().map(|key| PrivateKey::Rsa(Box::new(key))))
 }
 
-/// The numbers in a key of RSA.
+/// The numbers in an RSA key.
 struct Numbers {
     modulus: BigUint,
     exponent: i64,
@@ -105,7 +107,7 @@ fn pkcs1_numbers(der: &[u8]) -> Option<Numbers> {
     for mut other in others {
         let mut number = || cryptobyte::integer(other.contents(INTEGER)?);
         primes.push(number()?);
-        // The exponent and the coefficient are computed again.
+        // The exponent and the coefficient are recomputed.
         number().and(number())?;
     }
     let positive = |number: BigInt| (number.sign() == Sign::Plus).then(|| number.into_parts().1);
@@ -223,7 +225,8 @@ fn ed25519(seed: [u8; 32]) -> Option<PrivateKey> {
     Some(PrivateKey::Ed25519(seed, pair.public_key().as_ref().try_into().ok()?))
 }
 
-/// Parses a key of ECDSA ([RFC 5915](https://www.rfc-editor.org/rfc/rfc5915)). `curve` is the name of the curve outside of the key.
+/// Parses an ECDSA key ([RFC 5915](https://www.rfc-editor.org/rfc/rfc5915)). `curve` is the name of the curve outside
+/// of the key.
 pub(super) fn sec1(der: &[u8], curve: Option<Oid>) -> Option<PrivateKey> {
     let mut fields = Fields(der).sequence()?;
     let version = fields.small()?;
@@ -236,7 +239,7 @@ pub(super) fn sec1(der: &[u8], curve: Option<Oid>) -> Option<PrivateKey> {
         Bits::of_contents(contents)?;
     }
     let curve = Curve::of_name(&curve.or(inner)?).filter(|_| version == 1)?;
-    // Some keys have more zeros before them, and others none.
+    // Some keys have additional leading zeros, and others have none.
     let start = private.len().saturating_sub(curve.size());
     let (zeros, number) = private.split_at(start);
     if zeros.iter().any(|byte| *byte != 0) {
@@ -248,7 +251,7 @@ pub(super) fn sec1(der: &[u8], curve: Option<Oid>) -> Option<PrivateKey> {
 }
 
 impl PrivateKey {
-    /// Whether `public` is the public part of this key, for an algorithm of signatures.
+    /// Whether `public` is the public part of this key, for a signature algorithm.
     pub(super) fn has_public(&self, public: &PublicKey) -> bool {
         match (self, public) {
             (Self::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {

@@ -1,5 +1,5 @@
-//! Certificate requests ([RFC 2986](https://www.rfc-editor.org/rfc/rfc2986)), as Go's package
-//! [crypto/x509](https://pkg.go.dev/crypto/x509) reads them.
+//! Certificate requests ([RFC 2986](https://www.rfc-editor.org/rfc/rfc2986)), as parsed by Go's package
+//! [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(super) fn value(der: &[u8], writer: &mut Writer) -> Option<Value> {
         Some(extension) => AlternativeNames::parse(extension.value)?,
         None => AlternativeNames::default(),
     };
-    // Attributes of other forms are left out.
+    // Attributes of other forms are omitted.
     let attributes: Vec<Value> =
         attributes.iter().filter_map(|attribute| attribute_set(attribute, writer)).collect();
     let attributes = if attributes.is_empty() { Value::Null } else { attributes.into() };
@@ -62,7 +62,7 @@ pub(super) fn value(der: &[u8], writer: &mut Writer) -> Option<Value> {
     Some(writer.fields(own.into_iter().chain(names)))
 }
 
-/// The name in `der`, whose attributes may have other values than texts.
+/// The name in `der`. The values of its attributes need not be texts.
 fn name(der: &[u8], writer: &mut Writer) -> Option<Name> {
     let mut rest = Fields(der);
     let mut sets = rest.sequence().filter(|_| rest.0.is_empty())?;
@@ -118,7 +118,8 @@ fn requested_extensions<'d>(attributes: &[&'d [u8]]) -> Option<Vec<Extension<'d>
     Some(extensions)
 }
 
-/// The first value of the attribute `der`, if it is one that requests extensions. Others are ignored, even if they are invalid.
+/// The first value of the attribute `der`, if it requests extensions. Other attributes are ignored, even if they are
+/// invalid.
 fn first_request(der: &[u8]) -> Option<&[u8]> {
     let mut rest = Fields(der);
     let mut fields = rest.sequence().filter(|_| rest.0.is_empty())?;

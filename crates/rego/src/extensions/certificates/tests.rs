@@ -15,7 +15,8 @@ fn sequence(elements: &[&[u8]]) -> Vec<u8> {
     element(0x30, &elements.concat())
 }
 
-/// A certificate of an authority with this `SubjectPublicKeyInfo`, and the signature of the algorithm 1.2.840.113549.1.1.11.
+/// A certificate of an authority with this `SubjectPublicKeyInfo`, and a signature with the algorithm
+/// 1.2.840.113549.1.1.11.
 fn certificate(key: &[u8], serial_number: u8) -> Vec<u8> {
     let algorithm = sequence(&[&element(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11])]);
     let times = [element(0x17, b"200101000000Z"), element(0x18, b"99991231235959Z")].concat();
@@ -38,7 +39,7 @@ fn ed25519_key() -> Vec<u8> {
     sequence(&[&sequence(&[&element(6, &[0x2b, 0x65, 0x70])]), &element(3, &[0; 33])])
 }
 
-/// A key of RSA whose modulus has this number of bytes.
+/// An RSA key whose modulus has this number of bytes.
 fn rsa_key(bytes: usize) -> Vec<u8> {
     let algorithm = sequence(&[&element(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1]), &[5, 0]]);
     let numbers = sequence(&[&element(2, &vec![0x7f; bytes]), &[2, 1, 3]]);
@@ -85,7 +86,7 @@ fn keys_of_rsa_have_limits() {
         let key = rsa_key(bytes);
         vec![encoded(&[certificate(&key, 1), certificate(&key, 2)].concat())]
     };
-    // Both certificates have one key: the root is not the issuer of the other one.
+    // Both certificates have the same key: the root is not the issuer of the other one.
     assert_eq!(parse_and_verify_certificates(chain(1_025)).unwrap()[0], false.into());
     let chain = |bytes| {
         vec![encoded(&[certificate(&rsa_key(bytes), 1), certificate(&rsa_key(bytes - 1), 2)].concat())]

@@ -1,6 +1,6 @@
 //! The times of certificates.
 
-/// A time as it is written, with the offset of its zone.
+/// A time as written, with the offset of its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Time {
     year: i64,
@@ -33,7 +33,7 @@ impl Time {
         let (date, fraction) = date.split_at_checked(14)?;
         let fraction = match fraction {
             [] => fraction,
-            // The shortest fraction is the only one.
+            // Only the shortest fraction is valid.
             [b'.', digits @ .., b'1'..=b'9'] if may_have_fraction && digits.len() < 9 => &fraction[1..],
             _ => return None,
         };
@@ -47,7 +47,7 @@ impl Time {
             b"Z" => 0,
             [sign @ (b'+' | b'-'), digits @ ..] if digits.len() == 4 => {
                 let (hours, minutes) = (number(&digits[..2])?, number(&digits[2..])?);
-                // An offset of zero is written as `Z`.
+                // An offset of zero must be written as `Z`.
                 let offset = Some(i64::from(60 * hours + minutes)).filter(|offset| *offset > 0)?;
                 if hours > 24 || minutes > 59 {
                     return None;
@@ -81,7 +81,7 @@ impl Time {
 
     /// The time in nanoseconds since the epoch.
     pub(super) fn nanoseconds(self) -> i128 {
-        // The days of the civil calendar, with years that begin in March.
+        // Days are counted in the civil calendar, with years that begin in March.
         let year = self.year - i64::from(self.month <= 2);
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
         let month = i64::from((self.month + 9) % 12);
@@ -91,7 +91,8 @@ impl Time {
         i128::from(minutes * 60 + i64::from(self.second)) * 1_000_000_000 + i128::from(self.nanoseconds)
     }
 
-    /// The time as Go writes it in JSON ([RFC 3339](https://www.rfc-editor.org/rfc/rfc3339)). Go has no JSON for an offset of a day.
+    /// The time as Go writes it in JSON ([RFC 3339](https://www.rfc-editor.org/rfc/rfc3339)). Go cannot write an offset
+    /// of a day.
     pub(super) fn text(self) -> Option<String> {
         let Self { year, month, day, hour, minute, second, .. } = self;
         let fraction = match self.nanoseconds {

@@ -1,4 +1,4 @@
-//! URIs in certificates as Go's package [net/url](https://pkg.go.dev/net/url) reads and writes them.
+//! URIs in certificates, as parsed and written by Go's package [net/url](https://pkg.go.dev/net/url).
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use regorus::Value;
 use super::json::Writer;
 use crate::extensions::uris::{port_of, scheme};
 
-/// A part of a URI, by the characters that it may have without an encoding.
+/// A part of a URI. It determines the characters that need no encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -19,7 +19,7 @@ enum Part {
 }
 
 impl Part {
-    /// Whether this part may have `byte` without an encoding.
+    /// Whether `byte` needs no encoding in this part.
     fn has(self, byte: u8) -> bool {
         let more: &[u8] = match self {
             Self::Path => b"$&+,/:;=@",
@@ -79,10 +79,10 @@ pub(super) struct Url {
     scheme: String,
     opaque: Vec<u8>,
     user: Option<User>,
-    /// With the port.
+    /// The host, with the port.
     pub(super) host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as it is written, if that is not how Go writes it.
+    /// The path as written, if Go would write it in another way.
     raw_path: Vec<u8>,
     omit_host: bool,
     force_query: bool,
@@ -230,14 +230,14 @@ impl Url {
     }
 }
 
-/// The text of a part: as it was written, if that is valid.
+/// The text of a part, as written if that is valid.
 fn encoded(part: Part, raw: &[u8], text: &[u8]) -> Vec<u8> {
     let is_valid =
         !raw.is_empty() && raw.iter().all(|byte| b"!$&'()*+,;=:@[]%".contains(byte) || part.has(*byte));
     if is_valid {
         return raw.to_vec();
     }
-    // Go writes this path as it is.
+    // Go writes this path unchanged.
     if part == Part::Path && text == b"*" {
         return text.to_vec();
     }

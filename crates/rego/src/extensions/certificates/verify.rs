@@ -1,4 +1,4 @@
-//! Chains of certificates, as Go's package [crypto/x509](https://pkg.go.dev/crypto/x509) verifies them.
+//! Chains of certificates, as verified by Go's package [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use anyhow::{Result, ensure};
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -19,11 +19,11 @@ const MODULUS: u64 = 8_192;
 
 /// The requirements for a chain.
 pub(super) struct Options {
-    /// The name or the address of a host; any if it is empty.
+    /// The name or address of a host; empty for any host.
     pub(super) host: String,
-    /// In nanoseconds since the epoch.
+    /// The time in nanoseconds since the epoch.
     pub(super) time: i128,
-    /// Go's numbers of extended key usages; that of a TLS server if it is empty.
+    /// Go's numbers of extended key usages; if empty, that of a TLS server.
     pub(super) usages: Vec<i64>,
 }
 
@@ -41,7 +41,7 @@ enum Kind {
 struct Search<'c, 'd> {
     builtin: &'c str,
     root: &'c Certificate<'d>,
-    /// Without duplicates.
+    /// The intermediate certificates, without duplicates.
     intermediates: Vec<&'c Certificate<'d>>,
     time: i128,
     /// The number of signatures that were verified.
@@ -49,11 +49,11 @@ struct Search<'c, 'd> {
     chains: Vec<Chain<'c, 'd>>,
 }
 
-/// The first valid chain of the last certificate to the first one, through the others; `None` if there is none.
+/// The first valid chain from the last certificate to the first one, through the others; `None` if there is none.
 ///
 /// # Errors
 ///
-/// When a key is too large.
+/// If a key is too large.
 pub(super) fn chain<'c, 'd>(
     builtin: &'c str,
     certificates: &'c [Certificate<'d>],
@@ -118,7 +118,7 @@ impl<'c, 'd> Search<'c, 'd> {
         Ok(())
     }
 
-    /// The certificates among `pool` that may have issued `child`, first those with the key that it names.
+    /// The certificates among `pool` that may have issued `child`. Those with the key that `child` names come first.
     fn parents(&self, pool: &[&'c Certificate<'d>], child: &Certificate<'d>) -> Vec<&'c Certificate<'d>> {
         let rank = |parent: &&Certificate<'d>| {
             let named = child.details.authority_key.unwrap_or_default();
@@ -148,7 +148,7 @@ fn is_in(certificate: &Certificate<'_>, chain: &[&Certificate<'_>]) -> bool {
         if names == of_other {
             return true;
         }
-        // Go does not look at the others then.
+        // Go then ignores the remaining certificates.
         if names.is_none() || of_other.is_none() {
             return false;
         }
@@ -163,7 +163,7 @@ fn is_valid(certificate: &Certificate<'_>, kind: Kind, chain: &[&Certificate<'_>
         (certificate.not_before.nanoseconds()..=certificate.not_after.nanoseconds()).contains(&time);
     let is_issuer = chain.last().is_none_or(|child| child.raw_issuer == certificate.raw_subject);
     let may_sign = kind != Kind::Intermediate || details.is_authority == Some(true);
-    // The leaf does not count.
+    // The leaf is not counted.
     let intermediates = i64::try_from(chain.len()).unwrap_or(i64::MAX) - 1;
     let has_length =
         details.is_authority.is_some() && details.path_length >= 0 && intermediates > details.path_length;
@@ -204,7 +204,8 @@ fn has_signed(builtin: &str, parent: &Certificate<'_>, child: &Certificate<'_>) 
     })
 }
 
-/// The numbers of a signature of ECDSA ([RFC 3279](https://www.rfc-editor.org/rfc/rfc3279#section-2.2.3)), without zeros before them.
+/// The numbers of an ECDSA signature ([RFC 3279](https://www.rfc-editor.org/rfc/rfc3279#section-2.2.3)), without
+/// leading zeros.
 fn ecdsa_numbers(signature: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut outer = Reader(signature);
     let mut numbers = outer.read(SEQUENCE).filter(|_| outer.is_empty())?;

@@ -1,8 +1,8 @@
-//! The syntax trees of documents, with the names that gqlparser's structs have in JSON.
+//! The syntax trees of documents, with the JSON names of gqlparser's structs.
 //!
-//! Encoding leaves out null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored, null is the
-//! default, and a value of another type is an error. What later validation would fill in is not supported in a given tree, nor are names
-//! in another case, which Go accepts.
+//! Encoding omits null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored,
+//! null is the default, and a value of another type is an error. Fields that validation would fill in are not supported
+//! in a given tree, nor are names in another case, which Go accepts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -21,7 +21,7 @@ pub(super) struct Decoder {
 }
 
 pub(super) trait Node: Sized {
-    /// As a value of Rego; `None` if it is null or empty.
+    /// The node as a value of Rego; `None` if it is null or empty.
     fn encode(&self) -> Option<Value>;
 
     fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop>;
@@ -91,11 +91,11 @@ impl<T: Node> Node for Vec<T> {
     }
 }
 
-/// The fields of gqlparser's structs that validation fills in, and places in the text.
+/// The fields of gqlparser's structs that validation fills in, and positions in the text.
 const FILLED_IN: [&str; 6] =
     ["Definition", "ExpectedType", "ObjectDefinition", "ParentDefinition", "Position", "VariableDefinition"];
 
-/// The name in lower case. Go folds two other characters to ASCII letters.
+/// The name in lowercase. Go folds two further characters to ASCII letters.
 fn folded(name: &str) -> String {
     name.replace('ſ', "s").replace('\u{212a}', "k").to_ascii_lowercase()
 }
@@ -166,7 +166,7 @@ macro_rules! plain {
     )* };
 }
 
-/// A comment of a node, which gqlparser does not read from JSON for some nodes.
+/// A comment of a node. For some nodes, gqlparser does not decode it from JSON.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unread(pub(super) Option<CommentGroup>);
 
@@ -249,7 +249,7 @@ impl Node for Selection {
         }
     }
 
-    /// gqlparser takes each selection for a field if it can.
+    /// gqlparser decodes each selection as a field if possible.
     fn decode(value: &Value, decoder: &mut Decoder) -> Result<Self, Stop> {
         match Field::decode(value, decoder) {
             Ok(field) => Ok(Self::Field(field)),
@@ -320,7 +320,7 @@ nodes! {
         arguments: Vec<Argument> = "Arguments",
         location: Text = "Location",
     }
-    /// A value in a document. One without a kind is missing.
+    /// A value in a document. A value without a kind counts as missing.
     InputValue {
         raw: Text = "Raw",
         children: Vec<ChildValue> = "Children",
@@ -426,7 +426,7 @@ impl Node for InputValue {
         let mut value = Self::decoded(value, decoder)?;
         let kind = *value.kind.get_or_insert_default();
         let digits = value.raw.trim_start_matches('-');
-        // Go reads other texts as numbers, too.
+        // Go also parses other texts as numbers.
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
         if matches!(kind, ValueKind::Int | ValueKind::Float) && !is_number {
@@ -463,12 +463,13 @@ impl Type {
         }
     }
 
-    /// Whether a variable of this type can be used for one of the other.
+    /// Whether a variable of this type can be used where `other` is expected.
     pub(super) fn is_compatible(&self, other: &Self) -> bool {
         self.is_compatible_if(other, other.non_null)
     }
 
-    /// Like [`is_compatible`](Self::is_compatible) if the outermost type of the other were non-null or not.
+    /// Like [`is_compatible`](Self::is_compatible). `non_null` replaces the nullability of the outermost type of
+    /// `other`.
     pub(super) fn is_compatible_if(&self, other: &Self, non_null: bool) -> bool {
         let elements = match (&self.element, &other.element) {
             (Some(_), None) => false,

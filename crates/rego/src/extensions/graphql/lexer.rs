@@ -1,4 +1,4 @@
-//! The tokens of a document, as gqlparser's `lexer` package reads them.
+//! The tokens of a document, as in gqlparser's `lexer` package.
 
 use super::Stop;
 
@@ -42,11 +42,11 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Reads the next token.
+    /// The next token.
     ///
     /// # Errors
     ///
-    /// When there is none that is valid.
+    /// If it is invalid.
     pub(super) fn token(&mut self) -> Result<Token, Stop> {
         self.skip_spaces();
         let start = self.at;
@@ -143,7 +143,7 @@ impl<'a> Lexer<'a> {
     fn escape(&mut self) -> Result<char, Stop> {
         let bytes = &self.text.as_bytes()[self.at..];
         let c = match bytes.get(1).ok_or(Stop::Invalid)? {
-            // A surrogate is not a character, also as a part of a pair.
+            // A surrogate is not a character, even as a part of a pair.
             b'u' if bytes.len() > 6 => {
                 let mut digits = bytes[2..6].iter().map(|byte| char::from(*byte).to_digit(16));
                 let code = digits.try_fold(0, |code, digit| digit.map(|digit| code << 4 | digit));
@@ -172,7 +172,7 @@ impl<'a> Lexer<'a> {
             let c = rest.chars().next().ok_or(Stop::Invalid)?;
             let quotes = rest.bytes().take_while(|byte| *byte == b'"').count();
             if quotes >= 3 {
-                // The last three close the string.
+                // The last three quotes close the string.
                 text.extend(std::iter::repeat_n('"', quotes - 3));
                 self.at += quotes;
                 return Ok(Token { kind: Kind::BlockString, text: block_string_value(&text) });
@@ -196,12 +196,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The number of leading spaces and tabs; `None` for a line of nothing else.
+/// The number of leading spaces and tabs; `None` for a blank line.
 fn indentation(line: &str) -> Option<usize> {
     line.find(|c| c != ' ' && c != '\t')
 }
 
-/// Removes the common indentation, and blank lines at both ends. Unlike in the specification, the first line counts for the indentation.
+/// Removes the common indentation, and blank lines at both ends. Unlike in the specification, the first line counts for
+/// the indentation.
 fn block_string_value(raw: &str) -> String {
     let lines: Vec<&str> = raw.split('\n').collect();
     let common = lines.iter().filter_map(|line| indentation(line)).min();

@@ -1,4 +1,5 @@
-//! Parses documents as gqlparser's `parser` package does, with its deviations from the specification and its places for comments.
+//! Parses documents like gqlparser's `parser` package, with its deviations from the specification and its places for
+//! comments.
 
 mod query;
 mod schema;
@@ -12,7 +13,7 @@ use super::{BYTES, LEVELS, Stop, TOKENS};
 ///
 /// # Errors
 ///
-/// When the document is invalid or exceeds a limit.
+/// If the document is invalid or exceeds a limit.
 pub(super) fn query(text: &str) -> Result<QueryDocument, Stop> {
     Parser::new(text)?.query_document()
 }
@@ -21,7 +22,7 @@ pub(super) fn query(text: &str) -> Result<QueryDocument, Stop> {
 ///
 /// # Errors
 ///
-/// When the document is invalid or exceeds a limit.
+/// If the document is invalid or exceeds a limit.
 pub(super) fn schema(text: &str) -> Result<SchemaDocument, Stop> {
     Parser::new(text)?.schema_document()
 }
@@ -84,7 +85,7 @@ impl<'a> Parser<'a> {
         Ok(self.peek_kind()? == Kind::Mark(mark))
     }
 
-    /// Whether the next token has this text. Strings count, as in gqlparser.
+    /// Whether the next token has this text. As in gqlparser, it may be a string.
     fn has_text(&mut self, text: &str) -> Result<bool, Stop> {
         Ok(self.peek()?.text == text)
     }
@@ -115,7 +116,7 @@ impl<'a> Parser<'a> {
         self.expect(Kind::Mark(mark)).map(drop)
     }
 
-    /// Reads this keyword, and returns the comments before it.
+    /// Parses this keyword, and returns the comments before it.
     fn keyword(&mut self, keyword: &str) -> Result<Option<CommentGroup>, Stop> {
         let comments = self.comments()?;
         if self.expect(Kind::Name)?.text == keyword { Ok(comments) } else { Err(Stop::Invalid) }
@@ -135,7 +136,8 @@ impl<'a> Parser<'a> {
         Ok(parsed)
     }
 
-    /// The items between two marks, and the comments before the second mark. There are none without the first mark.
+    /// The items between two marks, and the comments before the second mark. Without the first mark, there are no
+    /// items.
     fn items<T>(
         &mut self,
         [start, end]: [u8; 2],
@@ -153,7 +155,7 @@ impl<'a> Parser<'a> {
         Ok((items, comments))
     }
 
-    /// Like [`items`](Self::items), with one item at least.
+    /// Like [`items`](Self::items), with at least one item.
     fn some<T>(
         &mut self,
         marks: [u8; 2],

@@ -1,7 +1,7 @@
 //! Validates operations against a schema by the default rules of gqlparser's `validator/rules` package.
 //!
-//! Only the verdict counts, so that the first violation ends the validation. gqlparser stores the definitions of nodes in the tree while it
-//! walks; here they are passed along, because they depend only on the place of a node.
+//! Only the verdict matters, so the first violation ends the validation. gqlparser stores the definitions of nodes in
+//! the tree. Here they are passed along, because they depend only on the place of a node.
 
 mod overlaps;
 mod values;
@@ -22,7 +22,7 @@ use super::{Steps, Stop, VALIDATION_LEVELS};
 ///
 /// # Errors
 ///
-/// When it is invalid or the check exceeds a limit.
+/// If it is invalid or the check exceeds a limit.
 pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) -> Result<(), Stop> {
     let typename = FieldDefinition {
         name: "__typename".into(),
@@ -43,10 +43,10 @@ fn valid(is: bool) -> Result<(), Stop> {
     if is { Ok(()) } else { Err(Stop::Invalid) }
 }
 
-/// The time for visiting a selection, in comparisons of names.
+/// The cost of a visit to a selection, in comparisons of names.
 const VISITED: usize = 10;
 
-/// Checks the nesting of selections, in which fragments count at each place.
+/// Checks the nesting of selections. A fragment counts at each place where it is used.
 fn check_level(level: usize) -> Result<(), Stop> {
     if level > VALIDATION_LEVELS {
         return Err(Stop::Limit("levels with those of fragments", VALIDATION_LEVELS));
@@ -58,7 +58,7 @@ struct Walker<'a> {
     schema: &'a Schema,
     document: &'a QueryDocument,
     steps: &'a Steps,
-    /// The definition of a field that each type has.
+    /// The definition of the field `__typename`, which each type has.
     typename: FieldDefinition,
     fragments: BTreeMap<&'a str, &'a FragmentDefinition>,
 }
@@ -81,7 +81,7 @@ struct State<'a> {
     spread: RefCell<BTreeSet<&'a str>>,
 }
 
-/// A set of selections, and the type that they are of.
+/// A set of selections, with their type.
 #[derive(Clone, Copy)]
 struct Selections<'a> {
     items: &'a [Selection],
@@ -290,7 +290,7 @@ impl<'a> Walker<'a> {
         state.overlaps.borrow_mut().check(self, selected)
     }
 
-    /// Whether an object of one type can be of the other.
+    /// Whether the two types have an object type in common.
     fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), Stop> {
         let (Some(parent), Some(fragment)) = (parent, self.schema.get(condition)) else { return Ok(()) };
         if !is_composite(parent) || !is_composite(fragment) {
@@ -304,7 +304,7 @@ impl<'a> Walker<'a> {
         valid(parents.iter().any(|parent| of_fragment.contains(parent)))
     }
 
-    /// Limits how deep lists of types are queried by introspection.
+    /// Limits the depth of lists of types in introspection queries.
     fn introspection(
         &self,
         field: &'a Field,
@@ -346,7 +346,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// A subscription has one field that is not of introspection.
+    /// A subscription must have exactly one field, which must not be an introspection field.
     fn subscription(&self, operation: &'a OperationDefinition) -> Result<(), Stop> {
         let mut names = BTreeSet::new();
         let mut visited = BTreeSet::new();

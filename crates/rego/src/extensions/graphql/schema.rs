@@ -1,4 +1,4 @@
-//! Checks and indexes the definitions of a schema as gqlparser's `validator.ValidateSchemaDocument` does.
+//! Checks and indexes the definitions of a schema, like gqlparser's `validator.ValidateSchemaDocument`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use super::ast::{
 };
 use super::{Steps, Stop, parser};
 
-/// The types and directives of each schema: those of the
+/// The built-in types and directives of each schema: those of the
 /// [specification](https://spec.graphql.org/October2021/#sec-Schema-Introspection) in gqlparser's version.
 const PRELUDE: &str = include_str!("prelude.graphql");
 
@@ -29,7 +29,7 @@ fn valid(is: bool) -> Result<(), Stop> {
     if is { Ok(()) } else { Err(Stop::Invalid) }
 }
 
-/// Finds a field by its name. Lists are searched from the start, which counts as steps.
+/// Finds a field by its name. Lists are searched from the start, and each comparison counts as a step.
 pub(super) fn field<'a>(
     fields: &'a [FieldDefinition],
     name: &str,
@@ -54,11 +54,11 @@ fn named(name: &str, non_null: bool) -> Type {
 }
 
 impl Schema {
-    /// Checks `document`.
+    /// Checks and indexes `document`.
     ///
     /// # Errors
     ///
-    /// When it is invalid or the check exceeds a limit.
+    /// If it is invalid or the check exceeds a limit.
     pub(super) fn new(document: SchemaDocument, steps: &Steps) -> Result<Self, Stop> {
         static PARSED: LazyLock<Option<SchemaDocument>> = LazyLock::new(|| {
             let mut prelude = parser::schema(PRELUDE).ok()?;
@@ -149,7 +149,7 @@ impl Schema {
         self.check_directives(&definition.directives, "SCHEMA", None, true, steps)
     }
 
-    /// Without a definition of the schema, names are those of the roots.
+    /// If the document does not define the schema, the roots are the types with the default names.
     fn complete_roots(&mut self, has_definition: bool) {
         if !has_definition {
             let types = &self.types;
@@ -267,7 +267,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Checks the directives at a location. In those of a type, which come from several places, one may be repeated.
+    /// Checks the directives at a location. Those of a type come from several places, so one may be repeated.
     fn check_directives(
         &self,
         directives: &[Directive],
@@ -355,7 +355,7 @@ impl Schema {
     }
 }
 
-/// Whether the graph has a cycle. Edges to other nodes count as none.
+/// Whether the graph has a cycle. Edges to nodes outside of the graph are ignored.
 pub(super) fn has_cycle<'a>(edges: &mut BTreeMap<&'a str, Vec<&'a str>>) -> bool {
     let nodes: Vec<&str> = edges.keys().copied().collect();
     let mut open = BTreeSet::new();
@@ -382,12 +382,12 @@ pub(super) fn has_cycle<'a>(edges: &mut BTreeMap<&'a str, Vec<&'a str>>) -> bool
     false
 }
 
-/// Names with two underscores are reserved.
+/// Names that begin with two underscores are reserved.
 fn check_name(name: &str) -> Result<(), Stop> {
     valid(!name.starts_with("__"))
 }
 
-/// Whether a type can be that of a variable or an argument.
+/// Whether a type can be used for a variable or an argument.
 pub(super) fn is_input(definition: &Definition) -> bool {
     matches!(&*definition.kind, "SCALAR" | "ENUM" | "INPUT_OBJECT")
 }

@@ -14,7 +14,7 @@ pub(super) fn json(values: &[Value]) -> Option<usize> {
     grown(written(values.first()?, LIMIT)?)
 }
 
-/// Each line has an indentation by its level, and a prefix.
+/// Each line is indented by its level, and has a prefix.
 pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
     let [value, options] = values else { return Some(0) };
     let option = |name: &str| length(Some(&options[name]));
@@ -35,9 +35,9 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The nodes of a document in YAML, and their values. Values of aliases are checked when they are made.
+/// The nodes of a YAML document, and their values. Values of aliases are checked when they are created.
 pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
-    /// A key and its value, with the places of scalars.
+    /// A key and its value, with the positions of scalars.
     const NODES: usize = 10 * ELEMENT;
     let Some(Value::String(text)) = values.first() else { return Some(0) };
     let indicators = text.bytes().filter(|byte| b":,-?[{".contains(byte)).count();
@@ -79,7 +79,7 @@ fn tokens(text: &str) -> usize {
     starts.count() + 1
 }
 
-/// Schemas and documents as they are validated. Schemas and errors are checked when they are made.
+/// Schemas and documents during validation. Schemas and errors are checked when they are created.
 pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     /// A key and a value that is a number.
     const VALUE: usize = 3 * ELEMENT;
@@ -96,9 +96,9 @@ pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     Some(need)
 }
 
-/// JSON, the values in it, and lines with an indentation by their level.
+/// The JSON, its values, and indented lines.
 pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
-    /// Of JSON, values and quotes for each byte of a value in JSON.
+    /// The JSON, values and quotes for each byte of a value in JSON.
     const VALUES: usize = 50;
     let value = values.first()?;
     Some(
@@ -131,7 +131,7 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
     Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
 }
 
-/// Paths as the engine reads them, and as they are given.
+/// Paths in the engine's form, and as given.
 pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
     let mut bytes = 0_usize;
     let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));
@@ -150,7 +150,7 @@ fn components_of(path: &Value) -> usize {
     }
 }
 
-/// The document as the engine edits it, and the edits.
+/// The document that the engine edits, and the edits.
 pub(super) fn patch(values: &[Value]) -> Option<usize> {
     let [document, Value::Array(edits)] = values else { return Some(0) };
     for edit in edits.iter() {

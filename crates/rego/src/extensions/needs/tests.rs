@@ -40,7 +40,7 @@ fn shared_parts_count_each_time_they_are_written() {
         ("json.marshal", vec![shared.clone()]),
         ("json.marshal_with_options", vec![shared.clone(), json!({"indent": " "}).into()]),
         ("walk", vec![shared.clone()]),
-        // The error would repeat a value of another type.
+        // The error would quote a value of another type.
         ("startswith", vec![shared.clone(), "x".into()]),
         ("abs", vec![shared.clone()]),
         ("object.get", vec![shared.clone(), "a".into(), 1.into()]),

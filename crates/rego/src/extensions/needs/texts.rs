@@ -20,22 +20,22 @@ const PARSED: usize = 512;
 /// The bytes for matching with a regular expression.
 const AUTOMATON: usize = 4 << 20;
 
-/// A text with twice the length of the first argument.
+/// A text of twice the length of the first argument.
 pub(super) fn text(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(2))
 }
 
-/// Decoded bytes may be invalid UTF-8: then each byte becomes three.
+/// Decoded bytes may be invalid UTF-8. Each such byte becomes three.
 pub(super) fn lossy(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(4))
 }
 
-/// The other case of a two-byte letter may have three bytes, or several letters.
+/// In the other case, a letter of two bytes may have three bytes, or become several letters.
 pub(super) fn cased(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// All texts twice, as in errors.
+/// Twice the length of all texts, as in errors.
 pub(super) fn texts(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(2))
 }
@@ -90,7 +90,7 @@ pub(super) fn pattern(values: &[Value]) -> Option<usize> {
     Some(pattern.saturating_add(texts(values)?))
 }
 
-/// Each delimiter adds two characters to the text beside it, and delimiters may repeat.
+/// Each delimiter adds two characters to the text next to it, and delimiters may repeat.
 pub(super) fn glob(values: &[Value]) -> Option<usize> {
     let delimiters = elements(&values[1]);
     let longer = 1 + 2 * delimiters;
@@ -119,9 +119,9 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     with(pattern.find_iter(text).count())
 }
 
-/// A digest in hexadecimal digits, each made as a text.
+/// A digest in hexadecimal, each digit of which is created as a text.
 pub(super) fn digest(_: &[Value]) -> Option<usize> {
-    /// The digits of SHA-512, and the number of bytes in front of them.
+    /// The digits of SHA-512, and the number of bytes before them.
     const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
     Some(DIGEST)
 }
@@ -131,7 +131,7 @@ pub(super) fn uuid(_: &[Value]) -> Option<usize> {
     listed(64)
 }
 
-/// The parts of a URI, decoded and as they are.
+/// The parts of a URI, decoded and in the original form.
 pub(super) fn uri(values: &[Value]) -> Option<usize> {
     Some(lossy(values)?.saturating_mul(2).saturating_add(listed(8)?))
 }
@@ -141,7 +141,7 @@ pub(super) fn encoded(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// The parameters of a query. A key is repeated for each value.
+/// The parameters of a query. A key is repeated for each of its values.
 pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
     let Some(Value::Object(fields)) = values.first() else { return Some(0) };
     let mut bytes = 0_usize;
@@ -171,7 +171,7 @@ pub(super) fn parameters(values: &[Value]) -> Option<usize> {
 pub(super) fn networks(values: &[Value]) -> Option<usize> {
     /// Addresses, and the text of a network.
     const NETWORK: usize = 256;
-    // Two networks that are merged in part are up to one network for each bit.
+    // Partially merging two networks results in up to one network per bit.
     const PARTS: usize = 2;
     Some(values.first().map_or(0, elements).saturating_mul(NETWORK * PARTS))
 }
@@ -202,7 +202,7 @@ pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
     Some(token(values)?.saturating_add(keys(constraint("cert"))).saturating_add(secret))
 }
 
-/// Certificates or keys as Go writes them in JSON. Longer arguments end the evaluation before they are read.
+/// Certificates or keys in Go's JSON. Longer arguments end the evaluation before they are parsed.
 pub(super) fn certificates(values: &[Value]) -> Option<usize> {
     /// Two bytes of DER may be an empty URI, whose value has eleven fields.
     const PARSED: usize = 320;
@@ -212,7 +212,7 @@ pub(super) fn certificates(values: &[Value]) -> Option<usize> {
 
 /// Keys, and the document that contains them.
 fn keys(text: Option<&Value>) -> usize {
-    /// An element of a document in JSON has two bytes at least.
+    /// An element of a JSON document has at least two bytes.
     const PARSED: usize = ELEMENT / 2 * GROWTH;
     length(text).saturating_mul(PARSED)
 }

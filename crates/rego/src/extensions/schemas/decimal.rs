@@ -1,4 +1,4 @@
-//! Exact numbers.
+//! Exact decimal numbers.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ impl Decimal {
         Some(Self::new(&format!("{whole}{fraction}"), exponent))
     }
 
-    /// `digits`, which may have a sign, times `10^exponent`.
+    /// The number `digits * 10^exponent`. `digits` may have a sign.
     fn new(digits: &str, exponent: i32) -> Self {
         let zeros = digits.len() - digits.trim_end_matches('0').len();
         let number = digits[..digits.len() - zeros].parse::<BigInt>();

@@ -10,7 +10,7 @@ use super::super::uris::Uri;
 use super::{Failure, Result};
 use crate::re2::PatternError;
 
-/// Whether `text` has the format of this name. A text has each unknown format.
+/// Whether `text` has the format of this name. Unknown formats match each text.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ fn is_template(path: &str) -> bool {
     true
 }
 
-/// Whether `text` is an address by RFC 5322, as Go's `mail.ParseAddress` reads it.
+/// Whether `text` is an address by RFC 5322, as in Go's `mail.ParseAddress`.
 fn is_email(text: &str) -> Result<bool> {
     let Some((local, domain)) = text.split_once('@') else { return Ok(false) };
     if text.contains(['"', '(', '<', '[', ':']) {

@@ -21,11 +21,11 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// `value` as OPA converts it: sets become arrays, and keys that are no texts become their JSON.
+    /// Converts `value` as OPA does: sets become arrays, and keys that are not texts become their JSON.
     ///
     /// # Errors
     ///
-    /// When it has more than [`LEVELS`] levels or a number beyond 64-bit floating point.
+    /// If it has more than [`LEVELS`] levels or a number beyond 64-bit floating point.
     pub(super) fn of(builtin: &str, value: &Value, level: usize) -> Result<Self> {
         ensure!(level <= LEVELS, "{builtin}: a value with more than {LEVELS} levels is not supported");
         let item = |value: &Value| Self::of(builtin, value, level + 1);
@@ -58,7 +58,7 @@ impl Json {
         })
     }
 
-    /// The value as Go writes it, with numbers of 64-bit floating point.
+    /// The value as Go writes it, with 64-bit floating-point numbers.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -101,7 +101,7 @@ fn float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");
-        // An exponent of Go has a sign.
+        // In Go, an exponent has a sign.
         return if text.contains("e-") { text } else { text.replace('e', "e+") };
     }
     format!("{number}")

@@ -1,4 +1,4 @@
-//! Reads schemas.
+//! Parses schemas.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,10 +10,10 @@ use super::{Failure, LEVELS, Result, SCHEMAS};
 use crate::memory;
 use crate::re2::PatternError;
 
-/// The types, as their values are called.
+/// The types, by the names of their values.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "number", "null", "object", "string"];
 
-/// The version of JSON Schema. `Hybrid` is that of a schema without a known `$schema`.
+/// The version of JSON Schema. `Hybrid` is for a schema without a known `$schema`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Draft {
     Four,
@@ -41,7 +41,7 @@ pub(super) enum Dependency {
     Schema(Id),
 }
 
-/// A limit from below and one from above, each with or without the limit itself.
+/// A lower and an upper limit, each inclusive or exclusive.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     pub(super) minimum: Option<Decimal>,
@@ -60,14 +60,14 @@ pub(super) struct Sizes {
 /// One schema.
 #[derive(Default)]
 pub(super) struct Sub {
-    /// The result of a schema that is a boolean.
+    /// The result of a boolean schema.
     pub(super) pass: Option<bool>,
     pub(super) types: Vec<&'static str>,
-    /// The schema to which a reference leads. It replaces this schema.
+    /// The target of the reference, which replaces this schema.
     pub(super) reference: Option<Id>,
     pub(super) properties: BTreeMap<String, Id>,
     pub(super) additional_properties: Further,
-    /// By their patterns, as they are written.
+    /// By pattern, as written.
     pub(super) pattern_properties: Vec<(Pattern, Id)>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
@@ -85,7 +85,7 @@ pub(super) struct Sub {
     pub(super) unique_items: bool,
     pub(super) contains: Option<Id>,
     pub(super) constant: Option<String>,
-    /// The texts of the values, in their order and as a set.
+    /// The texts of the values, in order and as a set.
     pub(super) values: Option<(String, HashSet<String>)>,
     pub(super) one_of: Vec<Id>,
     pub(super) any_of: Vec<Id>,
@@ -96,7 +96,7 @@ pub(super) struct Sub {
     pub(super) otherwise: Option<Id>,
 }
 
-/// A schema with all schemas in it. The first is the root.
+/// A schema with all its nested schemas. The first is the root.
 pub(super) struct Schema {
     pub(super) subs: Vec<Sub>,
 }
@@ -122,7 +122,7 @@ fn must_be(key: &str, article: &str, what: &str) -> Failure {
     Failure::schema(format!("{key} must be of {article} {what}"))
 }
 
-/// The draft of `document`. The one of a URL that is not known is `None`, as in OPA.
+/// The draft of `document`. As in OPA, it is `None` for an unknown URL.
 fn draft_of(document: &Json) -> Result<Option<Draft>> {
     let fields = match document {
         Json::Bool(_) => return Ok(None),
@@ -140,7 +140,7 @@ fn draft_of(document: &Json) -> Result<Option<Draft>> {
 }
 
 impl Schema {
-    /// Reads the schema of `document`.
+    /// Parses the schema of `document`.
     pub(super) fn parse(mut document: Json) -> Result<Self> {
         let draft = draft_of(&document)?;
         let pool = Pool::collect(&mut document)?;
@@ -199,7 +199,7 @@ fn check_order(sizes: &Sizes, least_key: &str, most_key: &str) -> Result<()> {
     }
 }
 
-/// The limit `key`, and the one without the limit itself.
+/// The limit `key`, and its exclusive form.
 fn limit(
     fields: &Fields,
     key: &str,
@@ -240,7 +240,7 @@ fn pattern(pattern: &str) -> Result<Option<Pattern>> {
 }
 
 impl<'j> Parser<'j> {
-    /// Reads the schema `value` in a schema of this `draft`.
+    /// Parses the schema `value` in a schema of this `draft`.
     fn sub(&mut self, value: &'j Json, draft: Draft) -> Result<Id> {
         let id = self.reserve()?;
         self.fill(id, value, draft)?;
@@ -309,7 +309,7 @@ impl<'j> Parser<'j> {
         self.conditions(id, fields, draft)
     }
 
-    /// The schemas of `definitions` must be valid, too.
+    /// The schemas in `definitions` must be valid, too.
     fn definitions(&mut self, fields: &'j Fields, draft: Draft) -> Result<()> {
         let invalid = || invalid_type("Array Of Schemas", "definitions");
         let Some(definitions) = fields.get("definitions") else { return Ok(()) };
@@ -323,7 +323,7 @@ impl<'j> Parser<'j> {
         Ok(())
     }
 
-    /// Reads the schema to which `reference` leads. Other keywords of the schema `id` do not count.
+    /// Parses the target of `reference`. Other keywords of the schema `id` are ignored.
     fn referred(&mut self, id: Id, reference: &Reference, draft: Draft) -> Result<()> {
         let referred = self.reserve()?;
         self.references.insert(reference.to_string(), referred);

@@ -1,7 +1,7 @@
-//! References in schemas (`$ref`), and the documents to which they lead.
+//! References in schemas (`$ref`), and their targets.
 //!
-//! References to other documents are not supported: OPA would read files or use the network. URLs with a query, with special characters or
-//! with `.` and `..` are not supported, either.
+//! References to other documents are not supported: OPA would read files or use the network. URLs with a query, with
+//! special characters or with `.` and `..` are not supported, either.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use super::json::Json;
 use super::{Failure, Result};
 use crate::memory;
 
-/// A reference: a URL in parts. Parts that are missing are empty.
+/// A reference: a URL in parts. Missing parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reference {
-    /// The scheme and the host, as in `https://example.com`.
+    /// The scheme and the host, for example `https://example.com`.
     origin: String,
     path: String,
     fragment: String,
@@ -27,7 +27,7 @@ impl fmt::Display for Reference {
 }
 
 impl Reference {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Reference {
         })
     }
 
-    /// `child` in a schema with this reference.
+    /// Resolves `child` in a schema with this reference.
     pub(super) fn resolve(&self, child: &Self) -> Self {
         if !child.origin.is_empty() {
             return child.clone();
@@ -90,7 +90,8 @@ impl Reference {
         format!("{}{}", self.origin, self.path)
     }
 
-    /// The value at the pointer that is the fragment. A fragment that is no pointer is the whole document, as in OPA.
+    /// The target of the fragment in `document`. As in OPA, a fragment that is not a JSON pointer refers to the whole
+    /// document.
     fn pointed<'j>(&self, document: &'j Json) -> Result<&'j Json> {
         let Some(steps) = self.fragment.strip_prefix('/') else { return Ok(document) };
         let mut value = document;

@@ -12,17 +12,17 @@ use crate::memory;
 /// The name of the document in errors.
 const ROOT: &str = "(Root)";
 
-/// The steps to compile a pattern.
+/// The cost of compiling a pattern, in steps.
 const PATTERN: usize = 4_000;
 
-/// An error.
+/// A reported error.
 pub(super) struct Report {
     pub(super) kind: &'static str,
     pub(super) field: String,
     pub(super) text: String,
 }
 
-/// The errors of a value, and how well it matches.
+/// The errors of a value, and a score for how well it matches.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<Report>,
@@ -36,7 +36,7 @@ impl Outcome {
 
     fn add(&mut self, place: &Place<'_>, kind: &'static str, text: String) -> Result<()> {
         let field = place.field();
-        // The texts are part of the result as well. The list may be copied while it grows.
+        // The texts become part of the result as well. The list may be copied while it grows.
         let list = if self.errors.len() == self.errors.capacity() { self.errors.len() } else { 0 };
         memory::check(3 * (field.len() + text.len()) + 1_024 + 3 * list * size_of::<Report>())?;
         self.errors.push(Report { kind, field, text });
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// Where a value is in the document.
+/// The path of a value in the document.
 struct Place<'p> {
     name: &'p str,
     parent: Option<&'p Place<'p>>,
@@ -79,7 +79,7 @@ impl<'p> Place<'p> {
 }
 
 impl Schema {
-    /// The errors of `document`.
+    /// Validates `document` and returns its errors.
     pub(super) fn validate(&self, document: &Json) -> Result<Vec<Report>> {
         let mut validation = Validation { subs: &self.subs, steps: STEPS, level: 0 };
         let mut outcome = Outcome::default();
@@ -119,7 +119,7 @@ impl<'s> Validation<'s> {
         }
     }
 
-    /// The outcome of `value` alone.
+    /// Validates `value` independently.
     fn alone(&mut self, id: Id, value: &Json, place: &Place<'_>) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         self.value(id, value, &mut outcome, place)?;
@@ -196,7 +196,7 @@ impl<'s> Validation<'s> {
         Ok(())
     }
 
-    /// The schemas that are combined for `value`.
+    /// Validates `value` against the combined schemas (`allOf` and the like).
     fn combinations(
         &mut self,
         sub: &'s Sub,
@@ -330,7 +330,7 @@ impl<'s> Validation<'s> {
         Ok(())
     }
 
-    /// The text of `value`, with a step for each part of it.
+    /// The text of `value`. Each part of it costs a step.
     fn written(&mut self, value: &Json) -> Result<String> {
         let text = value.text();
         self.step(text.len() / 8)?;
@@ -491,7 +491,7 @@ impl<'s> Validation<'s> {
         Ok(())
     }
 
-    /// Whether a pattern has the property `name`.
+    /// Whether a pattern matches the property `name`.
     fn patterns(
         &mut self,
         sub: &'s Sub,
@@ -548,7 +548,7 @@ impl<'s> Validation<'s> {
         place: &Place<'_>,
     ) -> Result<()> {
         if let Some(multiple) = &sub.multiple_of {
-            // Exponents may be far apart.
+            // The numbers may have very different exponents.
             self.step(20)?;
             if !number.is_multiple_of(multiple) {
                 outcome.add(place, "multiple_of", format!("Must be a multiple of {}", multiple.go_text()))?;

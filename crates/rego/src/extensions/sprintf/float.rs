@@ -1,4 +1,4 @@
-//! Fractions as Go's `strconv.FormatFloat` formats them.
+//! Formats fractions like Go's `strconv.FormatFloat`.
 
 use anyhow::{Result, bail};
 
@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 const PRECISION: usize = 6;
 /// The smallest exponent that `%g` without a precision shows.
 const EXPONENT: i64 = 6;
-/// The bits of a mantissa that are stored, and the exponent of its last bit.
+/// The number of stored mantissa bits, and the exponent of the last bit.
 const MANTISSA: u32 = 52;
 const LAST: i64 = -1075;
 
-/// `float` with this verb: `e`, `f`, `g`, `b`, `x` or one of these as a capital letter.
+/// Formats `float` with this verb: `e`, `f`, `g`, `b`, `x` or one of these in uppercase.
 pub(super) fn formatted(float: f64, verb: char, precision: Option<usize>) -> Result<String> {
     Ok(match verb {
         'e' | 'E' => {
@@ -29,7 +29,8 @@ pub(super) fn formatted(float: f64, verb: char, precision: Option<usize>) -> Res
     })
 }
 
-/// `float` as `%g`: with an exponent if it is small or large. Without a precision, it has as many digits as it needs.
+/// Formats `float` for `%g`: with an exponent if it is small or large. Without a precision, it has as many digits as
+/// necessary.
 pub(super) fn general(float: f64, precision: Option<usize>, letter: char) -> String {
     let (mut digits, exponent) = digits(float, precision.map(|precision| precision.max(1)));
     let kept = digits.trim_end_matches('0').len().max(1);
@@ -57,7 +58,7 @@ pub(super) fn general(float: f64, precision: Option<usize>, letter: char) -> Str
     }
 }
 
-/// `number` with a decimal point and, for `%g` and `%x`, its trailing zeros: the flag `#`.
+/// Adds a decimal point and, for `%g` and `%x`, trailing zeros to `number`: the flag `#`.
 pub(super) fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     if verb == 'b' {
         return number.to_owned();
@@ -76,7 +77,7 @@ pub(super) fn with_point(number: &str, verb: char, precision: Option<usize>) -> 
     format!("{mantissa}{point}{}{tail}", "0".repeat(missing))
 }
 
-/// The significant digits of `float`, as many as given or as it needs, and its decimal exponent.
+/// The significant digits of `float`, `count` of them or as many as necessary, and its decimal exponent.
 fn digits(float: f64, count: Option<usize>) -> (String, i64) {
     let text = match count {
         Some(count) => format!("{:.*e}", count - 1, float.abs()),
@@ -93,7 +94,7 @@ fn scientific(float: f64, digits: &str, exponent: i64, letter: char) -> String {
     format!("{sign}{first}{point}{rest}{letter}{}", signed(exponent))
 }
 
-/// `exponent` with its sign and at least two digits.
+/// `exponent` with a sign and at least two digits.
 fn signed(exponent: i64) -> String {
     format!("{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs())
 }

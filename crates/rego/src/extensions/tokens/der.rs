@@ -1,5 +1,5 @@
-//! Public keys in [DER](https://www.itu.int/rec/T-REC-X.690), as Go's package
-//! [crypto/x509](https://pkg.go.dev/crypto/x509) reads them.
+//! Public keys in [DER](https://www.itu.int/rec/T-REC-X.690), as parsed by Go's package
+//! [crypto/x509](https://pkg.go.dev/crypto/x509).
 
 use super::keys::Material;
 use crate::extensions::certificates::{self, PublicKey};
@@ -9,7 +9,7 @@ pub(super) fn public_key(der: &[u8]) -> Option<Material> {
     certificates::public_key(der).map(material)
 }
 
-/// The key of a certificate. Other algorithms than Go's verify nothing.
+/// The key of a certificate. Keys with algorithms that Go lacks verify nothing.
 pub(super) fn key_of_certificate(der: &[u8]) -> Option<Material> {
     certificates::key_of_certificate(der).map(material)
 }

@@ -1,5 +1,5 @@
-//! Keys that verify tokens: PEM certificates and public keys, JWK and JWKS ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517)), as OPA reads
-//! them.
+//! Keys for the verification of tokens, as parsed by OPA: PEM certificates and public keys, JWK and JWKS ([RFC
+//! 7517](https://www.rfc-editor.org/rfc/rfc7517)).
 
 use anyhow::{Result, bail, ensure};
 use base64::Engine;
@@ -20,7 +20,7 @@ const MODULUS: u64 = 8_192;
 /// The maximum number of certificates of a key.
 const CERTIFICATES: usize = 10;
 
-/// Algorithms of keys that verify tokens.
+/// Algorithms of keys for signatures of tokens.
 const ALGORITHMS: [&str; 13] = [
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "HS256", "HS384",
     "HS512", "EdDSA",
@@ -75,7 +75,7 @@ pub(super) enum Material {
         modulus: BigUint,
         exponent: u64,
     },
-    /// A point that is not compressed.
+    /// An uncompressed point.
     Ec(Curve, Vec<u8>),
     Ed25519([u8; 32]),
     Secret(Vec<u8>),
@@ -98,12 +98,12 @@ impl Key {
         Self { id: String::new(), algorithm: String::new(), material, is_private: false }
     }
 
-    /// Whether `signature` is one of `message`. In OPA, private keys verify signatures only of `io.jwt.decode_verify`, which has the lengths
-    /// of the standard.
+    /// Whether `signature` is a signature of `message` by this key. In OPA, only `io.jwt.decode_verify` accepts private
+    /// keys, and it requires signatures of the standard length.
     ///
     /// # Errors
     ///
-    /// When the key is too large or not supported.
+    /// If the key is too large or not supported.
     pub(super) fn verifies(
         &self,
         builtin: &str,
@@ -146,7 +146,7 @@ impl Key {
 ///
 /// # Errors
 ///
-/// When there are too many.
+/// If there are too many.
 pub(super) fn parse(builtin: &str, text: &str) -> Result<Option<Vec<Key>>> {
     if let Some((block, rest)) = pem::first_block(text) {
         let material = match block.label {
@@ -168,7 +168,7 @@ pub(super) fn parse(builtin: &str, text: &str) -> Result<Option<Vec<Key>>> {
     Ok(keys.map(|keys| keys.into_iter().filter_map(listed).collect()))
 }
 
-/// `key`, unless it has an algorithm for another purpose.
+/// Returns `key`, unless its algorithm has another purpose.
 fn listed(key: Key) -> Option<Key> {
     (key.algorithm.is_empty() || ALGORITHMS.contains(&key.algorithm.as_str())).then_some(key)
 }
@@ -177,7 +177,7 @@ fn listed(key: Key) -> Option<Key> {
 struct Fields<'k>(&'k Map<String, Value>);
 
 impl Fields<'_> {
-    /// The text in this field, empty for `null`, and `None` without the field. The outer option is empty for other values.
+    /// The text in this field. `Some(None)` without the field, an empty text for `null`, and `None` for other values.
     fn text(&self, name: &str) -> Option<Option<&str>> {
         match self.0.get(name) {
             None => Some(None),
@@ -192,12 +192,12 @@ impl Fields<'_> {
         self.text(name)?.and_then(bytes)
     }
 
-    /// The bytes in this field as a number of this size.
+    /// The bytes in this field, if their number is `size`.
     fn coordinate(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         self.bytes(name).filter(|bytes| bytes.len() == size)
     }
 
-    /// A point on a curve with this size of coordinates.
+    /// A point on a curve whose coordinates have this size.
     fn point(&self, size: usize) -> Option<Vec<u8>> {
         Some([vec![4], self.coordinate("x", size)?, self.coordinate("y", size)?].concat())
     }
@@ -291,7 +291,7 @@ fn okp(fields: &Fields<'_>, is_private: bool) -> Option<Material> {
     }
 }
 
-/// Decodes one of the encodings of base64, by its characters.
+/// Decodes base64 or base64url, depending on the characters.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let alphabet = if text.contains(['+', '/']) { &STANDARD } else { &URL_SAFE };
     let padding = match text.ends_with('=') {
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(count(&secret("")), Some(1));
         assert_eq!(count(&set(&[])), Some(0));
         assert_eq!(count(&set(&[secret(""), secret(r#", "alg": "HS256", "kid": "a""#)])), Some(2));
-        // Keys for other purposes are left out.
+        // Keys for other purposes are skipped.
         assert_eq!(count(&set(&[secret(r#", "alg": "A128KW""#)])), Some(0));
         for invalid in [
             secret(r#", "alg": "HS1""#),

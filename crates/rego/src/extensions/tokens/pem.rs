@@ -13,7 +13,7 @@ const BASE64: GeneralPurpose =
 
 /// A PEM block.
 pub(in crate::extensions) struct Block<'t> {
-    /// Such as `CERTIFICATE`.
+    /// For example `CERTIFICATE`.
     pub(in crate::extensions) label: &'t str,
     pub(in crate::extensions) bytes: Vec<u8>,
 }
@@ -24,7 +24,7 @@ pub(in crate::extensions) fn first_block(text: &str) -> Option<(Block<'_>, &str)
     loop {
         let end = rest.find(END)?;
         let (before, after) = (&rest[..end + 1], &rest[end + END.len()..]);
-        // The last line that begins a block: others have no end.
+        // The last line that begins a block: earlier ones have no end.
         let begin =
             before.rfind(BEGIN).filter(|at| before[..*at].is_empty() || before[..*at].ends_with('\n'));
         let found = begin.and_then(|at| block(&before[at + BEGIN.len()..], after));
@@ -35,7 +35,7 @@ pub(in crate::extensions) fn first_block(text: &str) -> Option<(Block<'_>, &str)
     }
 }
 
-/// The block whose text after `-----BEGIN ` is `inner`, and whose text after `-----END ` is `after`.
+/// The block with the text `inner` after `-----BEGIN ` and the text `after` after `-----END `.
 fn block<'t>(inner: &'t str, after: &'t str) -> Option<(Block<'t>, &'t str)> {
     let (line, mut body) = first_line(inner);
     let label = line.strip_suffix(DASHES)?;
@@ -61,7 +61,7 @@ fn block<'t>(inner: &'t str, after: &'t str) -> Option<(Block<'t>, &'t str)> {
     Some((Block { label, bytes }, after))
 }
 
-/// The first line of `text` without white space at its end, and the text after it.
+/// The first line of `text` without trailing white space, and the text after it.
 fn first_line(text: &str) -> (&str, &str) {
     let (line, rest) = match text.split_once('\n') {
         Some((line, rest)) => (line.strip_suffix('\r').unwrap_or(line), rest),

@@ -1,4 +1,4 @@
-//! Verification of signatures by [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518), as Go verifies them.
+//! Verification of signatures by [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518), like in Go.
 
 use hmac::{Hmac, KeyInit, Mac};
 use num_bigint::BigUint;
@@ -16,16 +16,16 @@ pub(in crate::extensions) enum Hash {
     Sha512,
 }
 
-/// The lengths of salts and signatures.
+/// The accepted lengths of salts and signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extensions) enum Lengths {
-    /// Those of RFC 7518.
+    /// The lengths in RFC 7518.
     Standard,
-    /// Any.
+    /// Any lengths.
     Any,
 }
 
-/// An algorithm of signatures.
+/// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Hmac(Hash),
@@ -38,7 +38,7 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// The algorithm of this name. OPA's `io.jwt.decode_verify` has the second names, too.
+    /// The algorithm of this name. OPA's `io.jwt.decode_verify` accepts the second names, too.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "HS256" | "HMAC_WITH_SHA256" => Self::Hmac(Hash::Sha256),
@@ -68,7 +68,7 @@ impl Hash {
         }
     }
 
-    /// Whether `code` is the message authentication code of `message`. The comparison takes the same time for each code.
+    /// Whether `code` is the message authentication code of `message`. The comparison takes constant time.
     pub(super) fn is_code(self, key: &[u8], message: &[u8], code: &[u8]) -> bool {
         fn is_code<M: Mac + KeyInit>(key: &[u8], message: &[u8], code: &[u8]) -> bool {
             <M as KeyInit>::new_from_slice(key)
@@ -81,7 +81,7 @@ impl Hash {
         }
     }
 
-    /// A `DigestInfo` ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#section-9.2)) up to the digest.
+    /// The part of a `DigestInfo` ([RFC 8017](https://www.rfc-editor.org/rfc/rfc8017#section-9.2)) before the digest.
     fn digest_info(self) -> [u8; 19] {
         let (name, length) = match self {
             Self::Sha256 => (1, 32),
@@ -137,7 +137,7 @@ pub(in crate::extensions) fn is_pss(
         let encoded = recovered(modulus, exponent, signature)?;
         let bits = modulus.bits() - 1;
         let size = usize::try_from(bits.div_ceil(8)).ok()?;
-        // The modulus of 8n + 1 bits has one byte more.
+        // A modulus of 8n + 1 bits has an additional byte.
         let (zeros, encoded) = encoded.split_at(encoded.len() - size);
         let digest = hash.digest(message);
         let (last, encoded) = encoded.split_last()?;

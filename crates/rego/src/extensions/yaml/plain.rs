@@ -27,7 +27,7 @@ pub(crate) fn resolve(text: &str) -> Plain {
     let without_underscores = text.replace('_', "");
     let float = || float(&without_underscores);
     match text.as_bytes() {
-        // Here, underscores are between digits.
+        // Here, underscores must be between digits.
         bytes @ [b'.', ..] => {
             let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
             let mut underscores = text.match_indices('_');
@@ -41,7 +41,7 @@ pub(crate) fn resolve(text: &str) -> Plain {
     }
 }
 
-/// An integer with Go's prefixes of other bases.
+/// An integer, with Go's prefixes for other bases.
 fn integer(text: &str) -> Option<Plain> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (radix, number) = match digits.as_bytes() {
@@ -76,7 +76,7 @@ fn float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|float: &f64| is_float && float.is_finite())
 }
 
-/// Whether a text needs no quotes for this reader, for older ones, and for those of times.
+/// Whether a text needs no quotes: neither this parser, nor older ones, nor those of times give it another meaning.
 pub(super) fn is_text(text: &str) -> bool {
     const WORDS: [&str; 16] =
         ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF"];
@@ -84,12 +84,12 @@ pub(super) fn is_text(text: &str) -> bool {
     !is_other && matches!(resolve(text), Plain::Text | Plain::Merge)
 }
 
-/// Whether go-yaml reads `text` as a time.
+/// Whether go-yaml parses `text` as a time.
 pub(crate) fn is_time(text: &str) -> bool {
     time(text).is_some()
 }
 
-/// Whether `text` is a number such as `1:30:00.5`.
+/// Whether `text` is a base-60 number, for example `1:30:00.5`.
 fn is_sexagesimal(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'_';
     let mut parts = text.strip_prefix(['+', '-']).unwrap_or(text).split(':');
@@ -105,7 +105,7 @@ fn is_sexagesimal(text: &str) -> bool {
         && fraction.bytes().all(is_digit)
 }
 
-/// Reads a time such as `2006-1-2`, `2006-1-2 15:4:5.9` or `2006-1-2T15:4:5.9Z`.
+/// Parses a time, for example `2006-1-2`, `2006-1-2 15:4:5.9` or `2006-1-2T15:4:5.9Z`.
 fn time(text: &str) -> Option<()> {
     let (year, rest) = number(text, 4, 4, 9_999)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 1, 2, 12)?;
@@ -145,7 +145,7 @@ fn time(text: &str) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-/// The number at the start of `text`, with `least` to `most` digits, and the text after it.
+/// The number at the start of `text`, with `least` to `most` digits and at most `largest`, and the text after it.
 fn number(text: &str, least: usize, most: usize, largest: u32) -> Option<(u32, &str)> {
     let length = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(length);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_older_readers_take_for_something_else_are_quoted() {
+    fn ambiguous_texts_are_quoted() {
         for text in [
             "yes",
             "N",

@@ -1,7 +1,7 @@
-//! Reads documents.
+//! Parses YAML documents.
 //!
-//! go-yaml reads YAML 1.1 in the way of [libyaml](https://pyyaml.org/wiki/LibYAML), and the parser of this process reads YAML 1.2. They agree on
-//! usual documents. Constructs that they may read in two ways are not supported.
+//! go-yaml parses YAML 1.1 in the way of [libyaml](https://pyyaml.org/wiki/LibYAML), whereas the parser of this process
+//! implements YAML 1.2. They agree on usual documents. Constructs with different meanings are not supported.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use crate::memory::{self, OverLimit};
 /// The maximum nesting of a document.
 const LEVELS: usize = 100;
 
-/// The reason for which a document has no value.
+/// Why a document has no value.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Error {
     Invalid,
-    /// It has a construct that is not supported.
+    /// The document has a construct that is not supported.
     Unsupported(&'static str),
     Memory(OverLimit),
 }
@@ -58,7 +58,7 @@ pub(super) fn document(text: &str) -> Result<Value> {
 ///
 /// # Errors
 ///
-/// When the document is invalid, or go-yaml may read it in another way.
+/// If the document is invalid, or go-yaml may parse it differently.
 pub(crate) fn single(text: &str) -> Result<Option<Node>> {
     check_characters(text)?;
     let (mut events, mut root) = (Events::new(text), None);
@@ -94,7 +94,7 @@ fn check_characters(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether `text` has a marker for the end of a document before any document.
+/// Whether `text` has a document end marker before any document.
 fn starts_with_end(text: &str) -> bool {
     let is_content = |line: &&str| {
         let line = line.trim_start_matches([' ', '\t']);
@@ -171,13 +171,13 @@ fn odd_in_invalid(text: &str) -> Option<&'static str> {
     })
 }
 
-/// The events of the parser, and the places of scalars and flow collections.
+/// The events of the parser, and the positions of scalars and flow collections.
 struct Events<'t> {
     text: &'t str,
     parser: Parser<'t, StrInput<'t>>,
     scalars: Vec<(Range<usize>, ScalarStyle)>,
     flows: Vec<Range<usize>>,
-    /// The start of the outermost flow collection, and the number of collections that are open in it.
+    /// The start of the outermost flow collection, and the number of open collections in it.
     open: (usize, usize),
 }
 
@@ -272,12 +272,12 @@ impl<'t> Events<'t> {
         self.flows[..next].last().is_some_and(|range| range.contains(&at))
     }
 
-    /// Whether the place is in a scalar that is not plain.
+    /// Whether the position is in a scalar that is not plain.
     fn is_quoted(&self, at: usize) -> bool {
         self.scalar_at(at).is_some_and(|style| style != ScalarStyle::Plain)
     }
 
-    /// Fails if libyaml may read the valid `text` in another way.
+    /// Fails if libyaml may parse the valid `text` differently.
     fn check(&self) -> Result<()> {
         let text = self.text;
         self.scalars.iter().try_for_each(|(range, style)| self.check_scalar(range, *style))?;
@@ -380,12 +380,12 @@ impl Node {
     }
 }
 
-/// Makes values of nodes. Aliases are limited as in go-yaml.
+/// Converts nodes to values. Aliases are limited as in go-yaml.
 struct Decoder<'n> {
     anchors: BTreeMap<usize, &'n Node>,
     /// The anchors of the nodes that are being decoded.
     open: Vec<usize>,
-    /// The number of nodes, and of those that are reached by an alias.
+    /// The number of nodes, and of those reached through an alias.
     nodes: usize,
     aliased: usize,
     /// The number of aliases that lead to the current node.
@@ -460,7 +460,7 @@ impl<'n> Decoder<'n> {
         value
     }
 
-    /// An object. The last of equal keys counts.
+    /// An object. Of equal keys, the last one is used.
     fn map(&mut self, fields: &[(Node, Node)]) -> Result<Value> {
         let mut last = BTreeMap::new();
         for (key, value) in fields {
@@ -480,7 +480,7 @@ impl<'n> Decoder<'n> {
 }
 
 impl Node {
-    /// The text that the key has in an object.
+    /// The text of the key in an object.
     fn key(&self) -> Result<String> {
         let (text, is_plain) = match &self.content {
             Content::Scalar { text, is_plain } => (text, *is_plain),
@@ -498,7 +498,7 @@ impl Node {
             Plain::Float(number) if number.is_nan() => Ok(".nan".to_owned()),
             Plain::Float(f64::INFINITY) => Ok(".inf".to_owned()),
             Plain::Float(f64::NEG_INFINITY) => Ok("-.inf".to_owned()),
-            // With an exponent, Go writes other numbers.
+            // With an exponent, Go formats numbers differently.
             Plain::Float(number) if number == 0.0 || (1e-4..1e6).contains(&number.abs()) => {
                 Ok((number as f32).to_string())
             }
@@ -509,7 +509,7 @@ impl Node {
     }
 }
 
-/// A number as OPA has it after JSON; `None` if JSON has no such number.
+/// A number in the form that OPA has after a conversion to JSON; `None` if JSON cannot represent it.
 fn float(number: f64) -> Option<Value> {
     if !number.is_finite() {
         return None;

@@ -1,4 +1,4 @@
-//! Writes documents in the way of go-yaml, with an indentation of 2.
+//! Writes YAML documents in the style of go-yaml, with an indentation of 2.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -10,15 +10,15 @@ use super::plain::{Plain, is_text, resolve};
 
 /// The maximum length in bytes of a key that is written before its colon.
 const SIMPLE: usize = 128;
-/// The maximum number of characters of a key in JSON, which go-yaml reads before it writes.
+/// The maximum number of characters of a key in JSON, which go-yaml parses before it writes.
 const KEY: usize = 1_024;
 
-/// The reason for which a value has no document.
+/// Why a value has no document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Error {
-    /// It has a character or a key that go-yaml rejects.
+    /// The value has a character or a key that go-yaml rejects.
     Invalid,
-    /// It has line breaks of Unicode.
+    /// The value has Unicode line breaks.
     Unsupported,
 }
 
@@ -60,7 +60,7 @@ fn check_text(text: &str) -> Result<(), Error> {
     })
 }
 
-/// The number of characters that Go writes in JSON.
+/// The length of `c` in Go's JSON, in characters.
 fn length_in_json(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -77,7 +77,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
 }
 
-/// The properties of a text that decide on its style.
+/// The properties of a text that determine its style.
 struct Shape {
     has_breaks: bool,
     may_be_plain: bool,
@@ -121,7 +121,7 @@ impl Shape {
         }
     }
 
-    /// The style of `text`. A key before its colon is on one line.
+    /// The style of `text`. A key before its colon must be on one line.
     fn style(&self, text: &str, is_simple_key: bool) -> Style {
         let is_literal = text.contains('\n') && self.may_be_literal && !is_simple_key;
         if is_literal {
@@ -142,7 +142,7 @@ struct Writer {
     out: String,
     column: usize,
     is_after_blank: bool,
-    /// Whether the line has only indicators of its indentation.
+    /// Whether the line has only indicators so far.
     is_indented: bool,
 }
 
@@ -175,7 +175,7 @@ impl Writer {
         self.is_indented &= is_of_indentation;
     }
 
-    /// Writes a blank, unless there is one.
+    /// Writes a blank, unless the line ends with one.
     fn blank(&mut self) {
         if !self.is_after_blank {
             self.put(' ');
@@ -291,7 +291,7 @@ fn escaped(c: char) -> String {
     format!("\\{name}")
 }
 
-/// A number as go-yaml writes it after it has read it.
+/// Formats a number as go-yaml does after parsing it.
 fn number(number: &Number) -> String {
     match resolve(&number.to_string()) {
         Plain::Integer(number) => number.to_string(),
@@ -325,7 +325,7 @@ fn is_digit(c: char) -> bool {
     }
 }
 
-/// The order of keys: numbers in them count as numbers.
+/// The order of keys. Numbers in keys are compared by value.
 fn order(one: &str, other: &str) -> Ordering {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let Some(at) = one.iter().zip(&other).position(|(one, other)| one != other) else {
@@ -340,7 +340,7 @@ fn order(one: &str, other: &str) -> Ordering {
             return if is_less { Ordering::Less } else { Ordering::Greater };
         }
     }
-    // Zeros after another digit of the number count.
+    // Zeros after another digit belong to the number.
     let is_zero = one[at] == '0' || other[at] == '0';
     let is_in_number = one[..at].iter().rev().take_while(|c| is_digit(**c)).any(|c| *c != '0');
     let first = i64::from(is_zero && is_in_number);

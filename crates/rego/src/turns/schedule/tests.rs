@@ -10,7 +10,7 @@ fn of(namespace: &str) -> Requester {
     requester(namespace, "user", "pods")
 }
 
-/// A schedule with this number of slots that knows these tenants' evaluations of pods to be short.
+/// A schedule with this number of slots in which evaluations of Pods by these tenants are known to be short.
 fn knowing(slots: usize, namespaces: &[&str], now: Instant) -> Schedule<u32> {
     let mut schedule = Schedule::new(slots);
     for namespace in namespaces {
@@ -22,7 +22,7 @@ fn knowing(slots: usize, namespaces: &[&str], now: Instant) -> Schedule<u32> {
 }
 
 #[test]
-fn tenants_share_time_and_not_numbers() {
+fn tenants_share_time_not_counts() {
     let (now, mut clock) = (Instant::now(), Duration::ZERO);
     let mut schedule = knowing(1, &["slow", "quick"], now);
     let [mut slow, mut quick] = [0_u32; 2];
@@ -44,12 +44,12 @@ fn tenants_share_time_and_not_numbers() {
             schedule.push(of("slow"), number).unwrap();
         }
     }
-    // A second of each: 25 of 40 ms, and 100 of 10 ms.
+    // One second each: 25 evaluations of 40 ms, and 100 of 10 ms.
     assert!((24..=27).contains(&slow) && (96..=105).contains(&quick), "{slow} slow, {quick} quick");
 }
 
 #[test]
-fn one_tenant_never_has_all_slots_and_few_that_are_not_known_to_be_short() {
+fn tenant_has_a_limited_share_of_slots() {
     let now = Instant::now();
     for (slots, unknown, short) in [(1, 1, 1), (2, 1, 2), (4, 2, 4), (8, 4, 8)] {
         let begins = |schedule: &mut Schedule<u32>| {
@@ -110,7 +110,7 @@ fn members_of_a_tenant_take_turns_and_so_do_its_kinds() {
 }
 
 #[test]
-fn beyond_so_many_the_newest_of_the_tenant_with_most_is_dropped() {
+fn full_queue_drops_the_newest_waiter_of_the_busiest_tenant() {
     let now = Instant::now();
     let mut schedule = Schedule::new(1);
     schedule.push(of("many"), 0).unwrap();
@@ -131,7 +131,7 @@ fn beyond_so_many_the_newest_of_the_tenant_with_most_is_dropped() {
 }
 
 #[test]
-fn a_tenant_that_waits_for_nothing_yet_goes_before_one_of_many_that_has_used_more() {
+fn tenant_without_waiters_displaces_one_with_a_higher_charge() {
     let (now, mut schedule) = (Instant::now(), Schedule::new(1));
     for number in 0..256 {
         let namespace = format!("hostile-{number}");
@@ -149,7 +149,7 @@ fn a_tenant_that_waits_for_nothing_yet_goes_before_one_of_many_that_has_used_mor
 }
 
 #[test]
-fn tenants_that_owe_nothing_are_forgotten_and_of_the_others_a_bounded_number_is_remembered() {
+fn idle_tenants_are_forgotten_and_memory_is_bounded() {
     let (now, mut schedule) = (Instant::now(), Schedule::new(1));
     for number in 0..3 * IDLE {
         schedule.push(of(&number.to_string()), 0).unwrap();

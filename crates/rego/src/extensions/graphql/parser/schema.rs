@@ -70,7 +70,7 @@ impl Parser<'_> {
         Ok(Description { text: self.next()?.text.into(), comment })
     }
 
-    /// The description of a field, an argument or an enum value. Without a text, its comments are lost.
+    /// The description of a field, an argument or an enum value. Without a text, its comments are dropped.
     fn inner_description(&mut self) -> Result<Description, Stop> {
         let description = self.description()?;
         Ok(if description.text.is_empty() { Description::default() } else { description })
@@ -109,7 +109,7 @@ impl Parser<'_> {
         self.definition_body(description, after_description, false)
     }
 
-    /// A definition of a type from its keyword on.
+    /// The rest of a type's definition, from its keyword on.
     fn definition_body(
         &mut self,
         description: Description,
@@ -184,7 +184,7 @@ impl Parser<'_> {
         if self.skip(b'=')? { self.separated(b'|', Self::name) } else { Ok(Vec::new()) }
     }
 
-    /// Items with marks between them, and optionally one before the first.
+    /// Items separated by marks, optionally with a leading mark.
     fn separated(
         &mut self,
         mark: u8,

@@ -1,5 +1,5 @@
-//! The rule that fields with the same name in a result can be merged. The steps, and their letters, are those of gqlparser's
-//! `OverlappingFieldsCanBeMergedRule`.
+//! The rule that fields with the same name in a result must be mergeable. The steps and their letters are those of
+//! gqlparser's `OverlappingFieldsCanBeMergedRule`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use super::super::ast::{
 use super::super::{PAIRS, Stop};
 use super::{Selections, Walker, check_level, valid};
 
-/// The time for comparing two fields, and for collecting one, in comparisons of names.
+/// The cost of comparing two fields, and of collecting one, in comparisons of names.
 const COMPARED: usize = 20;
 const COLLECTED: usize = 10;
 
-/// A field of a type.
+/// A field, with its type.
 #[derive(Clone, Copy)]
 struct Selected<'a> {
     field: &'a Field,
@@ -43,7 +43,7 @@ impl Collected<'_> {
 /// The pairs that have been compared in a document.
 #[derive(Default)]
 pub(super) struct Overlaps<'a> {
-    /// Pairs of fragments, and whether they were compared as ones that exclude each other.
+    /// Pairs of fragments, and whether they were compared as mutually exclusive.
     pairs: BTreeMap<(&'a str, &'a str), bool>,
     fragments: BTreeSet<&'a str>,
     level: usize,
@@ -54,7 +54,7 @@ impl<'a> Overlaps<'a> {
     ///
     /// # Errors
     ///
-    /// When fields in it conflict or the check exceeds a limit.
+    /// If fields in it conflict, or the check exceeds a limit.
     pub(super) fn check(&mut self, walker: &'a Walker<'a>, selections: Selections<'a>) -> Result<(), Stop> {
         let collected = collect(walker, selections)?;
         // (A)
@@ -283,7 +283,7 @@ fn are_same(walker: &Walker<'_>, first: &[Argument], second: &[Argument]) -> Res
     Ok(true)
 }
 
-/// Whether two values are the same, with the fields of objects in any order.
+/// Whether two values are equal, regardless of the order of fields in objects.
 fn is_same(walker: &Walker<'_>, first: &InputValue, second: &InputValue) -> Result<bool, Stop> {
     walker.steps.take(first.children.len())?;
     if first.kind != second.kind || first.raw != second.raw || first.children.len() != second.children.len() {

@@ -1,11 +1,11 @@
-//! The rules for values: those of arguments, and defaults of variables.
+//! The rules for values: arguments, and defaults of variables.
 
 use super::super::Stop;
 use super::super::ast::{Definition, InputValue, Type, ValueKind, VariableDefinition};
 use super::super::schema::{self, are_unique};
 use super::{Walk, Walker, valid};
 
-/// The type of a value at its place. The definition is that of the innermost elements.
+/// The expected type of a value. The definition is that of the innermost elements.
 #[derive(Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub(super) of: &'a Type,
@@ -68,7 +68,7 @@ impl<'a> Walker<'a> {
         has_default: bool,
         walk: &mut Walk<'a>,
     ) -> Result<(), Stop> {
-        // Variables in fragments are those of the operations that use them.
+        // Variables in fragments belong to the operations that use them.
         let Some((at, variable)) = self.lookup(value, walk)? else {
             return valid(walk.operation.is_none());
         };
@@ -158,7 +158,8 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Whether all numbers in a value are in range: integers of 64 bits, and finite floats. Variables have the values of their defaults.
+    /// Checks that all numbers in a value are in range: 64-bit integers and finite floats. Variables have the values of
+    /// their defaults.
     fn check_numbers(&self, value: &InputValue, walk: &Walk<'a>) -> Result<(), Stop> {
         self.steps.take(1)?;
         match value.kind {
@@ -174,7 +175,7 @@ impl<'a> Walker<'a> {
             }
             Some(ValueKind::Variable) => {
                 let default = self.lookup(value, walk)?.and_then(|(_, variable)| variable.default.as_ref());
-                // A default has no variables.
+                // A default contains no variables.
                 default.map_or(Ok(()), |default| self.check_numbers(default, &Walk::default()))
             }
             _ => Ok(()),
@@ -182,7 +183,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Scalars of a schema have any value.
+/// Scalars that a schema defines accept any value.
 fn is_custom_scalar(definition: &Definition) -> bool {
     let name = &*definition.name;
     &*definition.kind == "SCALAR" && !matches!(name, "Int" | "Float" | "String" | "Boolean" | "ID")
