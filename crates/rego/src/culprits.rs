@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_that_loops_is_named_and_not_the_first_of_its_package() {
+    fn slow_module_is_named_instead_of_the_first_of_its_package() {
         let quick = "package admission\ndeny contains \"a\" if input.name == \"b\"";
         let slow = format!("package admission\ndeny contains \"s\" if {{ {LOOP} }}");
         let modules = [("a/any.rego", quick), ("b/slow.rego", &slow), ("c/other.rego", quick)];
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_evaluated_with_what_it_refers_to() {
+    fn modules_are_blamed_for_slow_modules_that_they_use() {
         let helper = format!("package admission\nis_slow if {{ data.labels.a == 1; {LOOP} }}");
         let library = format!("package lib\nis_slow(_) if {{ {LOOP} }}");
         let one = "package admission\ndeny contains \"s\" if is_slow";

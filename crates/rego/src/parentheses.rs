@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parentheses_stay() {
+    fn parentheses_that_follow_no_statement_are_unchanged() {
         for text in [
             "p if {\n\tnot\n\t(input.x)\n}",
             "p if\n(input.x)",

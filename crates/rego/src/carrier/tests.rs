@@ -45,7 +45,7 @@ fn data_is_json_by_namespace_name_and_key() {
 }
 
 #[test]
-fn a_rego_policy_is_a_module() {
+fn rego_policy_carries_one_module() {
     let policy = |spec: Value| {
         let version = "policysync.kuadrant.io/v1alpha1";
         by(&json!({"apiVersion": version, "kind": "RegoPolicy", "metadata": {"name": "pci"}, "spec": spec}))
@@ -65,7 +65,7 @@ fn a_rego_policy_is_a_module() {
 }
 
 #[test]
-fn other_objects_carry_nothing() {
+fn objects_of_other_kinds_carry_no_policies() {
     for object in [
         json!({}),
         json!({"apiVersion": "v1", "kind": "Secret", "data": {"a.rego": "x"}}),

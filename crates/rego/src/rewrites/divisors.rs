@@ -38,7 +38,7 @@ mod tests {
     use super::super::assert_bodies;
 
     #[test]
-    fn a_divisor_that_may_be_zero_becomes_an_argument() {
+    fn divisors_that_may_be_zero_are_checked_by_a_call() {
         assert_bodies(&[
             ("x := 1 / input.n", "x := 1 / policysync_divisor(input.n)"),
             ("7 % count(input.l) > 2", "7 % policysync_divisor(count(input.l)) > 2"),

@@ -54,7 +54,7 @@ mod tests {
     use super::super::assert_bodies;
 
     #[test]
-    fn a_membership_becomes_a_call() {
+    fn in_expressions_become_calls() {
         assert_bodies(&[
             ("\"a\" in input.x", "policysync_member(\"a\" , input.x)"),
             ("x := (1, 2 in input.x)", "x := (policysync_member_3(1, 2 , input.x))"),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn others_stay() {
+    fn bodies_with_bound_variables_are_unchanged() {
         for body in [
             "i = 1; not input.xs[0] == 10; i > 0",
             "input.xs[i]; not i == 1; input.zs[i]",
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_moves() {
+    fn reordering_keeps_the_number_of_each_line() {
         let text = "package a\nimport rego.v1\np if {\n\tnot input.xs[\n\t\ti\n\t] # no\n\ti = 1 # one\n}\n";
         let expected =
             "package a\nimport rego.v1\np if {\n\t\n\ntrue # no\n\ti = 1; not input.xs[[i][0]] # one\n}\n";

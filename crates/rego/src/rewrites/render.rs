@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_is_written_on_one_line() {
+    fn expressions_are_rendered_on_one_line() {
         for (expr, expected) in [
             ("`a\n\"b`", r#""a\n\"b""#),
             ("\"\\u0001 é\"", r#""\u0001 é""#),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_need_no_changes() {
+    fn constants_are_unchanged() {
         let text = "package a\nimport rego.v1\ndefault p := [-1]\np := {\"a\": `b`} if not false\n";
         assert_eq!(of_text(text), text);
     }

@@ -117,7 +117,7 @@ fn rules_about_names_labels_and_types_are_clean() {
 }
 
 #[test]
-fn guards_exclude_secrets() {
+fn guards_on_the_kind_exclude_secrets() {
     let data = "input.request.object.data.x";
     for (guard, rules) in [
         (r#"input.request.kind.kind == "ConfigMap""#, ""),

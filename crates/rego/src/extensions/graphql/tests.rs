@@ -60,7 +60,7 @@ fn block_strings_lose_their_indentation() {
 }
 
 #[test]
-fn trees_are_documents_too() {
+fn syntax_trees_are_accepted_as_documents() {
     let schema = "graphql.parse_schema(\"type Query { a(b: Int): Int }\")";
     is(&format!("graphql.is_valid(graphql.parse_query(\"{{ a(b: 1) }}\"), {schema})"), "true");
     is(&format!("graphql.is_valid(graphql.parse_query(\"{{ a(b: true) }}\"), {schema})"), "false");
