@@ -21,7 +21,7 @@ use policy_sync_rego::exemptions::Exemptions;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   # What stands on the hub, and breaks the policies that are there
-  policy-sync audit --policy-namespace kube-federation-scheduling-policy
+  policy-sync audit --rego-namespace kube-federation-scheduling-policy
 
   # What manifests break of policies, as a hub with both would say
   policy-sync audit -f standing -p policies";
@@ -39,7 +39,7 @@ pub struct Arguments {
         long = "filename",
         value_name = "PATH",
         requires = "policies",
-        conflicts_with_all = ["policy_namespace", "controller_name"]
+        conflicts_with_all = ["rego_namespace", "controller_name"]
     )]
     filenames: Vec<PathBuf>,
     /// Modules, folders with files that end in .rego, or manifests that carry modules.
@@ -82,7 +82,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let mut unreadable = Unreadable::default();
     let findings = if arguments.filenames.is_empty() {
         let Some(settings) = arguments.of_hub.rego.settings(None)? else {
-            bail!("--policy-namespace says where policies of the hub are, or -f and -p which files");
+            bail!("--rego-namespace says where policies of the hub are, or -f and -p which files");
         };
         let exemptions = Exemptions::new(exempt.chain(settings.namespaces.iter().cloned()));
         let _waiting = progress::begin();

@@ -15,7 +15,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use futures::future::OptionFuture;
 use tokio_util::sync::CancellationToken;
-use tracing::{Level, info};
+use tracing::{Level, info, warn};
 
 use self::election::ElectionArguments;
 use self::rego::RegoArguments;
@@ -75,7 +75,7 @@ pub struct Arguments {
     #[command(flatten)]
     rego: RegoArguments,
     /// Whether objects that stand are brought where policies say when these, or what they read, are otherwise, or that is only told.
-    #[arg(long, default_value_t, value_name = "MODE", requires = "policy_namespace")]
+    #[arg(long, default_value_t, value_name = "MODE", requires = "rego_namespace")]
     remediate: remediation::Mode,
     /// Honor the annotation `kuadrant.io/remediate: manual` on objects and Namespaces. With `false`, users cannot keep an app where policies
     /// no longer allow it.
@@ -84,7 +84,7 @@ pub struct Arguments {
         default_value_t = true,
         action = clap::ArgAction::Set,
         value_name = "BOOL",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     allow_manual_remediation: bool,
     /// How often what stands is audited by policies; 0 is never.
@@ -93,7 +93,7 @@ pub struct Arguments {
         default_value = "10m",
         value_parser = audit_interval,
         value_name = "DURATION",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     audit_interval: Duration,
     #[command(flatten)]
@@ -170,13 +170,20 @@ fn misplaced(placed: remediation::Misplaced) -> Misplaced {
     Misplaced { kind, key, why, is_warning: is_by_hand }
 }
 
-/// Runs the controller until it is asked to stop.
+/// Runs the controller until it is asked to stop, and logs `deprecation` as a warning.
 ///
 /// # Errors
 ///
 /// Where an argument is wrong, the hub is not configured, or an address cannot be opened; where a task panics.
-pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
+pub async fn run(
+    hub: &HubArguments,
+    arguments: Arguments,
+    deprecation: Option<String>,
+) -> anyhow::Result<Answer> {
     logs::start(arguments.log_level)?;
+    if let Some(warning) = deprecation {
+        warn!("{warning}");
+    }
     // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
     let asked = asked_to_stop()?;
     let descriptors = Descriptors::raise();

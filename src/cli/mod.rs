@@ -62,6 +62,9 @@ pub struct Cli {
     hub: hub::HubArguments,
     #[command(subcommand)]
     command: Command,
+    /// A warning about a deprecated flag.
+    #[arg(skip)]
+    deprecation: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -170,8 +173,12 @@ fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
 
 /// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.
 pub async fn run(cli: Cli) -> ExitCode {
+    let deprecation = cli.deprecation;
+    if let (Some(warning), false) = (&deprecation, matches!(cli.command, Command::Controller(_))) {
+        output::say(format_args!("policy-sync: {warning}"));
+    }
     let answer = match cli.command {
-        Command::Controller(arguments) => controller::run(&cli.hub, *arguments).await,
+        Command::Controller(arguments) => controller::run(&cli.hub, *arguments, deprecation).await,
         Command::Plan(arguments) => plan::run(&cli.hub, &arguments).await,
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,

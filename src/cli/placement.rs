@@ -24,31 +24,31 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   # What policies say otherwise of what stands in a namespace
   policy-sync placement diff -n shop \\
-    --policy-namespace kube-federation-scheduling-policy
+    --rego-namespace kube-federation-scheduling-policy
 
   # Bring it there
   policy-sync placement apply -n shop \\
-    --policy-namespace kube-federation-scheduling-policy";
+    --rego-namespace kube-federation-scheduling-policy";
 
 const OF_DIFF: &str = "\
 Examples:
   # What policies say otherwise of all that stands
   policy-sync placement diff \\
-    --policy-namespace kube-federation-scheduling-policy
+    --rego-namespace kube-federation-scheduling-policy
 
   # The same of one namespace, for programs
   policy-sync placement diff -n shop -o json \\
-    --policy-namespace kube-federation-scheduling-policy";
+    --rego-namespace kube-federation-scheduling-policy";
 
 const OF_APPLY: &str = "\
 Examples:
   # Bring all that stands where policies say
   policy-sync placement apply \\
-    --policy-namespace kube-federation-scheduling-policy
+    --rego-namespace kube-federation-scheduling-policy
 
   # The same in one namespace
   policy-sync placement apply -n shop \\
-    --policy-namespace kube-federation-scheduling-policy";
+    --rego-namespace kube-federation-scheduling-policy";
 
 /// Who changes objects by hand, as managed fields name it.
 const MANAGER: &str = "policy-sync-placement";
@@ -101,12 +101,12 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     };
     names(&[("--namespace", arguments.namespace.as_ref())])?;
     let Some(settings) = arguments.rego.settings(None)? else {
-        bail!("--policy-namespace says where policies are");
+        bail!("--rego-namespace says where policies are");
     };
     let waiting = progress::begin();
     let config = hub.config().await?;
     let client = hub.client(config.clone())?;
-    let of_policies = namespaces_exist(&client, "--policy-namespace", &settings.namespaces).await?;
+    let of_policies = namespaces_exist(&client, "--rego-namespace", &settings.namespaces).await?;
     if !of_policies || !namespaces_exist(&client, "--namespace", &arguments.namespace).await? {
         return Ok(Answer::No);
     }

@@ -1,15 +1,26 @@
 //! The arguments of this process. What is wrong with them is told in one line, as every other failure is.
 
 use std::env::args_os;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
 use clap::error::{Error, ErrorKind};
+use clap::{Command, FromArgMatches};
 
 use super::Cli;
 use super::called_as::CalledAs;
 use super::output::say;
 use super::text::printable;
+
+/// A flag that was renamed. Its old name is accepted, but absent from help and completion.
+struct Renamed {
+    id: &'static str,
+    old: &'static str,
+    new: &'static str,
+}
+
+const REGO_NAMESPACE: Renamed =
+    Renamed { id: "rego_namespace", old: "policy-namespace", new: "rego-namespace" };
 
 /// The command line of this process.
 ///
@@ -18,8 +29,55 @@ use super::text::printable;
 /// The exit code, where help was asked for or something is wrong; either has been said.
 pub fn parse() -> Result<Cli, ExitCode> {
     let command = CalledAs::new(args_os().next().as_deref()).command();
-    let parsed = command.try_get_matches().and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    parsed.map_err(|error| match error.kind() {
+    let parsed = REGO_NAMESPACE.accept_old_name(command).try_get_matches();
+    let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let mut cli = parsed.map_err(exit_code)?;
+    cli.deprecation = REGO_NAMESPACE.deprecation(args_os().skip(1)).map_err(|why| refuse(&why))?;
+    Ok(cli)
+}
+
+impl Renamed {
+    /// `command`, which with its subcommands also accepts the old name wherever it has the flag.
+    fn accept_old_name(&self, command: Command) -> Command {
+        let command = command.mut_subcommands(|command| self.accept_old_name(command));
+        if command.get_arguments().any(|argument| argument.get_id() == self.id) {
+            command.mut_arg(self.id, |argument| argument.alias(self.old))
+        } else {
+            command
+        }
+    }
+
+    /// The warning for valid `arguments` with the old name, if they have it.
+    ///
+    /// # Errors
+    ///
+    /// If they have both names.
+    fn deprecation(&self, arguments: impl Iterator<Item = OsString>) -> Result<Option<String>, String> {
+        let Self { old, new, .. } = self;
+        let (mut has_old, mut has_new) = (false, false);
+        for argument in arguments.take_while(|argument| argument != "--") {
+            let argument = argument.to_string_lossy();
+            let Some(flag) = argument.strip_prefix("--") else { continue };
+            let name = flag.split_once('=').map_or(flag, |(name, _)| name);
+            has_old |= name == *old;
+            has_new |= name == *new;
+        }
+        match (has_old, has_new) {
+            (false, _) => Ok(None),
+            (true, false) => Ok(Some(format!("--{old} is deprecated: use --{new}"))),
+            (true, true) => Err(format!("--{old} is the deprecated name of --{new}: use --{new} alone")),
+        }
+    }
+}
+
+fn refuse(why: &str) -> ExitCode {
+    say(printable(&format!("policy-sync: {why}; see --help")));
+    ExitCode::from(2)
+}
+
+/// Prints what clap returned instead of arguments.
+fn exit_code(error: Error) -> ExitCode {
+    match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nobody may be left to read it.
             let _ = error.print();
@@ -29,11 +87,8 @@ pub fn parse() -> Result<Cli, ExitCode> {
             let _ = error.print();
             ExitCode::from(2)
         }
-        _ => {
-            say(printable(&format!("policy-sync: {}; see --help", line(&error))));
-            ExitCode::from(2)
-        }
-    })
+        _ => refuse(&line(&error)),
+    }
 }
 
 /// What is wrong, and what may have been meant, without the usage.

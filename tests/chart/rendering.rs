@@ -267,7 +267,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
         "--log-level=info",
         "--topology=true",
         "--route-status=true",
-        "--policy-namespace=kube-federation-scheduling-policy",
+        "--rego-namespace=kube-federation-scheduling-policy",
         "--webhook-name=flags-policy-sync",
     ];
     let arguments = helm.template(Release("flags", "flags"), &required())?.arguments()?;
@@ -470,7 +470,7 @@ async fn the_policy_namespace_is_created_where_it_is_not_there() -> Result<()> {
             role["metadata"]["name"] == "policy-sync-rego" && role["metadata"]["namespace"] == name
         };
         ensure!(rendered.all("Role").filter(is_there).count() == 1, "{rego}: no Role in {name}");
-        ensure!(rendered.arguments()?.contains(&format!("--policy-namespace={name}")), "{rego}");
+        ensure!(rendered.arguments()?.contains(&format!("--rego-namespace={name}")), "{rego}");
     }
     Ok(())
 }

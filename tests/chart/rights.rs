@@ -153,7 +153,7 @@ async fn start(
     // What a pod reads from its ServiceAccount's files.
     let mut arguments = vec![format!("--leader-elect-namespace={}", release.1)];
     arguments.extend(rendered.arguments()?);
-    if arguments.iter().any(|argument| argument.starts_with("--policy-namespace=")) {
+    if arguments.iter().any(|argument| argument.starts_with("--rego-namespace=")) {
         arguments.extend_from_slice(webhooks);
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -163,25 +163,44 @@ async fn absent_namespace_is_reported_and_missing_rights_are_unknown_at_once() {
     let crds = crds::for_side(crds::Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("audit") };
     let hub = ControlPlane::start(options).await.unwrap();
-    let ran = of_hub(hub.kubeconfig(), &["audit", "--policy-namespace", "default"]);
+    let ran = of_hub(hub.kubeconfig(), &["audit", "--rego-namespace", "default"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "no violations\n"));
     for (arguments, option, absent) in [
         (
-            &["audit", "--policy-namespace", "default", "--policy-namespace", "polices"][..],
-            "--policy-namespace",
+            &["audit", "--rego-namespace", "default", "--rego-namespace", "polices"][..],
+            "--rego-namespace",
             "polices",
         ),
-        (&["placement", "diff", "--policy-namespace", "polices"], "--policy-namespace", "polices"),
-        (&["placement", "diff", "--policy-namespace", "default", "-n", "shpo"], "--namespace", "shpo"),
+        (&["placement", "diff", "--rego-namespace", "polices"], "--rego-namespace", "polices"),
+        (&["placement", "diff", "--rego-namespace", "default", "-n", "shpo"], "--namespace", "shpo"),
     ] {
         let ran = of_hub(hub.kubeconfig(), arguments);
         let says = format!("policy-sync: {option}: the hub at {} has no namespace {absent}\n", hub.url());
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (1, "", says));
     }
 
+    // The flag's deprecated name.
+    let warns = "policy-sync: --policy-namespace is deprecated: use --rego-namespace\n";
+    for arguments in
+        [&["audit", "--policy-namespace", "default"][..], &["audit", "--policy-namespace=default"]]
+    {
+        let ran = of_hub(hub.kubeconfig(), arguments);
+        assert_eq!((ran.code, ran.stderr), (0, format!("{warns}no violations\n")));
+    }
+    for arguments in
+        [&["audit", "--policy-namespace=polices"][..], &["placement", "diff", "--policy-namespace=polices"]]
+    {
+        let ran = of_hub(hub.kubeconfig(), arguments);
+        let says = format!(
+            "{warns}policy-sync: --rego-namespace: the hub at {} has no namespace polices\n",
+            hub.url()
+        );
+        assert_eq!((ran.code, ran.stderr), (1, says));
+    }
+
     let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
     let started = Instant::now();
-    let ran = of_hub(&nobody, &["audit", "--policy-namespace", "default"]);
+    let ran = of_hub(&nobody, &["audit", "--rego-namespace", "default"]);
     let says = "policy-sync: policies are unknown: cannot list configmaps in default: ";
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
     assert!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 1, "{ran:?}");

@@ -88,6 +88,18 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
 }
 
 #[tokio::test]
+async fn completion_leaves_out_the_deprecated_name_of_a_flag() -> Result<()> {
+    let shell = Shell::new(&[]).await?;
+    for command in [&["controller"][..], &["audit"], &["placement", "diff"], &["placement", "apply"]] {
+        let (lines, ran) = shell.kubectl(&[command, &["--rego"]].concat());
+        ensure!(values(&lines) == ["--rego-namespace", ":4"], "{ran:?}");
+        let (lines, ran) = shell.kubectl(&[command, &["--policy-"]].concat());
+        ensure!(values(&lines) == [":4"], "{ran:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn kubectl_runs_it_as_its_plugin() -> Result<()> {
     let shell = Shell::new(&[]).await?;
     let ran = finish(shell.command("kubectl", &["policy-sync", "status", "--help"]), "");

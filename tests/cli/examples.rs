@@ -123,7 +123,7 @@ async fn the_examples_do_what_they_say() -> Result<()> {
         // No is an answer too: nothing runs there that would sync anything.
         ensure!([0, 1].contains(&ran.code) && !ran.stderr.contains("policy-sync: "), "{example}: {ran:#?}");
         // No policy says anything there of what stands.
-        let of_hub = ["policy-sync placement", "policy-sync audit --policy-namespace"];
+        let of_hub = ["policy-sync placement", "policy-sync audit --rego-namespace"];
         let is_of_hub = of_hub.iter().any(|command| example.starts_with(command));
         let nothing = is_of_hub && !example.contains("-o json");
         let silent = nothing || ["source", "mkdir"].iter().any(|word| example.starts_with(word));

@@ -39,3 +39,11 @@ fn no_color_turns_colors_off() {
     assert!(!help(Some("1")).contains(ESCAPE), "{}", help(Some("1")));
     assert!(!run(&["status", "--help"]).stdout.contains(ESCAPE));
 }
+
+#[test]
+fn help_leaves_out_the_deprecated_name_of_a_flag() {
+    for command in [&["controller"][..], &["audit"], &["placement", "diff"], &["placement", "apply"]] {
+        let help = run(&[command, &["--help"]].concat()).stdout;
+        assert!(help.contains("--rego-namespace") && !help.contains("--policy-namespace"), "{help}");
+    }
+}

@@ -25,10 +25,10 @@ const FLAGS: [(&str, &str, &str); 27] = [
         "--exempt-namespaces=kube.*",
         "expected the name of a namespace, in which * stands for any text",
     ),
-    ("no namespace", "--policy-namespace=a/b", "expected the name of a namespace"),
+    ("no namespace", "--rego-namespace=a/b", "expected the name of a namespace"),
     (
         "a namespace that is something else in `data`",
-        "--policy-namespace=kubernetes",
+        "--rego-namespace=kubernetes",
         "data has something else at that name: choose another namespace",
     ),
     (
@@ -127,7 +127,7 @@ fn what_is_said_of_flags_is_in_the_documentation() {
         let mut arguments = vec!["controller", &kubeconfig];
         arguments.extend(argument.split(' '));
         if what != "webhooks without policies" {
-            arguments.push("--policy-namespace=policies");
+            arguments.push("--rego-namespace=policies");
         }
         let ran = run(&arguments);
         let mut said = ran.stderr.clone();
@@ -142,4 +142,31 @@ fn what_is_said_of_flags_is_in_the_documentation() {
         table += &format!("| {what} | {} | {} |\n", code(flag), code(told));
     }
     bad_input::holds("webhook flags", &table).unwrap();
+}
+
+#[test]
+fn controller_accepts_the_deprecated_name_of_a_flag_and_logs_a_warning() {
+    let folder = TempDir::new().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    // Flags that need policies are accepted, and read.
+    let arguments = ["controller", &kubeconfig, "--policy-namespace=policies", "--webhook-cert-dir=nowhere"];
+    let ran = run(&arguments);
+    let log: Vec<&str> = ran.stderr.lines().collect();
+    assert!(ran.code == 2 && log.len() == 2 && log[0].contains(r#""level":"WARN""#), "{ran:?}");
+    assert!(log[0].contains("--policy-namespace is deprecated: use --rego-namespace"), "{ran:?}");
+    assert!(log[1].starts_with("policy-sync: cannot read nowhere/tls.crt: "), "{ran:?}");
+}
+
+#[test]
+fn both_names_of_a_flag_are_an_error() {
+    for command in [&["controller"][..], &["audit"], &["placement", "diff"], &["placement", "apply"]] {
+        for old in [&["--policy-namespace", "a"][..], &["--policy-namespace=a"]] {
+            let ran = run(&[command, &["--rego-namespace=a"], old].concat());
+            let says = "policy-sync: --policy-namespace is the deprecated name of --rego-namespace: use --rego-namespace \
+                alone; see --help\n";
+            assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (2, "", says));
+        }
+    }
 }

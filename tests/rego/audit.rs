@@ -123,7 +123,7 @@ fn table_rows(table: &str) -> impl Iterator<Item = String> {
 /// What `policy-sync audit` prints of the hub of `world`.
 async fn audit(world: &World, more: &[&str]) -> Result<Output> {
     let output = Command::new(Path::new(BINARY))
-        .args(["audit", "--policy-namespace", &world.namespace])
+        .args(["audit", "--rego-namespace", &world.namespace])
         .args(more)
         .arg(format!("--controller-name=example.com/{}", world.namespace))
         .arg("--kubeconfig")

@@ -21,7 +21,7 @@ impl Shop {
         let output = Command::new(Path::new(BINARY))
             .arg("placement")
             .args(arguments)
-            .args(["--policy-namespace", &self.world.namespace, &name])
+            .args(["--rego-namespace", &self.world.namespace, &name])
             .arg("--kubeconfig")
             .arg(self.world.hub().kubeconfig())
             .output()

@@ -135,10 +135,7 @@ async fn two_controllers_keep_to_their_own_entries() -> Result<()> {
     apply(hub.client(), &carrier(&services)).await?;
     let arguments = [
         other.arguments(),
-        vec![
-            "--controller-name=example.com/other".to_owned(),
-            "--policy-namespace=rego-two-other".to_owned(),
-        ],
+        vec!["--controller-name=example.com/other".to_owned(), "--rego-namespace=rego-two-other".to_owned()],
     ]
     .concat();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

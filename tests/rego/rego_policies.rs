@@ -42,7 +42,7 @@ async fn a_rego_policy_says_whether_it_is_loaded_also_where_its_kind_comes_later
     let controller = Controller::start(
         Path::new(BINARY),
         fleet.hub(),
-        &["--policy-namespace=policies", "--webhook-bind-address=0"],
+        &["--rego-namespace=policies", "--webhook-bind-address=0"],
     )
     .await?;
     until_loaded(&controller, 0).await?;

@@ -116,7 +116,7 @@ async fn failed_evaluations_of_secrets_leak_no_contents() -> Result<()> {
     })
     .await?;
     let audited = Command::new(Path::new(BINARY))
-        .args(["audit", "--replicate=secrets", "--policy-namespace", &hub.world.namespace])
+        .args(["audit", "--replicate=secrets", "--rego-namespace", &hub.world.namespace])
         .arg(format!("--controller-name=example.com/{}", hub.world.namespace))
         .arg("--kubeconfig")
         .arg(hub.world.hub().kubeconfig())

@@ -1,4 +1,4 @@
-//! With `--policy-namespace` there is Rego, and without it none.
+//! With `--rego-namespace` there is Rego, and without it none.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -71,7 +71,7 @@ impl World {
     pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let mut arguments = vec![
             format!("--controller-name=example.com/{}", self.namespace),
-            format!("--policy-namespace={}", self.namespace),
+            format!("--rego-namespace={}", self.namespace),
         ];
         if !more.iter().any(|argument| argument.starts_with("--webhook-bind-address")) {
             arguments.push("--webhook-bind-address=0".to_owned());

@@ -113,7 +113,7 @@ pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Re
 /// Starts a controller, and waits until so many modules are in force.
 pub(super) async fn start_with(hub: &MeasuredHub, modules: usize, more: &[String]) -> Result<Controller> {
     let mut arguments =
-        vec![format!("--controller-name={CONTROLLER_NAME}"), format!("--policy-namespace={NAMESPACE}")];
+        vec![format!("--controller-name={CONTROLLER_NAME}"), format!("--rego-namespace={NAMESPACE}")];
     if more.iter().all(|argument| !argument.starts_with("--webhook-bind-address")) {
         arguments.push("--webhook-bind-address=0".to_owned());
     }

@@ -12,7 +12,7 @@ impl Policed {
     /// The arguments of the controller.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut arguments = self.0.arguments();
-        arguments.push(format!("--policy-namespace={NAMESPACE}"));
+        arguments.push(format!("--rego-namespace={NAMESPACE}"));
         // The harness also writes while none runs.
         arguments.push("--webhook-failure-policy=Ignore".to_owned());
         arguments

@@ -53,7 +53,7 @@ pub(super) fn fleet() -> FleetOptions {
 /// How the controller is started.
 pub(super) fn arguments(webhooks: &Webhooks) -> Vec<String> {
     let mut arguments = webhooks.arguments();
-    arguments.push(format!("--policy-namespace={POLICIES}"));
+    arguments.push(format!("--rego-namespace={POLICIES}"));
     arguments
 }
 

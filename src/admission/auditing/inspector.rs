@@ -21,8 +21,8 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::Metadata;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::Pages;
-use policy_sync_hub::computed_aside;
 use policy_sync_hub::clock::Clock;
+use policy_sync_hub::computed_aside;
 use policy_sync_hub::reconcile::{
     Capability, Failure, Leadership, Queue, RequestError, Requests, Slot, apply, of_kind,
 };

@@ -30,7 +30,7 @@ pub(super) async fn find(
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let reader = hub.client(config.clone())?;
-    if !namespaces_exist(&reader, "--policy-namespace", &settings.namespaces).await? {
+    if !namespaces_exist(&reader, "--rego-namespace", &settings.namespaces).await? {
         return Ok(None);
     }
     let (loaded, _stops) = policies::start(hub, config, controller.clone(), settings)?;

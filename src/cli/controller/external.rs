@@ -18,7 +18,7 @@ pub(in crate::cli) struct ExternalArguments {
         long,
         value_name = "URL",
         group = "external",
-        requires = "policy_namespace",
+        requires = "rego_namespace",
         conflicts_with_all = ["opa_url", "placement_query"]
     )]
     placement_url: Option<Address>,
@@ -27,7 +27,7 @@ pub(in crate::cli) struct ExternalArguments {
         long,
         value_name = "FILE",
         group = "external",
-        requires = "policy_namespace",
+        requires = "rego_namespace",
         conflicts_with_all = ["opa_url", "placement_query", "placement_token_file"]
     )]
     admission_control_config_file: Option<PathBuf>,

@@ -13,7 +13,7 @@ use policy_sync_rego::opa::{Opa, OpaMetrics};
 pub(in crate::cli) struct OpaArguments {
     /// Have this OPA evaluate policies, in place of the controller itself. One of this machine is this process's own; any other is
     /// filled by the leader.
-    #[arg(long, value_name = "URL", requires = "policy_namespace")]
+    #[arg(long, value_name = "URL", requires = "rego_namespace")]
     opa_url: Option<Address>,
     /// A token that OPA wants, in a file that is read again as it changes.
     #[arg(long, value_name = "FILE", requires = "opa_url")]

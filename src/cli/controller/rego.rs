@@ -23,7 +23,7 @@ const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes
 pub(in crate::cli) struct RegoArguments {
     /// Load policies in Rego from the ConfigMaps of this namespace, and from RegoPolicies; may be given again.
     #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
-    policy_namespace: Vec<String>,
+    rego_namespace: Vec<String>,
     /// Objects of these kinds are in data.kubernetes whether or not a policy names them, such as deployments.apps.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
@@ -33,11 +33,11 @@ pub(in crate::cli) struct RegoArguments {
         value_parser = alias,
         value_name = "NAME=RESOURCE",
         default_value = DEFAULT_ALIAS,
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     data_alias: Vec<(String, String)>,
     /// How many namespaced objects may be in data.kubernetes, divided fairly among their namespaces.
-    #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
+    #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "rego_namespace")]
     replicate_limit: usize,
     /// How much memory the objects in data.kubernetes may take, divided fairly among their namespaces.
     #[arg(
@@ -45,7 +45,7 @@ pub(in crate::cli) struct RegoArguments {
         value_parser = bytes,
         default_value = "128Mi",
         value_name = "SIZE",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     replicate_bytes: usize,
     #[command(flatten)]
@@ -99,17 +99,17 @@ impl RegoArguments {
     ///
     /// Where a file cannot be read.
     pub(in crate::cli) fn settings(&self, metrics: Option<&Metrics>) -> anyhow::Result<Option<Settings>> {
-        let namespaces: BTreeSet<String> = self.policy_namespace.iter().cloned().collect();
+        let namespaces: BTreeSet<String> = self.rego_namespace.iter().cloned().collect();
         // One of one's own is one more.
         let usual = alias(DEFAULT_ALIAS).ok();
         let aliases: BTreeMap<String, String> =
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
         let packages = self.packages()?;
         if namespaces.is_empty() {
-            ensure!(self.replicate.is_empty(), "--replicate needs --policy-namespace");
+            ensure!(self.replicate.is_empty(), "--replicate needs --rego-namespace");
             ensure!(
                 packages == Packages::default(),
-                "--placement-query and --admit-query ask policies: --policy-namespace says where these are"
+                "--placement-query and --admit-query ask policies: --rego-namespace says where these are"
             );
             return Ok(None);
         }

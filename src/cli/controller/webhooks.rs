@@ -38,12 +38,12 @@ pub(super) struct WebhookArguments {
         default_value = ":9443",
         value_parser = address,
         value_name = "ADDRESS",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     webhook_bind_address: Bind,
     /// Serve them with the certificate of this folder: tls.crt, tls.key, and ca.crt for who is to trust it. Without it the controller
     /// makes one.
-    #[arg(long, value_name = "FOLDER", requires = "policy_namespace")]
+    #[arg(long, value_name = "FOLDER", requires = "rego_namespace")]
     webhook_cert_dir: Option<PathBuf>,
     /// The name of the two webhook configurations where they are registered; with -webhook, of the Service and of the Secret.
     #[arg(
@@ -51,20 +51,20 @@ pub(super) struct WebhookArguments {
         default_value = "policy-sync",
         value_parser = object_name,
         value_name = "NAME",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     webhook_name: String,
     /// Where the API server reaches them; otherwise at the Service in the controller's namespace.
-    #[arg(long, value_name = "URL", requires = "policy_namespace")]
+    #[arg(long, value_name = "URL", requires = "rego_namespace")]
     webhook_url: Option<Url>,
     /// What becomes of writes while no replica answers.
-    #[arg(long, default_value_t, value_name = "POLICY", requires = "policy_namespace")]
+    #[arg(long, default_value_t, value_name = "POLICY", requires = "rego_namespace")]
     webhook_failure_policy: FailurePolicy,
     /// Serve /authorize as well, for who shows a token of this file, one a line. It is read again as it changes.
     #[arg(
         long,
         value_name = "FILE",
-        requires = "policy_namespace",
+        requires = "rego_namespace",
         conflicts_with_all = ["placement_url", "admission_control_config_file"]
     )]
     authorize_token_file: Option<PathBuf>,
@@ -80,7 +80,7 @@ pub(in crate::cli) struct ExemptArguments {
         default_value = "kube-*",
         value_parser = pattern,
         value_name = "PATTERN",
-        requires = "policy_namespace"
+        requires = "rego_namespace"
     )]
     exempt_namespaces: Vec<String>,
 }

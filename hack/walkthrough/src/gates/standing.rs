@@ -31,7 +31,7 @@ pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     apply(hub, &policy()).await?;
     report.say(&format!("ConfigMap {POLICIES}/labels: required-labels.rego"));
     let table = until_told(demo, hub, &[LEGACY, SHOP]).await?;
-    report.say(&format!("$ policy-sync audit --policy-namespace {POLICIES} --exempt-namespaces '{EXEMPT}'"));
+    report.say(&format!("$ policy-sync audit --rego-namespace {POLICIES} --exempt-namespaces '{EXEMPT}'"));
     report.excerpt(&table.trim().into());
     report.seen("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
 
@@ -72,7 +72,7 @@ async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<St
     })
     .await?;
     let Output { status, stdout, stderr } = Command::new(demo.program())
-        .args(["audit", "--policy-namespace", POLICIES, "--exempt-namespaces", EXEMPT, "--kubeconfig"])
+        .args(["audit", "--rego-namespace", POLICIES, "--exempt-namespaces", EXEMPT, "--kubeconfig"])
         .arg(demo.kubeconfig())
         .output()
         .context("running policy-sync")?;
