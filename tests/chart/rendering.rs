@@ -63,7 +63,7 @@ fn everything() -> Value {
             },
         },
         "rego": {
-            "policyNamespace": { "name": "policies-of-everything" },
+            "namespace": { "name": "policies-of-everything" },
             "replicate": ["deployments.apps", "services"],
             "replicateBytes": "64Mi",
             "kinds": [
@@ -114,7 +114,7 @@ fn everything() -> Value {
 /// `required` with more, beside a release that has brought the definition of RegoPolicies and the policy namespace.
 fn beside_another(more: &Value) -> Value {
     let mut values = with(&json!({
-        "rego": { "policyNamespace": { "create": false } },
+        "rego": { "namespace": { "create": false } },
         "crds": { "enabled": false },
     }));
     merge(&mut values, more);
@@ -456,21 +456,59 @@ async fn the_policy_namespace_is_created_where_it_is_not_there() -> Result<()> {
     let helm = Helm::alone().await?;
     for (rego, namespace, expected) in [
         (json!({}), "hub", Some("kube-federation-scheduling-policy")),
-        (json!({ "policyNamespace": { "name": "policies" } }), "hub", Some("policies")),
-        (json!({ "policyNamespace": { "create": false } }), "hub", None),
+        (json!({ "namespace": { "name": "policies" } }), "hub", Some("policies")),
+        (json!({ "namespace": { "create": false } }), "hub", None),
         // Helm has created it.
-        (json!({ "policyNamespace": { "name": "policies" } }), "policies", None),
+        (json!({ "namespace": { "name": "policies" } }), "policies", None),
     ] {
         let rendered = helm.template(Release("policy-sync", namespace), &with(&json!({ "rego": rego })))?;
         let names: Vec<&Value> =
             rendered.all("Namespace").map(|namespace| &namespace["metadata"]["name"]).collect();
         ensure!(names == expected.into_iter().collect::<Vec<_>>(), "{rego}: {names:?}");
-        let name = rego["policyNamespace"]["name"].as_str().unwrap_or("kube-federation-scheduling-policy");
+        let name = rego["namespace"]["name"].as_str().unwrap_or("kube-federation-scheduling-policy");
         let is_there = |role: &&Value| {
             role["metadata"]["name"] == "policy-sync-rego" && role["metadata"]["namespace"] == name
         };
         ensure!(rendered.all("Role").filter(is_there).count() == 1, "{rego}: no Role in {name}");
         ensure!(rendered.arguments()?.contains(&format!("--rego-namespace={name}")), "{rego}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let release = Release("policy-sync", "hub");
+    let with = |rego: Value| with(&json!({ "rego": rego }));
+    for namespace in [
+        json!({ "name": "policies" }),
+        json!({ "create": false }),
+        // As in `helm upgrade --reuse-values` from a chart where these were defaults.
+        json!({ "create": true, "name": "kube-federation-scheduling-policy" }),
+    ] {
+        let (old, new) =
+            (with(json!({ "policyNamespace": namespace })), with(json!({ "namespace": namespace })));
+        ensure!(
+            helm.template(release, &old)?.text == helm.template(release, &new)?.text,
+            "{namespace} renders something else"
+        );
+        let notes = |values| {
+            helm.run(&[&release.arguments("install")[..], &["--dry-run=client"]].concat(), Some(values))
+        };
+        let warning = "WARNING: rego.policyNamespace is deprecated: use rego.namespace";
+        ensure!(notes(&old)?.contains(warning), "{namespace}: no warning");
+        ensure!(!notes(&new)?.contains(warning), "{namespace}: a warning");
+    }
+    let name = |name| json!({ "name": name });
+    for rego in [
+        json!({ "namespace": name("a"), "policyNamespace": name("b") }),
+        json!({ "namespace": name("a"), "policyNamespace": name("a") }),
+        json!({ "namespace": { "create": false }, "policyNamespace": name("a") }),
+        json!({ "namespace": name("a"), "policyNamespace": name("b"), "enabled": false }),
+    ] {
+        let said = helm.refused(&release.arguments("template"), Some(&with(rego.clone())))?;
+        let why = "rego.policyNamespace is the deprecated name of rego.namespace, and both are set: set rego.namespace alone";
+        ensure!(said.contains(why), "{rego}: {said}");
     }
     Ok(())
 }
@@ -519,10 +557,10 @@ async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Res
     // As the README has it.
     let readme = fs::read_to_string(chart().join("README.md"))?;
     let written =
-        "    rego:\n      policyNamespace:\n        name: other-policies\n    crds:\n      enabled: false\n";
+        "    rego:\n      namespace:\n        name: other-policies\n    crds:\n      enabled: false\n";
     ensure!(readme.contains(written), "the README has other values");
     let blue = with(&json!({
-        "rego": { "policyNamespace": { "name": "other-policies" } },
+        "rego": { "namespace": { "name": "other-policies" } },
         "crds": { "enabled": false },
     }));
     helm.install(Release("blue", "two"), &blue)?;
@@ -530,9 +568,9 @@ async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Res
     let namespace = helm.refused(&Release("green", "two").arguments("install"), Some(&blue))?;
     ensure!(namespace.contains("Namespace \"other-policies\""), "{namespace}");
     ensure!(namespace.contains("invalid ownership metadata"), "{namespace}");
-    ensure!(readme.contains("`rego.policyNamespace.create=false`"), "the README has another value");
+    ensure!(readme.contains("`rego.namespace.create=false`"), "the README has another value");
     let mut green = blue.clone();
-    green["rego"]["policyNamespace"]["create"] = false.into();
+    green["rego"]["namespace"]["create"] = false.into();
     helm.install(Release("green", "two"), &green)?;
     let again = helm.refused(&Release("blue", "two").arguments("install"), Some(&green))?;
     ensure!(again.contains("cannot reuse a name that is still in use"), "{again}");
@@ -601,8 +639,8 @@ async fn bad_values_are_refused_where_they_are() -> Result<()> {
             "at '/rego/kinds/0': missing property 'resources'",
         ),
         (
-            json!({ "rego": { "policyNamespace": { "name": "" } } }),
-            "at '/rego/policyNamespace/name': '' does not match pattern",
+            json!({ "rego": { "namespace": { "name": "" } } }),
+            "at '/rego/namespace/name': '' does not match pattern",
         ),
         (json!({ "crds": { "enable": true } }), "at '/crds': additional properties 'enable' not allowed"),
     ];

@@ -137,7 +137,7 @@ async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() ->
     let mut values = required();
     values["controller"] = json!({ "name": "example.com/moves" });
     values["gatewayClass"] = json!({ "create": true, "name": "moves" });
-    values["rego"] = json!({ "policyNamespace": { "name": "moves-policies" } });
+    values["rego"] = json!({ "namespace": { "name": "moves-policies" } });
     // Another release of the shared hub has it.
     values["crds"] = json!({ "enabled": false });
     let (first, second) = (Release("policy-sync", "moves"), Release("hub-policy-sync", "moves"));

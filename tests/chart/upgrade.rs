@@ -134,7 +134,7 @@ async fn what_the_controller_writes_into_objects_of_the_chart_stays() -> Result<
     let (helm, release) = (Helm::of(hub).await?, Release("filled-policy-sync", "filled"));
     let mut values = required();
     // Beside other releases of the shared hub.
-    values["rego"] = json!({ "policyNamespace": { "name": "filled-policies" } });
+    values["rego"] = json!({ "namespace": { "name": "filled-policies" } });
     values["crds"] = json!({ "enabled": false });
     helm.install(release, &values)?;
     let rendered = helm.template(release, &values)?;

@@ -129,7 +129,9 @@ struct GatewayClass {
 #[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
 struct Rego {
     enabled: bool,
-    policy_namespace: PolicyNamespace,
+    namespace: Option<RegoNamespace>,
+    /// The deprecated name of `namespace`.
+    policy_namespace: Option<RegoNamespace>,
     replicate: Option<Vec<String>>,
     #[schemars(regex(pattern = "^[1-9][0-9]{0,8}([KMG]i)?$"))]
     replicate_bytes: Option<String>,
@@ -189,10 +191,10 @@ struct Placement {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
-struct PolicyNamespace {
-    create: bool,
+struct RegoNamespace {
+    create: Option<bool>,
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
-    name: String,
+    name: Option<String>,
 }
 
 #[derive(JsonSchema)]

@@ -18,6 +18,24 @@
 {{- include "policy-sync.fullname" . | trunc 55 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* The namespace of Rego policies: `create` and `name`, and `deprecated` if rego.policyNamespace sets either. */}}
+{{- define "policy-sync.regoNamespace" -}}
+{{- $namespace := dict "create" true "name" "kube-federation-scheduling-policy" }}
+{{- $sources := list }}
+{{- range $source := list "namespace" "policyNamespace" }}
+{{- range $key, $value := index $.Values.rego $source }}
+{{- if not (kindIs "invalid" $value) }}
+{{- $_ := set $namespace $key $value }}
+{{- $sources = append $sources $source }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and (has "namespace" $sources) (has "policyNamespace" $sources) }}
+{{- fail "rego.policyNamespace is the deprecated name of rego.namespace, and both are set: set rego.namespace alone" }}
+{{- end }}
+{{- set $namespace "deprecated" (has "policyNamespace" $sources) | toYaml }}
+{{- end }}
+
 {{- define "policy-sync.controllerName" -}}
 {{- default "kuadrant.io/policy-sync" .Values.controller.name }}
 {{- end }}
