@@ -16,7 +16,6 @@ mod logging;
 mod metrics;
 mod oracle;
 mod panics;
-mod plan;
 mod refusals;
 mod requests;
 mod rivals;

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
+use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use policy_sync_testenv::memory::{Asked, Attack, Attackers};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::hub::{Hub, LIMIT, USER, soon};
 use crate::oracle::{Effects, State};
-use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use crate::scenario::{self, Step};
 
 /// The environment variable with a part of the names of the plans to run; `×` stands in all of them.

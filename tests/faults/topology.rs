@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::topology::{object, targets};
+use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use policy_sync_testenv::memory::{Asked, Attackers, MemoryServer, keep_topology};
 use policy_sync_testenv::{fixtures, tenant};
 use serde_json::{Value, json};
@@ -15,7 +16,6 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use crate::sweep::{attackers_of, chosen, each};
 
 const USER: &str = "topology";

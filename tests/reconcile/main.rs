@@ -4,9 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod counting;
-#[path = "../faults/plan.rs"]
-#[allow(dead_code, reason = "the sync's own sweep needs more of it")]
-mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams};
 use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use policy_sync_testenv::memory::{Asked, MemoryServer};
 use serde_json::json;
 use tokio::runtime::Builder;
@@ -22,7 +20,6 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::counting::COUNT;
-use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 
 /// As whom the capability asks.
 const USER: &str = "counting";

@@ -1,10 +1,6 @@
 //! Whatever goes wrong with a request or with an event, what is in force is what is written: on an API server in memory, in
 //! paused time.
 
-#[path = "../faults/plan.rs"]
-#[allow(dead_code, reason = "the sync's own sweep needs more of it")]
-mod plan;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +15,7 @@ use policy_sync::webhook_config::{self, Authority, FailurePolicy, Registration, 
 use policy_sync_rego::confined;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::memory::fault_plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use policy_sync_testenv::memory::{Asked, MemoryServer};
 use policy_sync_testenv::{crds, fixtures};
 use regorus::Value as Rego;
@@ -26,8 +23,6 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-
-use plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 
 const USER: &str = "rego";
 /// Longer than a watch lasts.

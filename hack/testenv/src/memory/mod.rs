@@ -18,6 +18,7 @@
 mod agents;
 mod attackers;
 mod fate;
+pub mod fault_plan;
 mod fields;
 mod flow;
 mod hub;

@@ -9,11 +9,12 @@ use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use policy_sync_hub::IDLE_TIMEOUT;
 use policy_sync_hub::watch::ANSWERED_WITHIN;
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
 
+use super::{Asked, EventFate, Fate, Interposer, MemoryServer};
+
 /// What can go wrong with a request.
-pub(crate) const OF_REQUESTS: [(&str, Fate); 13] = [
+pub const OF_REQUESTS: [(&str, Fate); 13] = [
     ("never sent", Fate::Lost),
     ("answer lost", Fate::AnswerLost),
     ("reset", Fate::Reset),
@@ -31,7 +32,7 @@ pub(crate) const OF_REQUESTS: [(&str, Fate); 13] = [
 ];
 
 /// What can go wrong with an event of a watch, and with the watches that follow it.
-pub(crate) const OF_EVENTS: [(&str, EventFate); 12] = [
+pub const OF_EVENTS: [(&str, EventFate); 12] = [
     ("cut", EventFate::Cut),
     ("cut within", EventFate::CutWithin),
     ("expired", EventFate::Expired),
@@ -67,16 +68,17 @@ const EVENT: &str = "event of ";
 
 /// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 × silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// The request or the event.
-    pub(crate) at: String,
+    pub at: String,
     /// What goes wrong.
-    pub(crate) fault: &'static str,
+    pub fault: &'static str,
 }
 
 impl Plan {
     /// The kind of request or of event, as in `patch manifestworks.…`, whatever its object.
-    pub(crate) fn kind(&self) -> String {
+    #[must_use]
+    pub fn kind(&self) -> String {
         let at = self.at.rsplit_once('#').map_or(&*self.at, |(at, _)| at);
         let words = if at.starts_with(EVENT) { 3 } else { 2 };
         at.split(' ').take(words).collect::<Vec<_>>().join(" ")
@@ -91,7 +93,7 @@ impl fmt::Display for Plan {
 
 /// Disturbs as one plan says, or as none.
 #[derive(Clone, Default)]
-pub(crate) struct Faults(Arc<Inner>);
+pub struct Faults(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -115,17 +117,21 @@ struct State {
 }
 
 impl Faults {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    /// Faults with one `plan`.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
         Self(Arc::new(Inner { plan: Some(plan.clone()), ..Inner::default() }))
     }
 
     /// What is to go wrong.
-    pub(crate) fn plan(&self) -> Option<&Plan> {
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
         self.0.plan.as_ref()
     }
 
     /// What was disturbed: the request, or the watch of the event.
-    pub(crate) fn disturbed(&self) -> Option<Asked> {
+    #[must_use]
+    pub fn disturbed(&self) -> Option<Asked> {
         self.0.state.lock().disturbed.clone().map(|(asked, _)| asked)
     }
 
@@ -134,7 +140,7 @@ impl Faults {
     /// # Errors
     ///
     /// Where that takes longer than the fault can last; where nothing has gone wrong within `limit`.
-    pub(crate) async fn over(&self, server: &MemoryServer, limit: Duration) -> Result<Duration> {
+    pub async fn over(&self, server: &MemoryServer, limit: Duration) -> Result<Duration> {
         let start = Instant::now();
         loop {
             let struck = self.0.state.lock().disturbed.clone();
@@ -175,12 +181,14 @@ impl Faults {
     }
 
     /// A plan for each request so far and each of its faults.
-    pub(crate) fn request_plans(&self) -> Vec<Plan> {
+    #[must_use]
+    pub fn request_plans(&self) -> Vec<Plan> {
         plans(&self.0.state.lock().requests, OF_REQUESTS.iter().map(|(fault, _)| *fault))
     }
 
     /// A plan for each event so far and each of its faults.
-    pub(crate) fn event_plans(&self) -> Vec<Plan> {
+    #[must_use]
+    pub fn event_plans(&self) -> Vec<Plan> {
         plans(&self.0.state.lock().events, OF_EVENTS.iter().map(|(fault, _)| *fault))
     }
 
