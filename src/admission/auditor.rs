@@ -10,7 +10,6 @@ use tokio::time::timeout;
 
 use super::audit::{Existing, Found, LeftOut, Resource, Sort, Violation, audit, unasked};
 use crate::rego_loading::{Gated, Loaded};
-use crate::webhook_config::is_ungated;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::Snapshot;
@@ -261,6 +260,6 @@ fn kinds(gated: &Gated, snapshot: &Snapshot) -> BTreeSet<GroupResource> {
         kinds.extend(snapshot.kinds().cloned());
     }
     // No webhook is asked about the others.
-    kinds.retain(|kind| !is_ungated(kind));
+    kinds.retain(|kind| !Exemptions::is_exempt_kind(kind));
     kinds
 }

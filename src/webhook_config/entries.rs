@@ -20,21 +20,6 @@ use policy_sync_rego::exemptions::{Exemptions, quoted};
 pub(crate) const ADMIT: &str = "/admit";
 /// The path of reviews of what is stored.
 pub(crate) const ADMIT_LAST: &str = "/admit/validating";
-/// What is never reviewed, by group and resource: what the hub itself cannot do without, what is written all the time, questions, and
-/// policies, which must be mended.
-const UNGATED: [(&str, &str); 11] = [
-    ("", "endpoints"),
-    ("", "events"),
-    ("", "nodes"),
-    ("authentication.k8s.io", "*"),
-    ("authorization.k8s.io", "*"),
-    ("certificates.k8s.io", "*"),
-    ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("events.k8s.io", "events"),
-    ("networking.k8s.io", "ipaddresses"),
-    (rego_policy::GROUP, "*"),
-];
 /// How long the API server waits for an answer, in seconds; this process answers sooner.
 const TIMEOUT: u8 = 5;
 
@@ -249,14 +234,7 @@ impl Entry<'_> {
         let exemptions = &self.settings.exemptions;
         let mut conditions = exemptions.conditions(facts.exempt_user());
         conditions.extend(exemptions.own_condition());
-        let never = UNGATED.map(|(group, resource)| {
-            let is_of_group = format!("request.resource.group == {}", quoted(group));
-            match resource {
-                "*" => format!("!({is_of_group})"),
-                _ => format!("!({is_of_group} && request.resource.resource == {})", quoted(resource)),
-            }
-        });
-        conditions.push(json!({"name": "gated", "expression": never.join(" && ")}));
+        conditions.push(Exemptions::kinds_condition());
         let path = match sort {
             Sort::Mutating => ADMIT,
             Sort::Validating => ADMIT_LAST,
@@ -310,14 +288,6 @@ fn rules(kinds: &BTreeSet<GroupResource>, scope: &str) -> Value {
             "scope": scope})
     };
     groups.into_iter().map(rule).collect::<Vec<Value>>().into()
-}
-
-/// Whether objects of `kind` are reviewed by no policy that does not name their kind.
-#[must_use]
-pub fn is_ungated(kind: &GroupResource) -> bool {
-    UNGATED
-        .iter()
-        .any(|(group, resource)| *group == &*kind.group && (*resource == "*" || *resource == &*kind.resource))
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ mod rows;
 mod settings;
 mod shared;
 
-pub use entries::is_ungated;
 pub(crate) use entries::{ADMIT, ADMIT_LAST};
 pub use flow::Registration;
 pub(crate) use flow::Sources;

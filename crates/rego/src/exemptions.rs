@@ -17,6 +17,21 @@ const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secre
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The user name of the API server itself. It writes, for example, an IPAddress for each Service.
 const API_SERVER: &str = "system:apiserver";
+/// Kinds whose objects admission policies never review, by group and resource: those that the hub depends on, those that are written
+/// all the time, reviews, and RegoPolicies, which must stay mendable.
+const KINDS: [(&str, &str); 11] = [
+    ("", "endpoints"),
+    ("", "events"),
+    ("", "nodes"),
+    ("authentication.k8s.io", "*"),
+    ("authorization.k8s.io", "*"),
+    ("certificates.k8s.io", "*"),
+    ("coordination.k8s.io", "leases"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("events.k8s.io", "events"),
+    ("networking.k8s.io", "ipaddresses"),
+    (rego_policy::GROUP, "*"),
+];
 /// CustomResourceDefinitions.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -54,6 +69,27 @@ impl Exemptions {
             DEFINITIONS => name == rego_policy::crd_name(),
             _ => false,
         }
+    }
+
+    /// Whether admission policies never review objects of `kind`.
+    #[must_use]
+    pub fn is_exempt_kind(kind: &GroupResource) -> bool {
+        KINDS.iter().any(|(group, resource)| {
+            *group == &*kind.group && (*resource == "*" || *resource == &*kind.resource)
+        })
+    }
+
+    /// The match condition of a webhook for all kinds, in CEL: it leaves out [exempt kinds](Self::is_exempt_kind).
+    #[must_use]
+    pub fn kinds_condition() -> Value {
+        let conditions = KINDS.map(|(group, resource)| {
+            let is_of_group = format!("request.resource.group == {}", quoted(group));
+            match resource {
+                "*" => format!("!({is_of_group})"),
+                _ => format!("!({is_of_group} && request.resource.resource == {})", quoted(resource)),
+            }
+        });
+        json!({"name": "gated", "expression": conditions.join(" && ")})
     }
 
     /// The match condition, in CEL, that excludes requests for this controller's own objects, if its name is known.

@@ -19,7 +19,6 @@ use crate::cli::manifests::Manifest;
 use crate::cli::output::say;
 use crate::cli::rego::files;
 use crate::rego_loading::{DEFAULT_ALIAS, document};
-use crate::webhook_config::is_ungated;
 use policy_sync_api::names::{GroupResource, GroupVersionResource};
 use policy_sync_rego::asked::Packages;
 use policy_sync_rego::bundle::Bundle;
@@ -51,8 +50,9 @@ pub(super) async fn find(
     let (snapshot, denied) = snapshot(&bundle, &files, &objects, secrets)?;
     let namespaces = objects.iter().filter(|object| &*object.gvr.kind.resource == "namespaces");
     let left_out = LeftOut::new(exemptions, namespaces.map(|object| (object.name.as_str(), &object.value)));
-    let is_denied =
-        |kind: &GroupResource| !is_ungated(kind) && denied.as_ref().is_none_or(|kinds| kinds.contains(kind));
+    let is_denied = |kind: &GroupResource| {
+        !Exemptions::is_exempt_kind(kind) && denied.as_ref().is_none_or(|kinds| kinds.contains(kind))
+    };
     let mut findings = Findings::keeping(usize::MAX);
     for object in &objects {
         let existing = object.existing();
