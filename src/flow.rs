@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::auditing::Auditing;
 use crate::placement_policy::remediation::{self, Remediation};
 use crate::rego_loading::{Loading, RegoMetrics};
+use crate::server::Served;
 use crate::stored_topology::{self, Stored};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES, RESOURCES};
@@ -66,6 +67,25 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The parts that probes and metrics report.
+    #[must_use]
+    pub fn served(&self) -> Served {
+        Served {
+            mirror: self.mirror.clone(),
+            metrics: self.metrics.clone(),
+            hub_metrics: self.hub_metrics.clone(),
+            leadership: self.leadership.clone(),
+            clock: self.clock,
+            rego: self.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
+            registered: self
+                .registration
+                .as_ref()
+                .map(|(registration, metrics)| (registration.registered(), metrics.clone())),
+            remediated: self.remediation.as_ref().map(Remediation::remediated),
+            topology: self.topology.clone(),
+        }
+    }
+
     /// Starts it; the handle ends once `stop` is cancelled, or a task has panicked, work in hand is done and the Lease is
     /// given back.
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {

@@ -29,7 +29,7 @@ use crate::admission::auditor::Misplaced;
 use crate::flow::Flow;
 use crate::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use crate::rego_loading::RegoMetrics;
-use crate::server::{self, Descriptors, Limits, Served};
+use crate::server::{self, Descriptors, Limits};
 use crate::stored_topology::{self, Stored, TopologyMetrics};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
@@ -272,7 +272,7 @@ pub async fn run(
         }
         _ => None,
     };
-    let served = Served::new(&flow);
+    let served = flow.served();
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),
         (arguments.health_probe_bind_address, server::probes(served)),

@@ -25,9 +25,8 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::flow::Flow;
 use crate::health::{self, Health};
-use crate::placement_policy::remediation::{Remediated, Remediation};
+use crate::placement_policy::remediation::Remediated;
 use crate::rego_loading::{Loaded, RegoMetrics};
 use crate::stored_topology::Stored;
 use crate::sync::Mirror;
@@ -42,40 +41,30 @@ pub use connections::{Descriptors, Limits};
 /// How many connections wait to be taken: an API server opens one for each review, all at once where many objects are written.
 const BACKLOG: i32 = 1_024;
 
-/// What the handlers ask.
+/// The parts of the controller that the probes and the metrics report.
 #[derive(Clone, Debug)]
 pub struct Served {
-    mirror: Arc<Mirror>,
-    metrics: Metrics,
-    hub_metrics: HubMetrics,
-    leadership: Leadership,
-    clock: Clock,
-    rego: Option<(Loaded, RegoMetrics)>,
-    registered: Option<(Registered, RegistrationMetrics)>,
-    remediated: Option<Remediated>,
-    topology: Option<Stored>,
+    /// The facts about the hub.
+    pub mirror: Arc<Mirror>,
+    /// The registry of all metrics.
+    pub metrics: Metrics,
+    /// Metrics that are measured on the mirror.
+    pub hub_metrics: HubMetrics,
+    /// Whether this process is the leader.
+    pub leadership: Leadership,
+    /// The clock of the mirror.
+    pub clock: Clock,
+    /// The loaded Rego policies, if Rego is enabled.
+    pub rego: Option<(Loaded, RegoMetrics)>,
+    /// The state of webhook configurations, if webhooks are served.
+    pub registered: Option<(Registered, RegistrationMetrics)>,
+    /// The state of remediation, if Rego is enabled.
+    pub remediated: Option<Remediated>,
+    /// The stored topology, if enabled.
+    pub topology: Option<Stored>,
 }
 
 impl Served {
-    /// What handlers ask `flow`.
-    #[must_use]
-    pub fn new(flow: &Flow) -> Self {
-        Self {
-            mirror: flow.mirror.clone(),
-            metrics: flow.metrics.clone(),
-            hub_metrics: flow.hub_metrics.clone(),
-            leadership: flow.leadership.clone(),
-            clock: flow.clock,
-            rego: flow.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
-            topology: flow.topology.clone(),
-            remediated: flow.remediation.as_ref().map(Remediation::remediated),
-            registered: flow
-                .registration
-                .as_ref()
-                .map(|(registration, metrics)| (registration.registered(), metrics.clone())),
-        }
-    }
-
     /// All metrics in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {

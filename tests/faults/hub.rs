@@ -130,7 +130,7 @@ impl Hub {
             let (elector, leadership) = Elector::new(flow.client.clone(), options, flow.clock);
             (flow.elector, flow.leadership) = (Some(elector), leadership);
         }
-        let (stop, served) = (CancellationToken::new(), Served::new(&flow));
+        let (stop, served) = (CancellationToken::new(), flow.served());
         let working = flow.start(stop.clone());
         Ok(Running { stop, working, served })
     }

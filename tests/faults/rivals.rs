@@ -32,7 +32,7 @@ struct Rival {
 impl Rival {
     fn start(hub: &Hub, user: &'static str, name: &str) -> Result<Self> {
         let flow = hub.server.flow_of(user, name, Faultless)?;
-        let (stop, served) = (CancellationToken::new(), Served::new(&flow));
+        let (stop, served) = (CancellationToken::new(), flow.served());
         drop(flow.start(stop.clone()));
         Ok(Self { user, name: ControllerName::new(name), served, stop })
     }

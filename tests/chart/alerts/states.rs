@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use policy_sync::server::Served;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
@@ -246,7 +245,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     let now = Moment(Timestamp::now().as_millisecond()).after(AHEAD);
     let client = watching(story.fleet.hub().client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow::flow(client, "kuadrant.io/policy-sync", Clock::starting_at(now))?;
-    let (served, stop) = (Served::new(&flow), CancellationToken::new());
+    let (served, stop) = (flow.served(), CancellationToken::new());
     let ends = flow.start(stop.clone());
     let scrape = || anyhow::Ok(Pod::new("c", metrics::Metrics::parse(served.metrics())?));
     let stuck =
