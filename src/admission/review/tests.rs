@@ -5,10 +5,11 @@ use serde_json::json;
 use super::*;
 use crate::admission::in_force::in_force;
 use policy_sync_rego::bundle::Bundle;
+use policy_sync_rego::confined;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::incomplete::Incomplete;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::secrets::{Contents, SecretReads, names as secrets_named};
+use policy_sync_rego::secrets::Contents;
 use policy_sync_rego::snapshot::Gates;
 
 const PULL: &str = r#"package admission
@@ -292,7 +293,9 @@ fn of_secret_with(
         .collect();
     let bundle = Bundle::read(&texts).unwrap();
     let secrets = contents.unwrap_or_else(|| {
-        SecretReads::of_texts(&texts, &secrets_named(&BTreeMap::new())).unwrap().withheld()
+        let checked = confined::checked(&texts, Default::default(), &Default::default());
+        assert!(checked.faults.is_empty(), "{:?}", checked.faults);
+        checked.secrets.withheld()
     });
     let engine = Evaluator::Embedded.engine(&bundle).unwrap();
     let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();

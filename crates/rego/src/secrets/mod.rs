@@ -78,18 +78,6 @@ impl SecretReads {
         }
     }
 
-    /// Like [`Self::of`], for `texts` with the default packages.
-    ///
-    /// # Errors
-    ///
-    /// The faults of `texts`.
-    pub fn of_texts(texts: &[super::module::Text], names: &BTreeSet<String>) -> Result<Self, Vec<Fault>> {
-        let (modules, faults) = super::bundle::parsed(texts, &Default::default(), drop);
-        let mut edited = Vec::new();
-        let bundle = Bundle::of(modules, faults, |module| edited.extend(module.ok()))?;
-        Ok(Self::of(&bundle, &edited, names))
-    }
-
     /// Faults of rules that apply to Secrets alone.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {

@@ -4,8 +4,8 @@ use crate::rego_loading::tests::{Hub, NOW, object, settings};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_mirror::served::Served;
 use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_rego::confined;
 use policy_sync_rego::module::{ModuleId, Text};
-use policy_sync_rego::secrets::names;
 
 fn bundle(kind: &str) -> Bundle {
     let text = format!("package admission\ndeny[\"no\"] {{ data.kubernetes[\"{kind}\"][_][_].bad }}");
@@ -97,11 +97,12 @@ fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told()
 #[test]
 fn reads_of_contents_are_rejected_unless_secrets_are_replicated() {
     let of = |settings: &Settings, text: &str| {
-        let text = Text { id: ModuleId::new("a"), text: text.into() };
-        let secrets = SecretReads::of_texts(std::slice::from_ref(&text), &names(&settings.aliases)).unwrap();
-        let (bundle, hub) = (Bundle::read(&[text]).unwrap(), Hub::new());
+        let texts = [Text { id: ModuleId::new("a"), text: text.into() }];
+        let checked = confined::checked(&texts, Default::default(), &Default::default());
+        assert!(checked.faults.is_empty(), "{:?}", checked.faults);
+        let (bundle, hub) = (Bundle::read(&texts).unwrap(), Hub::new());
         let guard = hub.0.read();
-        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), (&bundle, &secrets));
+        let faults = faults(guard.view(NOW), settings, &BTreeMap::new(), (&bundle, &checked.secrets));
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let tells = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
