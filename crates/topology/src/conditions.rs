@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::graph::Graph;
 use super::locator::Locator;
+use crate::topology::PolicyId;
 use policy_sync_api::condition::condition;
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
@@ -83,8 +84,8 @@ struct Affecting<'f>(BTreeMap<&'f str, Affects>);
 /// Policies of a kind, by their numbers, which are in the order of their locators.
 #[derive(Debug, Default)]
 struct Affects {
-    in_force: BTreeSet<u32>,
-    stacked: BTreeSet<u32>,
+    in_force: BTreeSet<PolicyId>,
+    stacked: BTreeSet<PolicyId>,
 }
 
 impl<'f> Affecting<'f> {
@@ -120,7 +121,7 @@ fn affects(kind: &str, message: String) -> ConditionText {
 
 impl Graph<'_> {
     /// The names of policies, those of kinds of different groups with their groups.
-    fn names_of(&self, policies: &BTreeSet<u32>) -> Vec<String> {
+    fn names_of(&self, policies: &BTreeSet<PolicyId>) -> Vec<String> {
         let locators = || policies.iter().map(|number| self.policy(*number).locator);
         let mut groups = locators().map(|locator| locator.kind.group);
         let first = groups.next();

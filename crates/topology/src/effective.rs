@@ -1,20 +1,17 @@
-//! Effective policies: what a stack of policies comes to.
-//!
-//! A stack is folded from the most specific policy to the least: `acc = last; for p of the others, backwards:
-//! acc = merge(strategy of p, source p, target acc)`. So on one target the newest default wins, and the oldest override, and an
-//! override is never lost to anything below it.
+//! Effective policies of the paths of a graph. Many paths have the same policies, which are merged once.
 
 mod fold;
 mod hierarchy;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use super::graph::Graph;
 use super::locator::KindRef;
+use super::merge::{EffectivePolicy, Entry, fold};
 use super::policies::PolicyNode;
 use super::rows::RouteKind;
-use super::rules::PolicyRule;
-use fold::{fold, is_assumed};
+use super::topology::PolicyId;
+use fold::{is_assumed, layers};
 pub(super) use hierarchy::{NotHonored, not_honored};
 use policy_sync_api::json::Hash;
 
@@ -31,30 +28,21 @@ pub struct Effective<'f> {
     /// Equal where equal rules come from the same policies.
     pub id: Hash,
     /// The policies of the stack that no rule in force is of, in the order of their locators.
-    pub lost: Box<[u32]>,
+    pub lost: Box<[PolicyId]>,
     /// The policies that rules in force are of, in the same order.
-    pub sources: Box<[u32]>,
-    stack: Box<[u32]>,
+    pub sources: Box<[PolicyId]>,
+    stack: Box<[PolicyId]>,
     /// Whether the merge is assumed.
     pub assumed: bool,
     /// On how many paths it is in force.
     pub paths: u64,
 }
 
-/// A rule in force.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<'g> {
-    /// The policy that it is of.
-    pub policy: u32,
-    /// The rule.
-    pub rule: &'g PolicyRule,
-}
-
 /// All stacks of a graph that were folded, each once.
 #[derive(Debug)]
 pub struct Folds<'g, 'f> {
     graph: &'g Graph<'f>,
-    known: HashMap<Box<[u32]>, EffectiveId>,
+    known: HashMap<Box<[PolicyId]>, EffectiveId>,
     effective: Vec<Effective<'f>>,
 }
 
@@ -80,18 +68,18 @@ impl<'g, 'f> Folds<'g, 'f> {
     /// The rules in force, in the order of their keys.
     #[must_use]
     pub fn rules(&self, id: EffectiveId) -> Vec<Entry<'g>> {
-        fold(self.graph, &self.get(id).stack)
+        fold(&layers(self.graph, &self.get(id).stack))
     }
 
     /// The policies of its stack, the least specific first.
     #[must_use]
-    pub fn stack(&self, id: EffectiveId) -> &[u32] {
+    pub fn stack(&self, id: EffectiveId) -> &[PolicyId] {
         &self.get(id).stack
     }
 
     /// The policy of this number.
     #[must_use]
-    pub fn policy(&self, number: u32) -> &'g PolicyNode<'f> {
+    pub fn policy(&self, number: PolicyId) -> &'g PolicyNode<'f> {
         self.graph.policy(number)
     }
 
@@ -101,7 +89,7 @@ impl<'g, 'f> Folds<'g, 'f> {
 
     /// On how many paths each rule of each policy is in force, by the policy's number and the rule's key.
     #[must_use]
-    pub fn shared(&self) -> HashMap<(u32, &'g str), u64> {
+    pub fn shared(&self) -> HashMap<(PolicyId, &'g str), u64> {
         let mut shared = HashMap::new();
         for (id, effective) in self.all() {
             for Entry { policy, rule } in self.rules(id) {
@@ -112,8 +100,8 @@ impl<'g, 'f> Folds<'g, 'f> {
     }
 
     /// What the policies `stack` come to, which lie along a path to a route of the kind `route`, in the order of their kinds.
-    pub(super) fn along(&mut self, stack: &[u32], route: Option<RouteKind>) -> Vec<EffectiveId> {
-        let mut kinds: BTreeMap<KindRef<'f>, Vec<u32>> = BTreeMap::new();
+    pub(super) fn along(&mut self, stack: &[PolicyId], route: Option<RouteKind>) -> Vec<EffectiveId> {
+        let mut kinds: BTreeMap<KindRef<'f>, Vec<PolicyId>> = BTreeMap::new();
         for number in stack {
             let policy = self.graph.policy(*number);
             if route.is_none_or(|route| policy.manner.is_for(route)) {
@@ -123,36 +111,25 @@ impl<'g, 'f> Folds<'g, 'f> {
         kinds.into_values().map(|stack| self.fold(stack)).collect()
     }
 
-    fn fold(&mut self, stack: Vec<u32>) -> EffectiveId {
-        let stack: Box<[u32]> = stack.into();
+    fn fold(&mut self, stack: Vec<PolicyId>) -> EffectiveId {
+        let stack: Box<[PolicyId]> = stack.into();
         if let Some(known) = self.known.get(&stack) {
             return *known;
         }
         let id = EffectiveId(u32::try_from(self.effective.len()).unwrap_or(u32::MAX));
         let kind = self.graph.policy(stack[0]).locator.kind;
-        let rules = fold(self.graph, &stack);
-        let sources: BTreeSet<u32> = rules.iter().map(|entry| entry.policy).collect();
-        let lost: BTreeSet<u32> = stack.iter().copied().filter(|policy| !sources.contains(policy)).collect();
+        let EffectivePolicy { id: hash, lost, sources, .. } =
+            EffectivePolicy::fold(kind, layers(self.graph, &stack));
         self.effective.push(Effective {
             kind,
-            id: self.hash(kind, &rules),
-            lost: lost.into_iter().collect(),
-            sources: sources.into_iter().collect(),
+            id: hash,
+            lost: lost.into(),
+            sources: sources.into(),
             stack: stack.clone(),
             assumed: is_assumed(self.graph, &stack),
             paths: 0,
         });
         self.known.insert(stack, id);
         id
-    }
-
-    fn hash(&self, kind: KindRef<'_>, rules: &[Entry<'_>]) -> Hash {
-        let mut parts = vec![kind.to_string()];
-        for Entry { policy, rule } in rules {
-            let source = self.graph.policy(*policy).locator;
-            parts.extend([rule.key.clone(), source.to_string(), rule.hash.to_string()]);
-        }
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        Hash::of_parts(&parts)
     }
 }

@@ -20,44 +20,13 @@ pub use super::node_id::NodeId;
 use super::policies::PolicyNode;
 use super::reason::{Reason, Unattached, Unresolved};
 use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
+use super::topology::{PolicyId, Topology};
 
 /// An object, or a section of it by its place in the object.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+pub(super) struct Node {
     object: u32,
     section: Option<u16>,
-}
-
-/// For each node some numbers, in order.
-#[derive(Debug, Default)]
-pub(super) struct Lists {
-    /// Where the numbers of each node end.
-    ends: Vec<u32>,
-    numbers: Vec<u32>,
-}
-
-impl Lists {
-    /// Those of `pairs` of a node and a number, for so many nodes.
-    pub(super) fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut ends = vec![0; nodes];
-        for (index, (node, _)) in (1..).zip(&pairs) {
-            ends[*node as usize] = index;
-        }
-        let mut last = 0;
-        for end in &mut ends {
-            last = last.max(*end);
-            *end = last;
-        }
-        Self { ends, numbers: pairs.into_iter().map(|(_, number)| number).collect() }
-    }
-
-    fn of(&self, node: NodeId) -> &[u32] {
-        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default() as usize;
-        let begin = node.index().checked_sub(1).map_or(0, end);
-        &self.numbers[begin..end(node.index())]
-    }
 }
 
 /// What is attached to what.
@@ -69,15 +38,10 @@ pub struct Graph<'f> {
     knows_grants: bool,
     /// Whether all Gateways are known.
     knows_gateways: bool,
-    nodes: Vec<Node>,
-    /// From each node to those that it leads to.
-    links: Lists,
+    /// The nodes, their links and the policies on them.
+    topology: Topology<Node, PolicyNode<'f>>,
     /// Links from a listener to a route that it may not allow: the labels that decide are not known.
     pub(super) uncertain: HashSet<(NodeId, NodeId)>,
-    /// From each node to the policies on it.
-    on: Lists,
-    /// Policies, in the order of their locators.
-    policies: Vec<PolicyNode<'f>>,
     /// What attaches nowhere, in the order of its locators.
     pub(super) unattached: Vec<Unattached<'f>>,
     /// References that do not resolve, or may not, in the order of their locators.
@@ -86,8 +50,8 @@ pub struct Graph<'f> {
 
 impl<'f> Graph<'f> {
     /// All nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.nodes.len()).map(NodeId::new)
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<'f> {
+        self.topology.nodes()
     }
 
     /// Whether all ReferenceGrants are known. Where they are not, everything is taken to be granted.
@@ -109,13 +73,13 @@ impl<'f> Graph<'f> {
     /// The object that `node` is, or is a section of.
     #[must_use]
     pub fn object(&self, node: NodeId) -> &Object<'f> {
-        &self.objects[self.nodes[node.index()].object as usize]
+        &self.objects[self.topology.node(node).object as usize]
     }
 
     /// The node's name.
     #[must_use]
     pub fn locator(&self, node: NodeId) -> Locator<'f> {
-        let (object, section) = (self.object(node), self.nodes[node.index()].section);
+        let (object, section) = (self.object(node), self.topology.node(node).section);
         object.locator.with(section.and_then(|place| object.row.section(place.into())))
     }
 
@@ -132,14 +96,14 @@ impl<'f> Graph<'f> {
     /// The listener that `node` is.
     #[must_use]
     pub fn listener(&self, node: NodeId) -> Option<&'f Listener> {
-        self.object(node).row.listeners().get(usize::from(self.nodes[node.index()].section?))
+        self.object(node).row.listeners().get(usize::from(self.topology.node(node).section?))
     }
 
     /// The rule of a route that `node` is.
     #[must_use]
     pub fn rule(&self, node: NodeId) -> Option<&'f Rule> {
         match self.object(node).row {
-            ObjectRow::Route(_, route) => route.rules.get(usize::from(self.nodes[node.index()].section?)),
+            ObjectRow::Route(_, route) => route.rules.get(usize::from(self.topology.node(node).section?)),
             _ => None,
         }
     }
@@ -147,12 +111,12 @@ impl<'f> Graph<'f> {
     /// Whether `node` is a section.
     #[must_use]
     pub fn is_section(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].section.is_some()
+        self.topology.node(node).section.is_some()
     }
 
     /// The nodes that `node` leads to.
     pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.links.of(node).iter().map(|number| NodeId(*number))
+        self.topology.children(node)
     }
 
     /// Whether `listener` is known to allow `route`, which it leads to.
@@ -163,26 +127,14 @@ impl<'f> Graph<'f> {
 
     /// All links.
     pub fn all_links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        self.nodes().flat_map(|from| self.links(from).map(move |to| (from, to)))
-    }
-
-    /// Whether anything leads to `node`.
-    fn is_led_to(&self) -> Vec<bool> {
-        let mut led = vec![false; self.nodes.len()];
-        for to in &self.links.numbers {
-            led[*to as usize] = true;
-        }
-        led
+        self.topology.links()
     }
 
     /// The nodes where paths begin.
     #[must_use]
     pub fn roots(&self) -> Vec<NodeId> {
-        let led = self.is_led_to();
-        let begins = |node: &NodeId| {
-            !led[node.index()] && self.object(*node).row.begins() && self.links(*node).next().is_some()
-        };
-        self.nodes().filter(begins).collect()
+        let begins = |node: &NodeId| self.object(*node).row.begins() && self.links(*node).next().is_some();
+        self.topology.roots().filter(begins).collect()
     }
 
     /// The kinds of which nothing is known, though something refers to them.
@@ -254,26 +206,32 @@ impl<'f> Graph<'f> {
 
     /// The place in its object of the section `node`.
     pub(super) fn place(&self, node: NodeId) -> usize {
-        self.nodes[node.index()].section.unwrap_or_default().into()
+        self.topology.node(node).section.unwrap_or_default().into()
     }
 
     /// The policies on `node`, in the order of their locators.
     pub fn policies_on(&self, node: NodeId) -> impl Iterator<Item = &PolicyNode<'f>> {
-        self.policy_numbers(node).map(|number| self.policy(number))
+        self.topology.policies_of(node).map(|id| self.policy(id))
     }
 
-    pub(super) fn policy_numbers(&self, node: NodeId) -> impl Iterator<Item = u32> {
-        self.on.of(node).iter().copied()
+    /// The nodes, their links and the policies on them, without what is particular to Gateway API.
+    pub(super) fn topology(&self) -> &Topology<Node, PolicyNode<'f>> {
+        &self.topology
     }
 
-    pub(super) fn policy(&self, number: u32) -> &PolicyNode<'f> {
-        &self.policies[number as usize]
+    pub(super) fn policy(&self, id: PolicyId) -> &PolicyNode<'f> {
+        self.topology.policy(id)
+    }
+
+    /// Whether `node` is known only because something refers to it.
+    pub(super) fn is_leaf(&self, node: NodeId) -> bool {
+        matches!(self.object(node).row, ObjectRow::Leaf(_))
     }
 
     /// All policies, those that do not count included.
     #[must_use]
     pub fn policies(&self) -> &[PolicyNode<'f>] {
-        &self.policies
+        self.topology.all_policies()
     }
 
     /// What attaches nowhere, and why.

@@ -1,12 +1,4 @@
-//! Topology: what is attached to what, and which rules of which policies are in force along each path.
-//!
-//! ```text
-//! facts ─▶ graph ─▶ paths ─▶ effective policies ─▶ what commands, conditions and pages show
-//! ```
-//!
-//! Everything here is a function of [`Facts`]: plain rows, which the mirror of a hub lends as well as files do. No client, no
-//! clock, no await. A *node* is an object or a section of one (a listener, a route's rule, a Service's port), a *stack* the
-//! policies of one kind along a path.
+#![doc = include_str!("../README.md")]
 
 mod attachment;
 pub mod clusters;
@@ -17,7 +9,9 @@ pub mod fault;
 pub mod graph;
 pub mod hostname;
 pub mod locator;
+pub mod merge;
 mod node_id;
+pub mod object;
 pub mod objects;
 mod paths;
 mod policies;
@@ -26,13 +20,19 @@ mod request;
 pub mod rows;
 pub mod rules;
 pub mod show;
+pub mod topology;
 
-pub use effective::{Effective, EffectiveId, Entry, Folds};
+pub use effective::{Effective, EffectiveId, Folds};
 pub use facts::{Facts, Needs, Rows};
 pub use fault::Fault;
 pub use graph::{Graph, NodeId};
+pub use merge::{EffectivePolicy, Entry, MergeStrategy};
+pub use object::{Object, Policy, Targetable};
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};
+pub use policy_sync_api::names::ObjectKey;
+pub use policy_sync_api::object::HubObject;
 pub use reason::{Reason, Unattached, Unresolved};
 pub use request::{BadRequest, Choice, Choices, Criterion, NotEvaluated, Request, UnknownChoice};
+pub use topology::{BuildError, Node, PolicyId, Topology, TopologyBuilder};

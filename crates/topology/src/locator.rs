@@ -199,6 +199,18 @@ impl<'l> Locator<'l> {
         Self { kind, namespace: &key.namespace, name: &key.name, section: None }
     }
 
+    /// The object `name` of `kind`; `namespace` is empty for a cluster-scoped object.
+    #[must_use]
+    pub const fn new(kind: KindRef<'l>, namespace: &'l str, name: &'l str) -> Self {
+        Self { kind, namespace, name, section: None }
+    }
+
+    /// The section `name` of the object, such as a listener.
+    #[must_use]
+    pub const fn section(self, name: &'l str) -> Self {
+        Self { section: Some(Section::Named(name)), ..self }
+    }
+
     /// The object, or another section of it.
     #[must_use]
     pub fn with(self, section: Option<Section<'l>>) -> Self {

@@ -11,7 +11,9 @@ use super::effective::{EffectiveId, Folds};
 use super::graph::{Graph, NodeId, ObjectRow};
 use super::hostname;
 use super::locator::{GATEWAY, GATEWAY_CLASS};
+use super::object::Policy;
 use super::rows::{Listener, Route, RouteKind, SetKind};
+use crate::topology::PolicyId;
 
 /// A path.
 #[derive(Debug)]
@@ -54,11 +56,8 @@ impl<'f> Graph<'f> {
     }
 
     /// Adds to `stack` the policies on `node` that go on below it, the oldest first.
-    pub(super) fn push_policies(&self, node: NodeId, stack: &mut Vec<u32>) {
-        let depth = stack.len();
-        let goes_on = |number: &u32| !self.policy(*number).manner.is_direct();
-        stack.extend(self.policy_numbers(node).filter(goes_on));
-        stack[depth..].sort_by_cached_key(|number| self.policy(*number).precedence());
+    pub(super) fn push_policies(&self, node: NodeId, stack: &mut Vec<PolicyId>) {
+        stack.extend(self.topology().by_precedence(node).filter(|id| self.policy(*id).is_inherited()));
     }
 
     /// Whether requests come to `node`: it is no backend.
@@ -85,7 +84,7 @@ struct Walk<'g, 'f> {
     graph: &'g Graph<'f>,
     nodes: Vec<NodeId>,
     /// The policies on them, in order.
-    stack: Vec<u32>,
+    stack: Vec<PolicyId>,
     /// What the first so many of the stack come to along routes of a kind.
     folded: Vec<(usize, Option<RouteKind>, Rc<[EffectiveId]>)>,
 }

@@ -1,13 +1,13 @@
 //! Policies of the graph: what they target, whether they count, and what they say.
 
-use std::cmp::Reverse;
-
 use super::facts::Facts;
 use super::locator::Locator;
+use super::merge::MergeStrategy;
 use super::node_id::NodeId;
+use super::object::{Object, Policy, Precedence};
 use super::reason::Reason;
-use super::rows::Policy;
-use super::rules::{Manner, PolicyRules, Strategy};
+use super::rows::{self, Created};
+use super::rules::{Manner, PolicyRule, PolicyRules, Strategy};
 
 /// A policy.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct PolicyNode<'f> {
     /// Its name.
     pub locator: Locator<'f>,
     /// Its row.
-    pub row: &'f Policy,
+    pub row: &'f rows::Policy,
     /// How policies of its kind are merged.
     pub manner: Manner<'f>,
     /// What it says.
@@ -37,17 +37,43 @@ pub struct AttachedTarget<'f> {
     pub node: Result<NodeId, (Reason, String)>,
 }
 
-impl PolicyNode<'_> {
-    /// The order of policies of one kind on one target, the least specific first: the older first, of inherited policies of GEP-2649
-    /// the newer, as in gwctl.
-    pub(super) fn precedence(&self) -> impl Ord + use<> {
-        if self.rules.strategy == Strategy::Inherited {
-            (true, None, Some(Reverse(self.age())))
-        } else {
-            (false, Some(self.age()), None)
+impl Object for PolicyNode<'_> {
+    fn locator(&self) -> Locator<'_> {
+        self.locator
+    }
+}
+
+impl Policy for PolicyNode<'_> {
+    fn targets(&self) -> Vec<Locator<'_>> {
+        self.targets.iter().map(|target| target.locator).collect()
+    }
+
+    fn rules(&self) -> &[PolicyRule] {
+        &self.rules.rules
+    }
+
+    fn strategy(&self) -> &dyn MergeStrategy {
+        self.rules.strategy.merging(self.manner.has_places())
+    }
+
+    fn created(&self) -> Created {
+        self.row.created
+    }
+
+    /// The older first, of inherited policies of GEP-2649 the newer, as in gwctl.
+    fn precedence(&self) -> Precedence {
+        match self.rules.strategy {
+            Strategy::Inherited => Precedence::newest_first(self.row.created, &self.locator),
+            _ => Precedence::oldest_first(self.row.created, &self.locator),
         }
     }
 
+    fn is_inherited(&self) -> bool {
+        !self.manner.is_direct()
+    }
+}
+
+impl PolicyNode<'_> {
     /// Whether it counts; `None` if its targets are not known.
     #[must_use]
     pub fn counts(&self) -> Option<bool> {

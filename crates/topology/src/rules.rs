@@ -7,7 +7,7 @@ mod envoy;
 mod fields;
 mod inherited;
 mod limits;
-mod strategy;
+pub(super) mod strategy;
 mod whole;
 
 use serde_json::{Map, Value};
@@ -142,8 +142,11 @@ pub struct PolicyRule {
 }
 
 impl PolicyRule {
-    fn new(key: String, value: &Value) -> Self {
-        Self { key, value: value.clone(), hash: Hash::of_value(value), is_rule: true, is_override: false }
+    /// A rule with this value. Its policy counts as one with rules.
+    #[must_use]
+    pub fn new(key: impl Into<String>, value: &Value) -> Self {
+        let hash = Hash::of_value(value);
+        Self { key: key.into(), value: value.clone(), hash, is_rule: true, is_override: false }
     }
 
     /// What only goes with rules.

@@ -10,6 +10,7 @@ use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::Reason;
 use crate::rows::{BackendKind, RouteKind, SetKind, Target};
 use crate::rules::Manner;
+use crate::topology::PolicyId;
 use policy_sync_api::params::Level;
 
 impl<'f> Builder<'f> {
@@ -24,17 +25,16 @@ impl<'f> Builder<'f> {
             refusals.push(selected.refusal);
         }
         keep_the_oldest(&mut policies);
-        let mut on: Vec<(NodeId, u32)> = Vec::new();
+        let mut attached: Vec<(NodeId, PolicyId)> = Vec::new();
         for (number, policy) in policies.iter_mut().enumerate() {
             let nodes: Vec<NodeId> =
                 policy.targets.iter().filter_map(|target| target.node.as_ref().ok().copied()).collect();
             if nodes.is_empty() {
                 policy.void = Some(void(policy, refusals[number].take()));
             }
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            on.extend(nodes.into_iter().map(|node| (node, number)));
+            attached.extend(nodes.into_iter().map(|node| (node, PolicyId::new(number))));
         }
-        self.finish(policies, on)
+        self.finish(policies, attached)
     }
 
     /// The targets of `policy`: those of its references and those `selected` by its selectors, without duplicates.

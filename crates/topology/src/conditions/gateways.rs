@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use super::{Affecting, ConditionText};
 use crate::graph::{Graph, NodeId};
+use crate::topology::PolicyId;
 use policy_sync_api::text::named;
 
 /// What the Gateway `node` says of the policies that lie on it and on its own listeners, in at most `room` conditions.
 #[must_use]
 pub fn gateway_conditions(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<ConditionText> {
     let mut affecting = Affecting::default();
-    let mut listeners: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    let mut listeners: BTreeMap<PolicyId, Vec<&str>> = BTreeMap::new();
     for place in [node].into_iter().chain(graph.sections(node)) {
-        for number in graph.policy_numbers(place) {
+        for number in graph.topology().policies_of(place) {
             affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
             let on = listeners.entry(number).or_default();
             on.extend(graph.listener(place).map(|listener| &*listener.name));

@@ -10,6 +10,7 @@ use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::{Parent, ParentReference, Route, RouteKind};
+use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
 use policy_sync_api::text::{capped, named};
 
@@ -32,7 +33,7 @@ pub struct RouteConditions<'g, 'f> {
     carriers: Vec<(NodeId, NodeId)>,
     /// The policies above each listener that carries routes, the least specific first: the place of it among those that there are.
     above: HashMap<NodeId, usize>,
-    stacks: Vec<Vec<u32>>,
+    stacks: Vec<Vec<PolicyId>>,
     refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
     /// The references of each route that may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
@@ -89,7 +90,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let is_route = |node: &NodeId| matches!(graph.object(*node).row, ObjectRow::Route(..));
         let classes: HashMap<Locator<'f>, NodeId> =
             graph.object_nodes().filter(is_class).map(|node| (graph.locator(node), node)).collect();
-        let mut places: HashMap<Vec<u32>, usize> = HashMap::new();
+        let mut places: HashMap<Vec<PolicyId>, usize> = HashMap::new();
         for (gateway, listener) in graph.listeners() {
             let routes: Vec<NodeId> = graph.links(listener).filter(is_route).collect();
             if routes.is_empty() {
@@ -257,7 +258,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let has_own = [route]
             .into_iter()
             .chain(graph.sections(route))
-            .any(|node| graph.policy_numbers(node).next().is_some());
+            .any(|node| graph.topology().policies_of(node).next().is_some());
         if has_own {
             return self.fold(route, kind, &above);
         }
@@ -274,7 +275,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         // They are not kept: no other route has these stacks.
         let mut folds = Folds::new(graph);
         let mut affecting = Affecting::default();
-        let mut below: BTreeSet<Vec<u32>> = BTreeSet::new();
+        let mut below: BTreeSet<Vec<PolicyId>> = BTreeSet::new();
         let mut of_route = Vec::new();
         graph.push_policies(route, &mut of_route);
         for rule in graph.sections(route) {
@@ -298,13 +299,14 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         }
         // What is in force at its target alone.
         for node in [route].into_iter().chain(graph.sections(route)).filter(|_| !above.is_empty()) {
-            for number in graph.policy_numbers(node).filter(|number| graph.policy(*number).manner.is_direct())
+            for number in
+                graph.topology().policies_of(node).filter(|number| graph.policy(*number).manner.is_direct())
             {
                 affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
             }
         }
         let texts = affecting.conditions(AFFECTED_LIMIT, |of| {
-            let lost: BTreeSet<u32> = of.stacked.difference(&of.in_force).copied().collect();
+            let lost: BTreeSet<PolicyId> = of.stacked.difference(&of.in_force).copied().collect();
             let parts = [("in force", &of.in_force), ("not in force", &lost)];
             let parts = parts.into_iter().filter(|(_, policies)| !policies.is_empty());
             let parts: Vec<String> = parts

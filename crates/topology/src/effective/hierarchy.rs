@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::fold::fold;
+use super::fold::layers;
 use crate::graph::Graph;
 use crate::locator::Locator;
+use crate::merge::fold;
+use crate::object::Policy;
 use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::Reason;
+use crate::topology::PolicyId;
 use policy_sync_api::generators::{GENERATORS, Generator};
 
 /// How many copies, and how many other policies, of a kind on one target are compared: tenants can create any number.
@@ -27,11 +30,11 @@ pub(crate) struct NotHonored<'f> {
     pub target: Locator<'f>,
 }
 
-/// The policies of one kind with one target, by their numbers.
+/// The policies of one kind with one target.
 struct OnTarget<'f> {
     target: Locator<'f>,
-    copies: Vec<u32>,
-    others: Vec<u32>,
+    copies: Vec<PolicyId>,
+    others: Vec<PolicyId>,
 }
 
 /// The copies of a hub's policies in `graph` that take precedence over a policy of the cluster with the same target.
@@ -40,7 +43,7 @@ pub(crate) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<'f>> {
     let mut found = Vec::new();
     for on in on_targets(graph).into_values() {
         for copy in on.copies.iter().take(COMPARED) {
-            let wins = |other: &&u32| takes_precedence(graph, *copy, **other);
+            let wins = |other: &&PolicyId| takes_precedence(graph, *copy, **other);
             let Some(other) = on.others.iter().take(COMPARED).find(wins) else { continue };
             let (copy, other) = (graph.policy(*copy), graph.policy(*other));
             let Some(origin) = copy.row.origin.clone() else { continue };
@@ -54,8 +57,7 @@ pub(crate) fn not_honored<'f>(graph: &Graph<'f>) -> Vec<NotHonored<'f>> {
 fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>> {
     let mut all: BTreeMap<(String, String), OnTarget<'f>> = BTreeMap::new();
     let generated = generated(graph);
-    // A cluster has no four billion policies.
-    for (number, policy) in (0u32..).zip(graph.policies()) {
+    for (id, policy) in graph.topology().policies() {
         let Locator { kind, namespace, name, .. } = policy.locator;
         let is_copy = policy.row.origin.is_some();
         if !is_copy && generated.contains(&(kind.group, kind.kind, namespace, name)) {
@@ -68,9 +70,9 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), OnTarget<'f>>
             let new = || OnTarget { target: target.locator, copies: Vec::new(), others: Vec::new() };
             let on = all.entry(key).or_insert_with(new);
             if is_copy {
-                on.copies.push(number);
+                on.copies.push(id);
             } else {
-                on.others.push(number);
+                on.others.push(id);
             }
         }
     }
@@ -105,8 +107,8 @@ fn generated<'f>(graph: &Graph<'f>) -> BTreeSet<(&'static str, &'static str, &'f
 }
 
 /// Whether a rule of the policy `other` is not in force because of `copy`, if there were only these two.
-fn takes_precedence(graph: &Graph<'_>, copy: u32, other: u32) -> bool {
-    let [first, second] = [copy, other].map(|number| graph.policy(number));
+fn takes_precedence(graph: &Graph<'_>, copy: PolicyId, other: PolicyId) -> bool {
+    let [first, second] = [copy, other].map(|id| graph.policy(id));
     let is_void = |policy: &PolicyNode<'_>| policy.counts() == Some(false);
     match (is_void(first), is_void(second)) {
         (true, _) => return false,
@@ -114,8 +116,8 @@ fn takes_precedence(graph: &Graph<'_>, copy: u32, other: u32) -> bool {
         (false, false) => {}
     }
     let mut stack = [copy, other];
-    stack.sort_by_cached_key(|number| graph.policy(*number).precedence());
-    let folded = fold(graph, &stack);
+    stack.sort_by_cached_key(|id| graph.policy(*id).precedence());
+    let folded = fold(&layers(graph, &stack));
     let in_force = folded.iter().filter(|entry| entry.policy == other).count();
     folded.iter().any(|entry| entry.policy == copy) && in_force < second.rules.rules.len()
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Graph, Lists, Node, NodeId, Object, ObjectRow};
+use super::{Graph, Node, NodeId, Object, ObjectRow};
 use crate::attachment::leaves;
 use crate::facts::{Facts, Grants, Labels, Rows};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, KindRef, Locator, Section};
 use crate::policies::{self, PolicyNode};
 use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::{BackendKind, RouteKind, SetKind};
+use crate::topology::{PolicyId, Topology};
 
 /// What is put together.
 pub(crate) struct Builder<'f> {
@@ -18,7 +19,7 @@ pub(crate) struct Builder<'f> {
     pub graph: Graph<'f>,
     /// The objects of each kind, by namespace and name.
     by_name: HashMap<KindRef<'f>, HashMap<(&'f str, &'f str), NodeId>>,
-    links: Vec<(u32, u32)>,
+    links: Vec<(NodeId, NodeId)>,
 }
 
 impl<'f> Graph<'f> {
@@ -63,20 +64,18 @@ impl<'f> Builder<'f> {
         }
         // Almost sorted, as the rows of each kind are.
         objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
-        let mut graph = Graph {
-            nodes: nodes(&objects),
+        let mut nodes = nodes(&objects);
+        nodes.shrink_to_fit();
+        let graph = Graph {
+            topology: Topology::new(nodes, Vec::new(), Vec::new(), Vec::new()),
             objects,
             downstream_prefix: facts.downstream_prefix,
             knows_grants: facts.grants.known,
             knows_gateways: facts.gateways.known,
-            links: Lists::default(),
             uncertain: HashSet::new(),
-            on: Lists::default(),
-            policies: Vec::new(),
             unattached: Vec::new(),
             unresolved: Vec::new(),
         };
-        graph.nodes.shrink_to_fit();
         let mut by_name: HashMap<KindRef<'f>, HashMap<(&str, &str), NodeId>> = HashMap::new();
         for node in graph.object_nodes() {
             let Locator { kind, namespace, name, .. } = graph.locator(node);
@@ -109,17 +108,17 @@ impl<'f> Builder<'f> {
     /// The node of the section at `place` of the object `node`.
     pub(crate) fn at(&self, node: NodeId, place: usize) -> Option<NodeId> {
         self.graph.sections(node).find(|section| {
-            self.graph.nodes[section.index()].section.is_some_and(|found| usize::from(found) == place)
+            self.graph.topology.node(*section).section.is_some_and(|found| usize::from(found) == place)
         })
     }
 
     /// What is linked so far.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        self.links.iter().map(|(from, to)| (NodeId(*from), NodeId(*to)))
+        self.links.iter().copied()
     }
 
     pub(crate) fn link(&mut self, from: NodeId, to: NodeId) {
-        self.links.push((from.0, to.0));
+        self.links.push((from, to));
     }
 
     /// Links the sections of the object `node` to it.
@@ -152,12 +151,9 @@ impl<'f> Builder<'f> {
     pub(crate) fn finish(
         mut self,
         policies: Vec<PolicyNode<'f>>,
-        on: impl IntoIterator<Item = (NodeId, u32)>,
+        attached: Vec<(NodeId, PolicyId)>,
     ) -> Graph<'f> {
-        let nodes = self.graph.nodes.len();
-        self.graph.links = Lists::new(nodes, self.links);
-        self.graph.on = Lists::new(nodes, on.into_iter().map(|(node, policy)| (node.0, policy)).collect());
-        self.graph.policies = policies;
+        self.graph.topology = std::mem::take(&mut self.graph.topology).with(self.links, policies, attached);
         let unattached = &mut self.graph.unattached;
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
         // Of two references that differ in nothing that is told of them, one is told.

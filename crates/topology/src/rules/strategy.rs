@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::has_place_of;
+use crate::merge::{AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy};
+
 /// How a policy is merged with what is more specific: GEP-713 and Kuadrant's RFC 0009.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
@@ -38,4 +41,67 @@ impl fmt::Display for Strategy {
             Self::StrategicMerge => "strategic merge",
         })
     }
+}
+
+impl Strategy {
+    /// The strategy for policies whose rules are places in a spec, or have keys that are independent of each other.
+    pub(crate) fn merging(self, has_places: bool) -> &'static dyn MergeStrategy {
+        match (self, has_places) {
+            (Self::None | Self::JsonMerge | Self::StrategicMerge, _) => &MostSpecific,
+            (Self::AtomicDefaults, _) => &AtomicDefaults,
+            (Self::AtomicOverrides, _) => &AtomicOverrides,
+            (Self::MergedDefaults, false) => &MergeDefaults,
+            (Self::MergedOverrides, false) => &MergeOverrides,
+            (Self::MergedDefaults, true) => &MergeByPlace::Defaults,
+            (Self::MergedOverrides, true) => &MergeByPlace::Overrides,
+            (Self::Inherited, _) => &MergeByPlace::Inherited,
+        }
+    }
+}
+
+/// Policies are not merged: the most specific one applies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MostSpecific;
+
+impl MergeStrategy for MostSpecific {
+    fn merge<'p>(&self, _: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        target
+    }
+}
+
+/// Merges rules whose keys are places in a spec: a rule replaces rules at places inside of its own, and those that its place is inside
+/// of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MergeByPlace {
+    /// The rules of the more specific policies win.
+    Defaults,
+    /// The rules of the less specific policy win.
+    Overrides,
+    /// The overrides of the less specific policy win, its defaults lose (GEP-2649).
+    Inherited,
+}
+
+impl MergeStrategy for MergeByPlace {
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        match self {
+            Self::Defaults => union(target, source),
+            Self::Overrides => union(source, target),
+            Self::Inherited => {
+                let (overrides, defaults) = source.into_iter().partition(|entry| entry.rule.is_override);
+                union(union(overrides, target), defaults)
+            }
+        }
+    }
+}
+
+/// The rules of `winner`, and those of `loser` whose places are free. Both are in the order of their keys, and so is the result.
+fn union<'p>(winner: Vec<Entry<'p>>, loser: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+    let keys: Vec<&str> = winner.iter().map(Entry::key).collect();
+    let is_free =
+        |entry: &Entry<'_>| keys.binary_search(&entry.key()).is_err() && !has_place_of(&keys, entry.key());
+    let others: Vec<Entry<'p>> = loser.into_iter().filter(is_free).collect();
+    let mut union = winner;
+    union.extend(others);
+    union.sort_by(|left, right| left.key().cmp(right.key()));
+    union
 }

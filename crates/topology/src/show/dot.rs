@@ -1,14 +1,14 @@
 //! A graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its locator, its
 //! label `Kind\nnamespace/name`, and a dashed edge leads from a policy to what it targets.
 
-use std::fmt::{self, Write};
-use std::ops::Range;
+use std::fmt;
 
 use super::TopologyReport;
 use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::policies::PolicyNode;
 use crate::rows::{RouteKind, SetKind};
+use crate::topology::dot::{BEGIN, END, Lines, label as text, quoted};
 
 /// How much of a graph a text says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +38,6 @@ impl fmt::Display for Detail {
     }
 }
 
-const BEGIN: &str = "strict digraph {\n  graph [rankdir=LR];\n";
-const END: &str = "}\n";
-
 /// The graph as DOT.
 #[must_use]
 pub fn dot(report: &TopologyReport<'_, '_>) -> String {
@@ -68,10 +65,7 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
     let kept = kept(report, detail);
-    let room = limit.checked_sub(BEGIN.len() + END.len())?;
-    // Growing it would take half as much again.
-    let reserved = if limit == usize::MAX { 0 } else { room };
-    let mut lines = Lines { text: String::with_capacity(reserved), places: Vec::new(), room };
+    let mut lines = if limit == usize::MAX { Lines::unlimited() } else { Lines::within(limit)? };
     for node in report.nodes().filter(|node| kept[node.index()]) {
         let locator = graph.locator(node);
         let label = label(graph, node, detail);
@@ -103,39 +97,6 @@ pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> 
         lines.push(format_args!("  {from} -> {to};"))?;
     }
     Some(lines.sorted())
-}
-
-/// Lines, as long as there is room for them.
-struct Lines {
-    text: String,
-    /// Where each begins and ends.
-    places: Vec<Range<usize>>,
-    room: usize,
-}
-
-impl Lines {
-    fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
-        let begin = self.text.len();
-        // Writing to a string cannot fail.
-        let _ = self.text.write_fmt(line);
-        self.room = self.room.checked_sub(self.text.len() - begin + 1)?;
-        self.places.push(begin..self.text.len());
-        Some(())
-    }
-
-    /// The document.
-    fn sorted(self) -> String {
-        let Self { text, mut places, .. } = self;
-        places.sort_by_key(|place| &text[place.clone()]);
-        let mut dot = String::with_capacity(BEGIN.len() + text.len() + places.len() + END.len());
-        dot.push_str(BEGIN);
-        for place in places {
-            dot.push_str(&text[place]);
-            dot.push('\n');
-        }
-        dot.push_str(END);
-        dot
-    }
 }
 
 /// Which nodes are in so much `detail`.
@@ -178,31 +139,4 @@ fn label(graph: &Graph<'_>, node: NodeId, detail: Detail) -> String {
         ObjectRow::Route(..) => text(&[&format!("{kind}Rule"), &name]),
         _ => text(&[&format!("{kind}Port"), &name]),
     }
-}
-
-/// A label of lines, whose breaks are DOT's.
-fn text(lines: &[&str]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
-    format!("\"{}\"", lines.join("\\n"))
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
-}
-
-/// `text` inside of DOT's quotes. A backslash begins an escape in a label, and a line break would end a line of this text.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '"' => escaped.push_str("\\\""),
-            '\\' => escaped.push_str("\\\\"),
-            control if control.is_control() => escaped.extend(control.escape_unicode().flat_map(|c| {
-                let backslash = (c == '\\').then_some('\\');
-                backslash.into_iter().chain([c])
-            })),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

@@ -12,6 +12,7 @@ use crate::effective::{EffectiveId, Folds};
 use crate::graph::{Graph, NodeId};
 use crate::reason::Reason;
 use crate::request::{Choice, Criterion, Request, UnknownChoice};
+use crate::topology::PolicyId;
 
 /// Limit of `unknownMatches`.
 const UNKNOWN_LIMIT: usize = 16;
@@ -242,11 +243,11 @@ impl InForce {
     pub(super) fn new(
         folds: &Folds<'_, '_>,
         id: EffectiveId,
-        shared: Option<&HashMap<(u32, &str), u64>>,
+        shared: Option<&HashMap<(PolicyId, &str), u64>>,
     ) -> Self {
         let effective = folds.get(id);
-        let policy = |number: u32| Named::object(folds.policy(number).locator);
-        let policies = |numbers: &[u32]| numbers.iter().map(|number| policy(*number)).collect();
+        let policy = |number: PolicyId| Named::object(folds.policy(number).locator);
+        let policies = |numbers: &[PolicyId]| numbers.iter().map(|number| policy(*number)).collect();
         let rules = folds.rules(id).into_iter().map(|entry| RuleInForce {
             key: entry.rule.key.clone(),
             source: policy(entry.policy),

@@ -12,6 +12,7 @@ use crate::effective::{EffectiveId, Folds};
 use crate::graph::{Graph, NodeId};
 use crate::locator::{KindRef, Locator};
 use crate::policies::PolicyNode;
+use crate::topology::PolicyId;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::text::named;
 
@@ -85,14 +86,14 @@ impl Fate {
     }
 
     /// What comes of the policy `number` where `id` is in force.
-    fn of(folds: &Folds<'_, '_>, id: EffectiveId, number: u32) -> Self {
+    fn of(folds: &Folds<'_, '_>, id: EffectiveId, number: PolicyId) -> Self {
         let in_force = folds.rules(id);
         let rules = &folds.policy(number).rules.rules;
         if rules.is_empty() {
             return Self::NoRules;
         }
         let mut instead = Instead::default();
-        let named = |number: u32| Named::object(folds.policy(number).locator);
+        let named = |number: PolicyId| Named::object(folds.policy(number).locator);
         for rule in rules {
             match in_force.iter().find(|entry| entry.rule.key == rule.key) {
                 Some(entry) if entry.policy == number => {}
@@ -134,7 +135,7 @@ impl PolicyReport {
             report.fates.extend(at_targets(graph, policy));
             return Some(report);
         }
-        let number = u32::try_from(place).unwrap_or(u32::MAX);
+        let number = PolicyId::new(place);
         let mut folds = Folds::new(graph);
         let mut ends: BTreeMap<EffectiveId, (u64, BTreeSet<NodeId>)> = BTreeMap::new();
         let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {

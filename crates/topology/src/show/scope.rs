@@ -3,6 +3,7 @@
 use crate::graph::{Graph, NodeId};
 use crate::locator::{GATEWAY, Locator};
 use crate::paths::Path;
+use crate::topology::PolicyId;
 use policy_sync_api::names::GroupResource;
 
 /// Which part of a graph is asked for.
@@ -59,7 +60,7 @@ impl Scope {
         &self,
         graph: &Graph<'_>,
         path: &Path<'_, '_>,
-        policies: impl Fn() -> Vec<u32>,
+        policies: impl Fn() -> Vec<PolicyId>,
     ) -> bool {
         let any = |is: &dyn Fn(&Locator<'_>) -> bool| {
             path.nodes.iter().any(|node: &NodeId| is(&graph.locator(*node)))

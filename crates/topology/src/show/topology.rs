@@ -17,6 +17,7 @@ use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::BackendKind;
 use crate::rules::Manner;
+use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
 
 /// A graph, or the part of it that is asked for.
@@ -263,7 +264,7 @@ fn lost(path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Option<Value> {
 }
 
 /// The locators of policies.
-fn locators(folds: &Folds<'_, '_>, numbers: &[u32]) -> Value {
+fn locators(folds: &Folds<'_, '_>, numbers: &[PolicyId]) -> Value {
     numbers.iter().map(|number| folds.policy(*number).locator.to_string()).collect()
 }
 

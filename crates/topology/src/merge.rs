@@ -1,0 +1,169 @@
+//! How policies of one kind along a path are merged into one.
+//!
+//! The policies are folded from the most specific one to the least specific one: the rules of the most specific policy are merged by
+//! the strategy of the one above it, and so on. So of two policies with the same target the newer wins by defaults, and the older by
+//! overrides; an override is never lost to a more specific policy.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+use policy_sync_api::json::Hash;
+
+use crate::locator::{KindRef, Locator};
+use crate::object::Policy;
+use crate::rules::PolicyRule;
+use crate::topology::PolicyId;
+
+/// A rule of an effective policy, with the policy that it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'p> {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The rule.
+    pub rule: &'p PolicyRule,
+}
+
+impl<'p> Entry<'p> {
+    /// The rule's key.
+    #[must_use]
+    pub fn key(&self) -> &'p str {
+        &self.rule.key
+    }
+}
+
+/// A way to merge a policy with more specific ones.
+///
+/// A strategy selects rules and makes no new ones, so that each effective rule has one source.
+pub trait MergeStrategy: fmt::Debug {
+    /// The effective rules of the policy with this strategy, whose rules are `source`, and of all more specific policies, whose effective
+    /// rules are `target`. Both are in the order of their keys; the result need not be. If a policy has rules of its own, each key must
+    /// be in the result at most once.
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>>;
+}
+
+/// The policy applies if no more specific policy has rules
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#atomic-defaults)).
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicDefaults;
+
+/// The policy applies in place of all more specific policies
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#atomic-overrides)).
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicOverrides;
+
+/// Each rule of the policy applies if no more specific policy has a rule with the same key
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#patch-defaults)).
+#[derive(Clone, Copy, Debug)]
+pub struct MergeDefaults;
+
+/// Each rule of the policy replaces rules of more specific policies with the same key
+/// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#patch-overrides)).
+#[derive(Clone, Copy, Debug)]
+pub struct MergeOverrides;
+
+impl MergeStrategy for AtomicDefaults {
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        if target.iter().any(|entry| entry.rule.is_rule) { target } else { source }
+    }
+}
+
+impl MergeStrategy for AtomicOverrides {
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, _: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        source
+    }
+}
+
+impl MergeStrategy for MergeDefaults {
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        union(target, source)
+    }
+}
+
+impl MergeStrategy for MergeOverrides {
+    fn merge<'p>(&self, source: Vec<Entry<'p>>, target: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+        union(source, target)
+    }
+}
+
+/// The rules of `winner`, and those of `loser` with other keys. Those of `winner` are in the order of their keys.
+fn union<'p>(winner: Vec<Entry<'p>>, loser: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
+    let keys: Vec<&str> = winner.iter().map(Entry::key).collect();
+    let others: Vec<Entry<'p>> =
+        loser.into_iter().filter(|entry| keys.binary_search(&entry.key()).is_err()).collect();
+    let mut union = winner;
+    union.extend(others);
+    union
+}
+
+/// A policy on a path, with the strategy by which it is merged with those after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layer<'p> {
+    pub policy: PolicyId,
+    pub locator: Locator<'p>,
+    pub rules: &'p [PolicyRule],
+    pub strategy: &'p dyn MergeStrategy,
+}
+
+impl<'p> Layer<'p> {
+    pub(crate) fn of(id: PolicyId, policy: &'p impl Policy) -> Self {
+        Self { policy: id, locator: policy.locator(), rules: policy.rules(), strategy: policy.strategy() }
+    }
+
+    fn entries(&self) -> Vec<Entry<'p>> {
+        self.rules.iter().map(|rule| Entry { policy: self.policy, rule }).collect()
+    }
+}
+
+/// The rules of `layers`, the least specific first, in the order of their keys.
+pub(crate) fn fold<'p>(layers: &[Layer<'p>]) -> Vec<Entry<'p>> {
+    let Some((last, others)) = layers.split_last() else { return Vec::new() };
+    let mut folded = last.entries();
+    for layer in others.iter().rev() {
+        folded = layer.strategy.merge(layer.entries(), folded);
+        folded.sort_by(|left, right| left.rule.key.cmp(&right.rule.key));
+    }
+    folded
+}
+
+/// What the policies of one kind along a path come to.
+#[derive(Clone, Debug)]
+pub struct EffectivePolicy<'t> {
+    /// The kind of the policies.
+    pub kind: KindRef<'t>,
+    /// A hash of the kind and of each rule with its source: equal if the same rules of the same policies apply.
+    pub id: Hash,
+    /// The rules that apply, in the order of their keys.
+    pub rules: Vec<Entry<'t>>,
+    /// The policies of these rules, in their order.
+    pub sources: Vec<PolicyId>,
+    /// The policies on the path none of whose rules apply, in their order.
+    pub lost: Vec<PolicyId>,
+}
+
+impl<'t> EffectivePolicy<'t> {
+    /// The effective policy of `layers`, the least specific first.
+    pub(crate) fn fold(kind: KindRef<'t>, layers: Vec<Layer<'t>>) -> Self {
+        let rules = fold(&layers);
+        let sources: BTreeSet<PolicyId> = rules.iter().map(|entry| entry.policy).collect();
+        let lost: BTreeSet<PolicyId> =
+            layers.iter().map(|layer| layer.policy).filter(|policy| !sources.contains(policy)).collect();
+        let locators: HashMap<PolicyId, Locator<'_>> =
+            layers.iter().map(|layer| (layer.policy, layer.locator)).collect();
+        let mut parts = vec![kind.to_string()];
+        for Entry { policy, rule } in &rules {
+            parts.extend([rule.key.clone(), locators[policy].to_string(), rule.hash.to_string()]);
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let id = Hash::of_parts(&parts);
+        Self { kind, id, rules, sources: sources.into_iter().collect(), lost: lost.into_iter().collect() }
+    }
+
+    /// The rule with this key.
+    #[must_use]
+    pub fn rule(&self, key: &str) -> Option<&Entry<'t>> {
+        self.rules.binary_search_by(|entry| entry.key().cmp(key)).ok().map(|index| &self.rules[index])
+    }
+}
+
+#[cfg(test)]
+mod tests;

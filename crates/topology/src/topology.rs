@@ -1,0 +1,233 @@
+//! A directed acyclic graph of nodes with policies on them: the part of this crate that knows no kind.
+
+mod builder;
+pub(crate) mod dot;
+mod lists;
+mod paths;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+pub use builder::{BuildError, Node, TopologyBuilder};
+use lists::Lists;
+pub use paths::PathsBetween;
+
+use crate::merge::{EffectivePolicy, Layer};
+use crate::node_id::NodeId;
+use crate::object::Policy;
+
+/// A policy of a [`Topology`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyId(pub(crate) u32);
+
+impl PolicyId {
+    pub(crate) fn new(index: usize) -> Self {
+        // A cluster has no four billion policies.
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+}
+
+impl fmt::Debug for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "policy {}", self.0)
+    }
+}
+
+/// Nodes `N`, the links between them, and the policies `P` that are attached to them.
+///
+/// It is built once and not changed: a controller builds a new one from its present objects. [`Topology::builder`] makes one of any
+/// objects; [`Graph`](crate::Graph) is one of the kinds of Gateway API.
+pub struct Topology<N, P> {
+    nodes: Vec<N>,
+    /// From each node to its children.
+    children: Lists,
+    /// From each node to its parents. Few users need them.
+    parents: OnceLock<Lists>,
+    policies: Vec<P>,
+    /// From each node to the policies that are attached to it.
+    attached: Lists,
+}
+
+/// Without the nodes and policies, which need not implement `Debug`.
+impl<N, P> fmt::Debug for Topology<N, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (nodes, policies) = (self.nodes.len(), self.policies.len());
+        f.debug_struct("Topology").field("nodes", &nodes).field("policies", &policies).finish_non_exhaustive()
+    }
+}
+
+impl<N, P> Default for Topology<N, P> {
+    fn default() -> Self {
+        Self::new(Vec::new(), Vec::new(), Vec::new(), Vec::new())
+    }
+}
+
+impl<N, P> Topology<N, P> {
+    /// A topology with `links` from parents to children, and policies `attached` to nodes. The caller guarantees that the links have no
+    /// loop.
+    pub(crate) fn new(
+        nodes: Vec<N>,
+        links: Vec<(NodeId, NodeId)>,
+        policies: Vec<P>,
+        attached: Vec<(NodeId, PolicyId)>,
+    ) -> Self {
+        let count = nodes.len();
+        let children = Lists::new(count, links.into_iter().map(|(from, to)| (from.0, to.0)).collect());
+        let attached = Lists::new(count, attached.into_iter().map(|(node, id)| (node.0, id.0)).collect());
+        Self { nodes, children, parents: OnceLock::new(), policies, attached }
+    }
+
+    /// The same nodes with other links and policies.
+    pub(crate) fn with(
+        self,
+        links: Vec<(NodeId, NodeId)>,
+        policies: Vec<P>,
+        attached: Vec<(NodeId, PolicyId)>,
+    ) -> Self {
+        Self::new(self.nodes, links, policies, attached)
+    }
+
+    /// All nodes. Parents do not necessarily precede their children.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<N, P> {
+        (0..self.nodes.len()).map(NodeId::new)
+    }
+
+    /// The data of `node`.
+    ///
+    /// # Panics
+    ///
+    /// If `node` is of another, larger topology.
+    #[must_use]
+    pub fn node(&self, node: NodeId) -> &N {
+        &self.nodes[node.index()]
+    }
+
+    /// The nodes that `node` links to, in their order.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.children.of(node.index()).iter().map(|number| NodeId(*number))
+    }
+
+    /// The nodes that link to `node`, in their order.
+    pub fn parents(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let parents = self.parents.get_or_init(|| self.children.inverted());
+        parents.of(node.index()).iter().map(|number| NodeId(*number))
+    }
+
+    /// The nodes without parents.
+    pub fn roots(&self) -> impl Iterator<Item = NodeId> {
+        let mut has_parent = vec![false; self.nodes.len()];
+        for child in self.children.all() {
+            has_parent[*child as usize] = true;
+        }
+        self.nodes().filter(move |node| !has_parent[node.index()])
+    }
+
+    /// All links, from parents to children.
+    pub fn links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.nodes().flat_map(|from| self.children(from).map(move |to| (from, to)))
+    }
+
+    /// All paths between two nodes, both included. The path of a node to itself has that node alone. A topology may have more paths than
+    /// fit into memory, so they are found one after the other.
+    #[must_use]
+    pub fn paths(&self, from: NodeId, to: NodeId) -> PathsBetween<'_, N, P> {
+        PathsBetween::new(self, from, to)
+    }
+
+    /// All policies, also those that are attached to nothing.
+    pub fn policies(&self) -> impl ExactSizeIterator<Item = (PolicyId, &P)> {
+        self.policies.iter().enumerate().map(|(index, policy)| (PolicyId::new(index), policy))
+    }
+
+    /// All policies, in the order of their numbers.
+    pub(crate) fn all_policies(&self) -> &[P] {
+        &self.policies
+    }
+
+    /// The policy `id`.
+    ///
+    /// # Panics
+    ///
+    /// If `id` is of another, larger topology.
+    #[must_use]
+    pub fn policy(&self, id: PolicyId) -> &P {
+        &self.policies[id.0 as usize]
+    }
+
+    /// The policies that are attached to `node`, of all kinds.
+    pub fn policies_of(&self, node: NodeId) -> impl Iterator<Item = PolicyId> {
+        self.attached.of(node.index()).iter().map(|number| PolicyId(*number))
+    }
+
+    /// The nodes of a loop, if the links have one. The first is repeated at the end.
+    fn find_loop(&self) -> Option<Vec<NodeId>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Visit {
+            New,
+            Open,
+            Done,
+        }
+        let mut visits = vec![Visit::New; self.nodes.len()];
+        for start in self.nodes() {
+            if visits[start.index()] != Visit::New {
+                continue;
+            }
+            visits[start.index()] = Visit::Open;
+            // Each open node with the number of its children that were visited.
+            let mut open = vec![(start, 0)];
+            while let Some((node, next)) = open.last_mut() {
+                let (node, index) = (*node, *next);
+                *next += 1;
+                let Some(child) = self.children(node).nth(index) else {
+                    visits[node.index()] = Visit::Done;
+                    open.pop();
+                    continue;
+                };
+                match visits[child.index()] {
+                    Visit::Done => {}
+                    Visit::New => {
+                        visits[child.index()] = Visit::Open;
+                        open.push((child, 0));
+                    }
+                    Visit::Open => {
+                        let on_path = open.iter().map(|(node, _)| *node).skip_while(|node| *node != child);
+                        return Some(on_path.chain([child]).collect());
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<N, P: Policy> Topology<N, P> {
+    /// The effective policies along `path`, one for each kind of which a policy is attached, in the order of kinds. The path leads from
+    /// the least specific node to the most specific one.
+    #[must_use]
+    pub fn effective(&self, path: &[NodeId]) -> Vec<EffectivePolicy<'_>> {
+        let mut kinds: BTreeMap<_, Vec<PolicyId>> = BTreeMap::new();
+        for (index, node) in path.iter().enumerate() {
+            let is_last = index + 1 == path.len();
+            for id in self.by_precedence(*node).filter(|id| is_last || self.policy(*id).is_inherited()) {
+                kinds.entry(self.policy(id).locator().kind).or_default().push(id);
+            }
+        }
+        kinds.into_iter().map(|(kind, stack)| EffectivePolicy::fold(kind, self.layers(&stack))).collect()
+    }
+
+    /// The policies that are attached to `node`, by their precedence.
+    pub(crate) fn by_precedence(&self, node: NodeId) -> std::vec::IntoIter<PolicyId> {
+        let mut policies: Vec<PolicyId> = self.policies_of(node).collect();
+        policies.sort_by_cached_key(|id| self.policy(*id).precedence());
+        policies.into_iter()
+    }
+
+    /// The policies `stack` as layers of an effective policy.
+    fn layers(&self, stack: &[PolicyId]) -> Vec<Layer<'_>> {
+        stack.iter().map(|id| Layer::of(*id, self.policy(*id))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Builds a topology of any objects.
+
+use std::cmp::Ordering;
+
+use super::dot::{self, Lines};
+use super::{PolicyId, Topology};
+use crate::graph::Graph;
+use crate::locator::Locator;
+use crate::node_id::NodeId;
+use crate::object::{Object, Policy, Targetable};
+
+/// A node of a topology that was built from objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'o> {
+    locator: Locator<'o>,
+    is_targetable: bool,
+}
+
+impl<'o> Node<'o> {
+    /// The kind and name of the node's object, and its section.
+    #[must_use]
+    pub fn locator(&self) -> Locator<'o> {
+        self.locator
+    }
+
+    /// Whether policies can target the node.
+    #[must_use]
+    pub fn is_targetable(&self) -> bool {
+        self.is_targetable
+    }
+}
+
+/// The reason why objects make no topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Two objects have the same locator.
+    #[error("{0} is given twice")]
+    Duplicate(String),
+    /// The links have a loop. The locators are in the order of the links, and the first is repeated at the end.
+    #[error("the links have a loop: {}", .0.join(" -> "))]
+    Loop(Vec<String>),
+}
+
+/// Collects objects, links and policies. [`build`](Self::build) makes a topology of them.
+#[derive(Default)]
+pub struct TopologyBuilder<'o> {
+    nodes: Vec<Node<'o>>,
+    /// From parents to children.
+    links: Vec<(Locator<'o>, Locator<'o>)>,
+    policies: Vec<&'o dyn Policy>,
+}
+
+impl<'o> Topology<Node<'o>, &'o dyn Policy> {
+    /// A builder without objects.
+    #[must_use]
+    pub fn builder() -> TopologyBuilder<'o> {
+        TopologyBuilder::default()
+    }
+
+    /// The node with this locator. `#rule-1` finds the first rule of a route if that rule has no name.
+    #[must_use]
+    pub fn find(&self, locator: &Locator<'_>) -> Option<NodeId> {
+        let found = self.nodes.binary_search_by(|node| by_text(&node.locator, locator));
+        found.ok().map(NodeId::new)
+    }
+
+    /// The topology as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its
+    /// locator, its label `Kind\nnamespace/name`, and a dashed edge leads from each policy to its targets.
+    #[must_use]
+    pub fn dot(&self) -> String {
+        let mut lines = Lines::unlimited();
+        let mut push = |line: std::fmt::Arguments<'_>| {
+            // Without a limit there is always room.
+            let _ = lines.push(line);
+        };
+        let label = |locator: &Locator<'_>| {
+            let section = locator.section.map(|section| format!("#{section}")).unwrap_or_default();
+            dot::label(&[locator.kind.kind, &(locator.object() + &section)])
+        };
+        let id = |locator: Locator<'_>| dot::quoted(&locator.to_string());
+        for node in &self.nodes {
+            push(format_args!("  {} [label={} shape=box];", id(node.locator), label(&node.locator)));
+        }
+        for policy in &self.policies {
+            let locator = policy.locator();
+            push(format_args!("  {} [label={} shape=note];", id(locator), label(&locator)));
+        }
+        for node in self.nodes() {
+            let to = id(self.node(node).locator);
+            for policy in self.policies_of(node) {
+                push(format_args!("  {} -> {to} [style=dashed];", id(self.policy(policy).locator())));
+            }
+            for child in self.children(node) {
+                push(format_args!("  {to} -> {};", id(self.node(child).locator)));
+            }
+        }
+        lines.sorted()
+    }
+}
+
+impl<'o> TopologyBuilder<'o> {
+    /// Adds objects that policies can target.
+    #[must_use]
+    pub fn targetables<T: Targetable + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
+        self.nodes.extend(
+            objects.into_iter().map(|object| Node { locator: object.locator(), is_targetable: true }),
+        );
+        self
+    }
+
+    /// Adds objects that policies cannot target: what belongs to the topology beside its targets, such as a Secret.
+    #[must_use]
+    pub fn objects<T: Object + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
+        self.nodes.extend(
+            objects.into_iter().map(|object| Node { locator: object.locator(), is_targetable: false }),
+        );
+        self
+    }
+
+    /// Adds the objects of `graph` and its links, by the attachment rules of Gateway API. Its policies are not added.
+    #[must_use]
+    pub fn gateway_api(mut self, graph: &'o Graph<'_>) -> Self {
+        let node = |node| Node { locator: graph.locator(node), is_targetable: !graph.is_leaf(node) };
+        self.nodes.extend(graph.nodes().map(node));
+        let link = |(from, to)| (graph.locator(from), graph.locator(to));
+        self.links.extend(graph.all_links().map(link));
+        self
+    }
+
+    /// Adds a link to each of `children` from each of its parents. Links between objects that the topology does not have are ignored.
+    #[must_use]
+    pub fn links<T: Object + 'o, L: IntoIterator<Item = Locator<'o>>>(
+        mut self,
+        children: impl IntoIterator<Item = &'o T>,
+        parents: impl Fn(&'o T) -> L,
+    ) -> Self {
+        for child in children {
+            self.links.extend(parents(child).into_iter().map(|parent| (parent, child.locator())));
+        }
+        self
+    }
+
+    /// Adds a link. It is ignored if the topology does not have both objects.
+    #[must_use]
+    pub fn link(mut self, parent: Locator<'o>, child: Locator<'o>) -> Self {
+        self.links.push((parent, child));
+        self
+    }
+
+    /// Adds policies, of one kind or of several.
+    #[must_use]
+    pub fn policies<P: Policy + 'o>(mut self, policies: impl IntoIterator<Item = &'o P>) -> Self {
+        self.policies.extend(policies.into_iter().map(|policy| policy as &dyn Policy));
+        self
+    }
+
+    /// The topology.
+    ///
+    /// # Errors
+    ///
+    /// If two objects, or two policies, have the same locator, or the links have a loop.
+    pub fn build(self) -> Result<Topology<Node<'o>, &'o dyn Policy>, BuildError> {
+        let Self { mut nodes, links, mut policies } = self;
+        nodes.sort_by(|left, right| by_text(&left.locator, &right.locator));
+        policies.sort_by(|left, right| by_text(&left.locator(), &right.locator()));
+        let of_nodes = nodes.windows(2).map(|pair| [pair[0].locator, pair[1].locator]);
+        let of_policies = policies.windows(2).map(|pair| [pair[0].locator(), pair[1].locator()]);
+        let mut pairs = of_nodes.chain(of_policies);
+        if let Some([locator, _]) = pairs.find(|[left, right]| by_text(left, right).is_eq()) {
+            return Err(BuildError::Duplicate(locator.to_string()));
+        }
+        let unlinked = Topology::new(nodes, Vec::new(), policies, Vec::new());
+        let links = links.iter().filter_map(|(from, to)| Some((unlinked.find(from)?, unlinked.find(to)?)));
+        let links = links.collect();
+        let mut attached: Vec<(NodeId, PolicyId)> = Vec::new();
+        for (id, policy) in unlinked.policies() {
+            let targets = policy.targets();
+            let nodes = targets.iter().filter_map(|target| unlinked.find(target));
+            let nodes = nodes.filter(|node| unlinked.node(*node).is_targetable);
+            attached.extend(nodes.map(|node| (node, id)));
+        }
+        let topology = Topology::new(unlinked.nodes, links, unlinked.policies, attached);
+        match topology.find_loop() {
+            None => Ok(topology),
+            Some(nodes) => {
+                let locators = nodes.iter().map(|node| topology.node(*node).locator.to_string());
+                Err(BuildError::Loop(locators.collect()))
+            }
+        }
+    }
+}
+
+/// The order of locators as texts.
+fn by_text(left: &Locator<'_>, right: &Locator<'_>) -> Ordering {
+    left.cmp_object(right).then_with(|| match (&left.section, &right.section) {
+        (Some(left), Some(right)) => left.cmp_text(right),
+        (left, right) => left.is_some().cmp(&right.is_some()),
+    })
+}

@@ -1,0 +1,83 @@
+//! Parts of [DOT](https://graphviz.org/doc/info/lang.html).
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+/// The beginning of a document.
+pub(crate) const BEGIN: &str = "strict digraph {\n  graph [rankdir=LR];\n";
+/// The end of a document.
+pub(crate) const END: &str = "}\n";
+
+/// The lines of a document, with a limit of bytes.
+pub(crate) struct Lines {
+    text: String,
+    /// The bytes of each line.
+    places: Vec<Range<usize>>,
+    room: usize,
+}
+
+impl Lines {
+    /// No lines yet, for a document of any size.
+    pub(crate) fn unlimited() -> Self {
+        Self { text: String::new(), places: Vec::new(), room: usize::MAX }
+    }
+
+    /// No lines yet, for a document of at most `limit` bytes; `None` if an empty document has more.
+    pub(crate) fn within(limit: usize) -> Option<Self> {
+        let room = limit.checked_sub(BEGIN.len() + END.len())?;
+        // A string that grows would take half as much again.
+        Some(Self { text: String::with_capacity(room), places: Vec::new(), room })
+    }
+
+    /// Adds a line; `None` if there is no room for it.
+    pub(crate) fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
+        let begin = self.text.len();
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(line);
+        self.room = self.room.checked_sub(self.text.len() - begin + 1)?;
+        self.places.push(begin..self.text.len());
+        Some(())
+    }
+
+    /// The document, with its lines in order.
+    pub(crate) fn sorted(self) -> String {
+        let Self { text, mut places, .. } = self;
+        places.sort_by_key(|place| &text[place.clone()]);
+        let mut dot = String::with_capacity(BEGIN.len() + text.len() + places.len() + END.len());
+        dot.push_str(BEGIN);
+        for place in places {
+            dot.push_str(&text[place]);
+            dot.push('\n');
+        }
+        dot.push_str(END);
+        dot
+    }
+}
+
+/// A label of several lines.
+pub(crate) fn label(lines: &[&str]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
+    format!("\"{}\"", lines.join("\\n"))
+}
+
+/// `text` in quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// `text` for the inside of quotes. A backslash begins an escape in a label, and a line break would end the line.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => escaped.push_str("\\\""),
+            '\\' => escaped.push_str("\\\\"),
+            control if control.is_control() => escaped.extend(control.escape_unicode().flat_map(|c| {
+                let backslash = (c == '\\').then_some('\\');
+                backslash.into_iter().chain([c])
+            })),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
