@@ -20,10 +20,10 @@ use policy_sync_rego::exemptions::Exemptions;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What stands on the hub, and breaks the policies that are there
+  # Objects of the hub that violate its policies
   policy-sync audit --rego-namespace kube-federation-scheduling-policy
 
-  # What manifests break of policies, as a hub with both would say
+  # Objects in manifests that violate policies in files
   policy-sync audit -f standing -p policies";
 
 const HEADERS: [&str; 6] = ["ENFORCEMENT", "KIND", "NAMESPACE", "NAME", "ID", "MESSAGE"];
@@ -33,7 +33,7 @@ const NAMES: usize = 4;
 /// Arguments of `policy-sync audit`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Not of the hub, but objects as they stand, with their namespaces: files, directories, or - for standard input.
+    /// Existing objects and their Namespaces from files, directories, or standard input (-) instead of the hub.
     #[arg(
         short,
         long = "filename",
@@ -42,13 +42,13 @@ pub struct Arguments {
         conflicts_with_all = ["rego_namespace", "controller_name"]
     )]
     filenames: Vec<PathBuf>,
-    /// Modules, folders with files that end in .rego, or manifests that carry modules.
+    /// Modules, directories with .rego files, or manifests with modules.
     #[arg(short, long = "policy", value_name = "PATH", requires = "filenames")]
     policies: Vec<PathBuf>,
-    /// Namespaces whose objects are left out, besides those of policies; `*` stands for any text.
+    /// Namespaces whose objects are left out, in addition to those of policies; `*` matches any text.
     #[arg(long, value_delimiter = ',', default_value = "kube-*", value_parser = pattern, value_name = "PATTERN")]
     exempt_namespaces: Vec<String>,
-    /// How to print what is found.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct OfHub {
 enum Format {
     /// A line for each violation.
     Table,
-    /// One object with all of them.
+    /// One object with all violations.
     Json,
 }
 

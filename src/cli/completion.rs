@@ -25,10 +25,10 @@ use super::output::print;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # In this bash, and with this line in ~/.bashrc in each
+  # In this bash; with this line in ~/.bashrc, in each new one
   source <(policy-sync completion bash)
 
-  # In each fish
+  # In each new fish
   mkdir -p ~/.config/fish/completions
   policy-sync completion fish >~/.config/fish/completions/policy-sync.fish";
 
@@ -40,8 +40,8 @@ const PROGRAM: &str = "policy-sync";
 /// Arguments of `policy-sync completion`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The shell. `kubectl policy-sync` is completed by kubectl's own script, where the `PATH` has this binary under the
-    /// name `kubectl_complete-policy_sync` as well.
+    /// The shell. `kubectl policy-sync` is completed by kubectl's script if the `PATH` also has this binary as
+    /// `kubectl_complete-policy_sync`.
     shell: Shell,
 }
 

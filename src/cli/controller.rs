@@ -51,21 +51,21 @@ const STOP_WITHIN: Duration = Duration::from_secs(4);
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Beside the controller of the hub, under a name of its own and without ports
+  # Next to the hub's controller, with another name and without ports
   policy-sync controller --controller-name example.com/trial \\
     --metrics-bind-address 0 --health-probe-bind-address 0
 
-  # On free ports of this machine, which the log names, and with more in the log
+  # On free ports of this machine, which are logged, and with debug logs
   policy-sync controller --log-level debug --leader-elect=false \\
     --metrics-bind-address 127.0.0.1:0 --health-probe-bind-address 127.0.0.1:0";
 
 /// Arguments of `policy-sync controller`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Serve metrics here, with no host on all addresses; 0 switches them off.
+    /// Address for metrics; without a host, all addresses. 0 disables them.
     #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
     metrics_bind_address: Bind,
-    /// Serve health and readiness here, with no host on all addresses; 0 switches them off.
+    /// Address for health and readiness probes; without a host, all addresses. 0 disables them.
     #[arg(long, default_value = ":8081", value_parser = address, value_name = "ADDRESS")]
     health_probe_bind_address: Bind,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct Arguments {
     election: ElectionArguments,
     #[command(flatten)]
     rego: RegoArguments,
-    /// Whether objects that stand are brought where policies say when these, or what they read, are otherwise, or that is only told.
+    /// Remediation of existing objects after placement policies, or objects that they read, have changed.
     #[arg(long, default_value_t, value_name = "MODE", requires = "rego_namespace")]
     remediate: remediation::Mode,
     /// Honor the annotation `kuadrant.io/remediate: manual` on objects and Namespaces. With `false`, users cannot keep an app where policies
@@ -87,7 +87,7 @@ pub struct Arguments {
         requires = "rego_namespace"
     )]
     allow_manual_remediation: bool,
-    /// How often what stands is audited by policies; 0 is never.
+    /// Interval between audits of existing objects; 0 disables audits.
     #[arg(
         long,
         default_value = "10m",
@@ -112,8 +112,8 @@ pub struct Arguments {
         value_name = "BOOL"
     )]
     topology: bool,
-    /// With `--topology`: have each route say in its status, for each of its Gateways that is this controller's, whether it is attached
-    /// there, and which policies affect it. Where not, what was said before is taken away.
+    /// With `--topology`: write to the status of each route whether it is attached to Gateways of this controller, and which
+    /// policies affect it. With `false`, the controller removes its entries.
     #[arg(
         long,
         default_value_t = true,
@@ -124,10 +124,10 @@ pub struct Arguments {
         value_name = "BOOL"
     )]
     route_status: bool,
-    /// Batch changes of the spokes' status for this long.
+    /// Time for which changes of the spokes' status are batched.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
-    /// Log what is at least as important as this, where RUST_LOG says nothing else.
+    /// Least severe level to log. RUST_LOG takes precedence.
     #[arg(long, default_value = "info", value_parser = levels(), value_name = "LEVEL")]
     log_level: Level,
 }

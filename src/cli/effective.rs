@@ -16,10 +16,10 @@ use policy_sync_topology::{Graph, Request};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Which rules a request meets on the hub, and whose they are
+  # The rules that apply to a request on the hub, and their policies
   policy-sync effective --host shop.example.com --path /cart
 
-  # Which rules of which policies are in force at its listener on each cluster
+  # The rules that apply at its listener on each cluster
   policy-sync effective --host shop.example.com --clusters";
 
 /// Arguments of `policy-sync effective`.
@@ -27,21 +27,21 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// Show only paths to this route, as `httproute/orders`.
+    /// Show only paths to this route, such as `httproute/orders`.
     #[arg(long, value_name = "KIND/NAME", conflicts_with_all = ["gateway", "policy"])]
     route: Option<String>,
-    /// Show only paths along which this policy lies, as `ratelimitpolicy/limits`.
+    /// Show only paths with this policy, such as `ratelimitpolicy/limits`.
     #[arg(long, value_name = "KIND/NAME", conflicts_with = "gateway")]
     policy: Option<String>,
-    /// Show what is in force on this cluster of the hub: at listeners, because routes do not travel.
+    /// Show the effective policies on this cluster of the hub, at listeners, because routes are not copied.
     #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["clusters", "route"])]
     cluster: Option<String>,
-    /// The same of all clusters. Those of which the same is to be said stand together.
+    /// Show the effective policies on all clusters; clusters with the same result are grouped.
     #[arg(long, conflicts_with = "route")]
     clusters: bool,
     #[command(flatten)]
     request: RequestArguments,
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
 }
@@ -50,24 +50,24 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 struct RequestArguments {
-    /// Its host, as in `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a Gateway for the host has a
-    /// listener with this port. Without a host, only listeners and routes without hostnames match.
+    /// Host of the request, such as `shop.example.com` or `shop.example.com:8443`. The port selects listeners only if a Gateway
+    /// for the host has a listener with this port. Without a host, only listeners and routes without hostnames match.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Its path, with or without a query. A call of gRPC has `/SERVICE/METHOD`.
+    /// Path of the request, with or without a query; for gRPC, `/SERVICE/METHOD`.
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// Its method; by default GET, of calls of gRPC POST.
+    /// Method of the request. Default: GET, for gRPC POST.
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// A header of it. Repeatable.
+    /// Header of the request. Repeatable.
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
-    /// A parameter of its query. Repeatable.
+    /// Query parameter of the request. Repeatable.
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
-    /// The port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match, except
-    /// TCP and UDP.
+    /// Port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports match,
+    /// except TCP and UDP.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
@@ -101,9 +101,9 @@ impl RequestArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Each path, its rules and whose they are.
+    /// Each path, with its rules and their policies.
     Text,
-    /// All of it, for programs.
+    /// All details.
     Json,
     /// The same as YAML.
     Yaml,

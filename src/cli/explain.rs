@@ -20,26 +20,26 @@ use policy_sync_hub::HubClient;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Why a policy is on its clusters, or is not
+  # Why a policy is on its clusters, or is missing
   policy-sync explain ratelimitpolicy limits -n shop
 
-  # Why a Gateway is not on one cluster, for programs
+  # Why a Gateway is missing on one cluster, as JSON
   policy-sync explain gateway web -n shop --cluster eu-1 -o json";
 
 /// Arguments of `policy-sync explain`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// `gateway`, or a kind of policies, as in `ratelimitpolicy`, `RateLimitPolicy` or `ratelimitpolicies.kuadrant.io`.
+    /// `gateway`, or a policy kind such as `ratelimitpolicy`, `RateLimitPolicy` or `ratelimitpolicies.kuadrant.io`.
     kind: String,
-    /// The name of the Gateway or of the policy.
+    /// Name of the Gateway or policy.
     name: String,
-    /// Its namespace; otherwise that of the kubeconfig's context.
+    /// Its namespace. Default: that of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Only why it is on this cluster, or is not.
+    /// Explain only this cluster.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -48,9 +48,9 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Sentences; clusters of which the same is to be said stand together.
+    /// Sentences; clusters with the same result are grouped.
     Text,
-    /// The same for programs, with the names of all clusters.
+    /// All details, with the names of all clusters.
     Json,
     /// The same as YAML.
     Yaml,

@@ -24,13 +24,13 @@ const TIMEOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// Which hub to talk to, as whom, and for how long.
 #[derive(Clone, Debug, Args)]
 pub struct HubArguments {
-    /// The kubeconfig file; otherwise $KUBECONFIG, ~/.kube/config, or the pod's service account.
+    /// Kubeconfig file. Default: $KUBECONFIG, ~/.kube/config, or the pod's service account.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; otherwise its current one.
+    /// Context of the kubeconfig. Default: its current context.
     #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
     context: Option<String>,
-    /// The user to impersonate, who may be a service account: `system:serviceaccount:NAMESPACE:NAME`.
+    /// User to impersonate, also a service account: `system:serviceaccount:NAMESPACE:NAME`.
     #[arg(
         long = "as",
         global = true,
@@ -39,7 +39,7 @@ pub struct HubArguments {
         help_heading = HEADING
     )]
     user: Option<String>,
-    /// A group to impersonate. Repeatable.
+    /// Group to impersonate. Repeatable.
     #[arg(
         long = "as-group",
         global = true,
@@ -48,9 +48,9 @@ pub struct HubArguments {
         help_heading = HEADING
     )]
     groups: Vec<String>,
-    /// Give a request up after this long, as in 1s or 2m; a number alone is seconds, 0 is never. Of a watch it limits only
-    /// how long it takes to begin. Otherwise the controller has limits of its own, and other commands wait 15s for an answer
-    /// to begin.
+    /// Timeout of each request, such as 1s or 2m; a number alone is in seconds, 0 means no timeout. For a watch, it limits only
+    /// the time until the watch starts. Default: the controller has its own timeouts, and other commands wait 15s for a
+    /// response to start.
     #[arg(long, global = true, value_name = "DURATION", value_parser = request_timeout, help_heading = HEADING)]
     request_timeout: Option<RequestTimeout>,
 }

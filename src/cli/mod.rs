@@ -42,10 +42,10 @@ pub use usage::parse;
 /// Of each help, and run by tests as they stand there.
 const EXAMPLES: &str = "\
 Examples:
-  # What there is on the hub, in all namespaces
+  # Everything on the hub, in all namespaces
   policy-sync status -A
 
-  # Why a policy is on its clusters, or is not
+  # Why a policy is on its clusters, or is missing
   policy-sync explain ratelimitpolicy limits -n shop";
 
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
@@ -72,37 +72,37 @@ enum Command {
     /// Run the controller on a hub.
     #[command(after_help = controller::EXAMPLES)]
     Controller(Box<controller::Arguments>),
-    /// Print the works that the controller would make of manifests, or what it would change on a hub.
+    /// Print the ManifestWorks that the controller would create from manifests, or its changes on a hub.
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Arguments),
-    /// Check parameters before they are used.
+    /// Check GatewayClass parameters before you apply them.
     #[command(subcommand, after_help = params::EXAMPLES)]
     Params(params::Command),
-    /// Show how far the Gateways and the policies of a hub are synced.
+    /// Show the sync and enforcement state of the Gateways and policies of a hub.
     #[command(after_help = status::EXAMPLES)]
     Status(status::Arguments),
-    /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
+    /// Explain why a Gateway or a policy is on a cluster, or is missing, and what to change.
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
-    /// Show what is attached to what: Gateways, listeners, routes, Services and the policies on them.
+    /// Show how Gateways, listeners, routes and Services are attached, and the policies that target them.
     #[command(after_help = topology::EXAMPLES)]
     Topology(topology::Arguments),
-    /// Show which rules of which policies are in force along each path to a route.
+    /// Show the effective policies of each path to a route, with the source of each rule.
     #[command(after_help = effective::EXAMPLES)]
     Effective(effective::Arguments),
-    /// Show the fleet in a browser of this machine: which policy is in force on which cluster.
+    /// Show in a browser on this machine which policies each cluster enforces.
     #[command(after_help = web::EXAMPLES)]
     Web(web::Arguments),
-    /// Check policies in Rego, ask them, and run their tests.
+    /// Check, evaluate and test Rego policies.
     #[command(subcommand, after_help = rego::EXAMPLES)]
     Rego(rego::Command),
-    /// Say what objects break of policies in Rego.
+    /// List existing objects that violate Rego policies.
     #[command(after_help = audit::EXAMPLES)]
     Audit(Box<audit::Arguments>),
-    /// Say what policies in Rego say of objects that stand, and bring them there.
+    /// Compare existing objects with placement policies, and patch them.
     #[command(subcommand, after_help = placement::EXAMPLES)]
     Placement(placement::Command),
-    /// Print the script that makes a shell complete this command line.
+    /// Print the completion script for a shell.
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Arguments),
 }

@@ -33,14 +33,14 @@ Examples:
   # Parameters in a manifest, without a hub
   policy-sync params check shop/class.yaml --offline
 
-  # Those that a class of the hub uses, and whether their kinds can be synced
+  # The parameters of a class on the hub, and whether their kinds can be synced
   kubectl get configmap params -n shop -o json |
     policy-sync params check -";
 
 /// What to do with parameters.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find out whether parameters are valid, and whether the kinds that they list can be synced on the hub.
+    /// Check whether parameters are valid, and whether the hub can sync the kinds that they list.
     #[command(after_help = EXAMPLES)]
     Check(Arguments),
 }
@@ -48,16 +48,16 @@ pub enum Command {
 /// Arguments of `policy-sync params check`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The parameters' JSON, or manifests with a ConfigMap that holds it; - for standard input.
+    /// The parameters as JSON, or manifests with their ConfigMap; - for standard input.
     #[arg(value_name = "FILE|-")]
     file: PathBuf,
-    /// Print what each path of statusFields gives of the objects in this file; - for standard input.
+    /// Print the values of each statusFields path in the objects of this file; - for standard input.
     #[arg(long, value_name = "FILE|-")]
     object: Option<PathBuf>,
     /// Do not contact the hub.
     #[arg(long)]
     offline: bool,
-    /// How to print the result.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
@@ -66,9 +66,9 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// A line for each fault, and a row for each kind.
+    /// A line for each error, and a row for each kind.
     Table,
-    /// A list of all that is known.
+    /// A list with all details.
     Json,
     /// The same as YAML.
     Yaml,

@@ -22,27 +22,27 @@ use policy_sync_hub::HubClient;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What policies say otherwise of what stands in a namespace
+  # Objects in a namespace that differ from placement policies
   policy-sync placement diff -n shop \\
     --rego-namespace kube-federation-scheduling-policy
 
-  # Bring it there
+  # Patch them
   policy-sync placement apply -n shop \\
     --rego-namespace kube-federation-scheduling-policy";
 
 const OF_DIFF: &str = "\
 Examples:
-  # What policies say otherwise of all that stands
+  # All objects that differ
   policy-sync placement diff \\
     --rego-namespace kube-federation-scheduling-policy
 
-  # The same of one namespace, for programs
+  # The same in one namespace, as JSON
   policy-sync placement diff -n shop -o json \\
     --rego-namespace kube-federation-scheduling-policy";
 
 const OF_APPLY: &str = "\
 Examples:
-  # Bring all that stands where policies say
+  # Patch all objects that differ
   policy-sync placement apply \\
     --rego-namespace kube-federation-scheduling-policy
 
@@ -56,10 +56,10 @@ const MANAGER: &str = "policy-sync-placement";
 /// What to do about objects that are not where policies say.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print what policies say otherwise of objects that stand.
+    /// Print how existing objects differ from placement policies.
     #[command(after_help = OF_DIFF)]
     Diff(Box<Arguments>),
-    /// Bring objects where policies say.
+    /// Patch existing objects as placement policies require.
     #[command(after_help = OF_APPLY)]
     Apply(Box<Arguments>),
 }
@@ -67,10 +67,10 @@ pub enum Command {
 /// Which objects, and by which policies.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Only the objects of this namespace.
+    /// Only objects in this namespace.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// How to print what differs; by default as text.
+    /// Output format; text by default.
     #[arg(short, long, value_enum)]
     output: Option<Format>,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub struct Arguments {
 enum Format {
     /// One list of all objects.
     Yaml,
-    /// The same.
+    /// The same as JSON.
     Json,
 }
 

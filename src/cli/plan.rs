@@ -41,7 +41,7 @@ use policy_sync_mirror::Source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # The works that a folder of manifests makes, without a hub
+  # The works for the manifests in a directory, without a hub
   policy-sync plan -f shop/
 
   # What the controller would create, change and delete on the hub
@@ -59,13 +59,13 @@ pub struct Arguments {
         value_name = "FILE|DIR|-"
     )]
     filenames: Vec<PathBuf>,
-    /// Print what the controller would create, change and delete on the hub. The hub is only read.
+    /// Print what the controller would create, change and delete on the hub, without writing to it.
     #[arg(long)]
     diff: bool,
-    /// The namespace of objects that name none.
+    /// Namespace of objects without one.
     #[arg(short, long, default_value = "default", conflicts_with = "diff", value_name = "NAMESPACE")]
     namespace: String,
-    /// How to print the works, or with --diff the differences; by default as YAML, and the differences as text.
+    /// Output format of the works (default: YAML) or, with --diff, of the changes (default: text).
     #[arg(short, long, value_enum)]
     output: Option<Format>,
     #[command(flatten)]
@@ -74,11 +74,11 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// One document for each work; one list of all differences.
+    /// One document for each work; one list of all changes.
     Yaml,
-    /// One List; one list of all differences.
+    /// One List of all works; one list of all changes.
     Json,
-    /// A row for each difference.
+    /// A row for each change.
     Table,
 }
 

@@ -9,7 +9,7 @@ use policy_sync_rego::asked::Packages;
 /// Which packages are asked.
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct QueryArguments {
-    /// Which package says where objects go.
+    /// Package with placement policies.
     #[arg(
         long,
         value_parser = package,
@@ -17,7 +17,7 @@ pub(in crate::cli) struct QueryArguments {
         default_value = "data.io.k8s.federation.admission"
     )]
     placement_query: String,
-    /// Which package says what may be written, by rules deny.
+    /// Package with admission policies, whose deny rules reject writes.
     #[arg(long, value_parser = package, value_name = "QUERY", default_value = "data.admission")]
     admit_query: String,
 }

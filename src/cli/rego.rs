@@ -12,26 +12,26 @@ use super::Answer;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Whether policies can be loaded
+  # Check whether policies can be loaded
   policy-sync rego check policies
 
-  # Where an app would go
+  # The placement of an app
   policy-sync rego eval data.io.k8s.federation.admission -f policies \\
     --data policies/clusters.yaml --input policies/app.yaml";
 
 /// What to do with Rego.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find out whether modules can be loaded, as one bundle.
+    /// Check whether modules can be loaded together.
     #[command(after_help = check::EXAMPLES)]
     Check(check::Arguments),
-    /// Convert Gatekeeper's ConstraintTemplates and constraints to modules.
+    /// Convert ConstraintTemplates and constraints of Gatekeeper to modules.
     #[command(after_help = convert::EXAMPLES)]
     Convert(convert::Arguments),
-    /// Print what a query gives.
+    /// Evaluate a query.
     #[command(after_help = eval::EXAMPLES)]
     Eval(eval::Arguments),
-    /// Run the rules of modules whose names begin with test_, and say which are not true.
+    /// Run the rules whose names begin with test_, and print those that are not true.
     #[command(after_help = test::EXAMPLES)]
     Test(test::Arguments),
 }

@@ -13,7 +13,7 @@ pub const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 /// Whose GatewayClasses are ours.
 #[derive(Debug, Args)]
 pub struct ControllerArguments {
-    /// The GatewayClasses with this `spec.controllerName` are ours.
+    /// Handle the GatewayClasses with this `spec.controllerName`.
     #[arg(long, default_value = CONTROLLER_NAME, value_name = "NAME")]
     controller_name: String,
 }
@@ -37,10 +37,10 @@ impl ControllerArguments {
 pub struct SettingsArguments {
     #[command(flatten)]
     controller: ControllerArguments,
-    /// What a hub namespace's name is prefixed with on the spokes.
+    /// Prefix of the names of hub namespaces on the spokes.
     #[arg(long, default_value = "kuadrant-", value_name = "PREFIX")]
     downstream_namespace_prefix: String,
-    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    /// Namespaces of the spokes that never receive copies; `*` matches any text.
     #[arg(
         long,
         value_delimiter = ',',

@@ -50,19 +50,19 @@ Examples:
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// `gateways`, `policies`, `resources`, or a kind of them, as in `ratelimitpolicies`, `RateLimitPolicy` or
-    /// `ratelimitpolicies.kuadrant.io`; otherwise Gateways, and every kind that the parameters of our GatewayClasses
-    /// list. `cluster` shows everything on the cluster NAME.
+    /// `gateways`, `policies`, `resources`, or a kind such as `ratelimitpolicies`, `RateLimitPolicy` or
+    /// `ratelimitpolicies.kuadrant.io`. Default: Gateways, and each kind in the parameters of the controller's GatewayClasses.
+    /// `cluster` shows everything on the cluster NAME.
     kind: Option<String>,
-    /// The name of a Gateway, of a policy, of a resource or of a cluster; otherwise all.
+    /// Name of a Gateway, policy, resource or cluster. Default: all.
     name: Option<String>,
-    /// The namespace; otherwise that of the kubeconfig's context.
+    /// Namespace. Default: that of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
     /// All namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
+    /// Only the Gateways and policies on this cluster, with the status of that cluster.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
     /// Only items that are out of sync, the longest wait first, with the clusters that lack the current revision. The exit code is that of
@@ -85,7 +85,7 @@ pub struct Arguments {
     /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
     watch: bool,
-    /// How to print it. With the name of a policy, `wide` shows a row for each cluster.
+    /// Output format. With the name of a policy, `wide` shows a row for each cluster.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
@@ -129,11 +129,11 @@ impl FailOnArgument {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A row for each Gateway and each policy. On a terminal it fits its width; elsewhere nothing is cut.
+    /// A row for each Gateway and each policy. On a terminal, cells are cut to its width.
     Table,
-    /// More columns, all names, and nothing cut anywhere.
+    /// More columns, all names, and no cell cut.
     Wide,
-    /// A list of all that is known.
+    /// A list with all details.
     Json,
     /// The same as YAML.
     Yaml,

@@ -22,27 +22,27 @@ pub(super) use world::objects_of;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What is attached to what in a namespace of the hub, or of any cluster
+  # The topology of a namespace of the hub, or of any cluster
   policy-sync topology -n shop
 
-  # The same of a folder of manifests, as text for Graphviz
+  # The topology of the manifests in a directory, for Graphviz
   policy-sync topology -f shop/ -o dot";
 
 /// Which objects there are, and which of them are asked for.
 #[derive(Debug, Args)]
 pub struct WorldArguments {
-    /// Not what the cluster has, but what a file, a directory (its *.yaml, *.yml and *.json files), or - for standard input
-    /// has. Repeatable.
+    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a cluster.
+    /// Repeatable.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
     pub(super) filenames: Vec<PathBuf>,
-    /// Show only what is in this namespace or on a path through it. Objects of files that name no namespace are in this one,
-    /// otherwise in `default`; and of a cluster only what is in it is read, where more may not be.
+    /// Show only objects in this namespace, and paths through it. Objects in files without a namespace get this one (default:
+    /// `default`). On a cluster, a user without more rights needs only those to this namespace.
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(super) namespace: Option<String>,
-    /// Show all namespaces, as without --namespace.
+    /// Show all namespaces. This is the default without --namespace.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Show only what is on a path through the Gateway of this name.
+    /// Show only paths through the Gateway with this name.
     #[arg(long, value_name = "NAME")]
     gateway: Option<String>,
     #[command(flatten)]
@@ -133,20 +133,20 @@ impl World {
 pub struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value = "tree")]
     output: Format,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// A tree, then what is not attached, what has no effect, and what is wrong.
+    /// A tree, then the objects that are not attached, the policies without effect, and errors.
     Tree,
-    /// Text for Graphviz.
+    /// DOT, for Graphviz.
     Dot,
-    /// A picture, of at most 100 objects of a sort: what is at fault is not left out for others.
+    /// A picture with at most 100 objects of each kind; those with errors come first.
     Svg,
-    /// All of it, for programs.
+    /// All details.
     Json,
     /// The same as YAML.
     Yaml,

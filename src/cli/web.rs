@@ -24,27 +24,26 @@ use policy_sync_hub::watching;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Open the address that it prints in a browser
+  # Serve the page, and print its address
   policy-sync web
 
-  # Not a hub, but what a folder of manifests has
+  # The manifests in a directory instead of a hub
   policy-sync web -f shop/";
 
 /// Arguments of `policy-sync web`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The port of 127.0.0.1 that it listens on; 0 is any that is free.
+    /// Port on 127.0.0.1; 0 selects a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Show not what the hub has, but what a file, a directory (its *.yaml, *.yml and *.json files), or - for standard input
-    /// has. It is read once. Repeatable.
+    /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a hub,
+    /// once. Repeatable.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
     filenames: Vec<PathBuf>,
-    /// Show, and read, only what is in this namespace. Objects of files that name no namespace are in this one, otherwise in
-    /// `default`.
+    /// Read and show only objects in this namespace. Objects in files without a namespace get this one (default: `default`).
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// All namespaces, as without --namespace.
+    /// All namespaces. This is the default without --namespace.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
     #[command(flatten)]

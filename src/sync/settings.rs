@@ -3,9 +3,9 @@
 /// How this controller is set up, as far as plans depend on it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What a hub namespace's name is prefixed with on the spokes; never empty.
+    /// Prefix of the names of hub namespaces on the spokes; never empty.
     pub downstream_namespace_prefix: String,
-    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    /// Namespaces of the spokes that never receive copies; `*` matches any text.
     pub reserved_namespaces: Vec<String>,
 }
 

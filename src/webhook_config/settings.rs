@@ -50,10 +50,10 @@ pub enum Authority {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum FailurePolicy {
-    /// They are refused.
+    /// Reject them.
     #[default]
     Fail,
-    /// They are carried out.
+    /// Admit them.
     Ignore,
 }
 

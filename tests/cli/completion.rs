@@ -57,7 +57,7 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
     let shell = Shell::new(&[]).await?;
     let (lines, ran) = shell.kubectl(&["status", "-o", ""]);
     ensure!(values(&lines) == ["table", "wide", "json", "yaml", ":4"], "{ran:?}");
-    ensure!(lines[2] == "json\tA list of all that is known", "{ran:?}");
+    ensure!(lines[2] == "json\tA list with all details", "{ran:?}");
     let (lines, ran) = shell.kubectl(&["status", "--output=w"]);
     ensure!(values(&lines) == ["wide", ":4"], "{ran:?}");
     let (lines, ran) = shell.kubectl(&["explain", "--clus"]);
@@ -260,7 +260,7 @@ async fn fish_completes() -> Result<()> {
         finish(shell.command("fish", &["--no-config", "--command", &script]), "")
     };
     let ran = complete("policy-sync status -o w");
-    ensure!(ran.stdout == "wide\tMore columns, all names, and nothing cut anywhere\n", "{ran:?}");
+    ensure!(ran.stdout == "wide\tMore columns, all names, and no cell cut\n", "{ran:?}");
     let leads = leads.join(" ");
     let ran = complete(&format!("policy-sync explain {leads} ratelimitp"));
     ensure!((ran.stdout.as_str(), ran.stderr.as_str()) == ("ratelimitpolicy\n", ""), "{ran:?}");

@@ -13,7 +13,7 @@ use policy_sync_hub::reconcile::{Elector, ElectorOptions, Leadership};
 /// Who leads where several controllers of one name run.
 #[derive(Debug, Args)]
 pub(super) struct ElectionArguments {
-    /// Write only while holding a Lease, so that of several controllers of one name one writes.
+    /// Write only while holding a Lease, so that only one of several replicas writes.
     #[arg(
         long,
         default_value_t = true,
@@ -24,10 +24,10 @@ pub(super) struct ElectionArguments {
         value_name = "BOOL"
     )]
     leader_elect: bool,
-    /// The controller's own namespace, with the Lease and the topology; otherwise the pod's, or the one of the kubeconfig's context.
+    /// Namespace of the controller, for the Lease and the topology. Default: the pod's, or that of the kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_namespace: Option<String>,
-    /// How long after its last renewal the Lease of a leader that is gone is taken over, in whole seconds.
+    /// Time since the last renewal after which another replica takes over the Lease, in whole seconds.
     #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
     leader_elect_lease_duration: Duration,
 }

@@ -12,8 +12,8 @@ use policy_sync_rego::external::{External, ExternalError, Options};
 /// An engine that others fill, and which is asked where objects go.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExternalArguments {
-    /// Ask an engine that others fill where objects go, such as that of OPA below /v1/data. Of policies on the hub it
-    /// counts only whether there are any.
+    /// URL of an external engine that decides placement, such as OPA with a path below /v1/data. It replaces the placement
+    /// policies on the hub; it is queried only while such policies exist.
     #[arg(
         long,
         value_name = "URL",
@@ -22,7 +22,8 @@ pub(in crate::cli) struct ExternalArguments {
         conflicts_with_all = ["opa_url", "placement_query"]
     )]
     placement_url: Option<Address>,
-    /// The same, in the configuration file of the admission controller of federation, which is read again as it changes.
+    /// Read the URL of the external engine from a configuration file of Kubernetes federation's admission controller. Changes
+    /// of the file take effect.
     #[arg(
         long,
         value_name = "FILE",
@@ -31,16 +32,16 @@ pub(in crate::cli) struct ExternalArguments {
         conflicts_with_all = ["opa_url", "placement_query", "placement_token_file"]
     )]
     admission_control_config_file: Option<PathBuf>,
-    /// A token that it wants, in a file that is read again as it changes.
+    /// File with the bearer token for the external engine. Changes of the file take effect.
     #[arg(long, value_name = "FILE", requires = "placement_url")]
     placement_token_file: Option<PathBuf>,
-    /// Whom to trust for its certificate, as PEM; otherwise whom this machine trusts.
+    /// File with the CA of the external engine's certificate, as PEM. Default: the CAs of this machine.
     #[arg(long, value_name = "FILE", requires = "external")]
     placement_ca_file: Option<PathBuf>,
-    /// Ask it also while there is no policy on the hub.
+    /// Query the external engine even if the hub has no placement policy.
     #[arg(long, requires = "external")]
     placement_url_always: bool,
-    /// How often to ask it again about objects that stand.
+    /// Interval at which the external engine is queried again for existing objects.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = resync, requires = "external")]
     placement_resync: Duration,
 }

@@ -11,20 +11,20 @@ use policy_sync_rego::opa::{Opa, OpaMetrics};
 /// An OPA that evaluates policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OpaArguments {
-    /// Have this OPA evaluate policies, in place of the controller itself. One of this machine is this process's own; any other is
-    /// filled by the leader.
+    /// Evaluate policies in this OPA instead of in the controller. Each replica fills an OPA on its own machine; the leader
+    /// fills any other OPA.
     #[arg(long, value_name = "URL", requires = "rego_namespace")]
     opa_url: Option<Address>,
-    /// A token that OPA wants, in a file that is read again as it changes.
+    /// File with the bearer token for OPA. Changes of the file take effect.
     #[arg(long, value_name = "FILE", requires = "opa_url")]
     opa_token_file: Option<PathBuf>,
-    /// Whom to trust for OPA's certificate, as PEM; otherwise whom this machine trusts.
+    /// File with the CA of OPA's certificate, as PEM. Default: the CAs of this machine.
     #[arg(long, value_name = "FILE", requires = "opa_url")]
     opa_ca_file: Option<PathBuf>,
-    /// The certificate to show OPA, as PEM.
+    /// File with the client certificate for OPA, as PEM.
     #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_key_file")]
     opa_cert_file: Option<PathBuf>,
-    /// Its key, as PEM.
+    /// File with the key of the client certificate, as PEM.
     #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_cert_file")]
     opa_key_file: Option<PathBuf>,
 }

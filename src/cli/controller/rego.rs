@@ -21,13 +21,13 @@ const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes
 /// Policies in Rego. Without a namespace of policies nothing of it is watched, served or asked.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RegoArguments {
-    /// Load policies in Rego from the ConfigMaps of this namespace, and from RegoPolicies; may be given again.
+    /// Load Rego policies from the ConfigMaps of this namespace, and from RegoPolicies. Repeatable.
     #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
     rego_namespace: Vec<String>,
-    /// Objects of these kinds are in data.kubernetes whether or not a policy names them, such as deployments.apps.
+    /// Kinds whose objects are always in data.kubernetes, even if no policy names the kind, such as deployments.apps.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
-    /// What policies call a kind that is called otherwise on the hub; may be given again.
+    /// Another name for a kind in data.kubernetes. Repeatable.
     #[arg(
         long,
         value_parser = alias,
@@ -36,10 +36,10 @@ pub(in crate::cli) struct RegoArguments {
         requires = "rego_namespace"
     )]
     data_alias: Vec<(String, String)>,
-    /// How many namespaced objects may be in data.kubernetes, divided fairly among their namespaces.
+    /// Maximum number of namespaced objects in data.kubernetes, shared fairly by their namespaces.
     #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "rego_namespace")]
     replicate_limit: usize,
-    /// How much memory the objects in data.kubernetes may take, divided fairly among their namespaces.
+    /// Maximum memory of the objects in data.kubernetes, shared fairly by their namespaces.
     #[arg(
         long,
         value_parser = bytes,

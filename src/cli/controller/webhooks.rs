@@ -32,7 +32,7 @@ use policy_sync_rego::exemptions::Exemptions;
 /// Where policies are asked.
 #[derive(Debug, Args)]
 pub(super) struct WebhookArguments {
-    /// Serve webhooks here, with no host on all addresses; 0 switches them off.
+    /// Address for webhooks; without a host, all addresses. 0 disables them.
     #[arg(
         long,
         default_value = ":9443",
@@ -41,11 +41,11 @@ pub(super) struct WebhookArguments {
         requires = "rego_namespace"
     )]
     webhook_bind_address: Bind,
-    /// Serve them with the certificate of this folder: tls.crt, tls.key, and ca.crt for who is to trust it. Without it the controller
-    /// makes one.
+    /// Directory with the certificate of the webhooks: tls.crt, tls.key, and its CA in ca.crt. Default: the controller creates
+    /// a certificate.
     #[arg(long, value_name = "FOLDER", requires = "rego_namespace")]
     webhook_cert_dir: Option<PathBuf>,
-    /// The name of the two webhook configurations where they are registered; with -webhook, of the Service and of the Secret.
+    /// Name of the two webhook configurations; with the suffix -webhook, name of the Service and the Secret.
     #[arg(
         long,
         default_value = "policy-sync",
@@ -54,13 +54,13 @@ pub(super) struct WebhookArguments {
         requires = "rego_namespace"
     )]
     webhook_name: String,
-    /// Where the API server reaches them; otherwise at the Service in the controller's namespace.
+    /// URL at which the API server reaches the webhooks. Default: the Service in the controller's namespace.
     #[arg(long, value_name = "URL", requires = "rego_namespace")]
     webhook_url: Option<Url>,
-    /// What becomes of writes while no replica answers.
+    /// Result of writes while no replica responds.
     #[arg(long, default_value_t, value_name = "POLICY", requires = "rego_namespace")]
     webhook_failure_policy: FailurePolicy,
-    /// Serve /authorize as well, for who shows a token of this file, one a line. It is read again as it changes.
+    /// Serve /authorize to clients with one of the bearer tokens in this file, one per line. Changes of the file take effect.
     #[arg(
         long,
         value_name = "FILE",
@@ -73,7 +73,8 @@ pub(super) struct WebhookArguments {
 /// Whose objects policies are not asked about.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExemptArguments {
-    /// Namespaces whose objects are never reviewed, besides the controller's own and those of policies; `*` stands for any text.
+    /// Namespaces whose objects are never reviewed, in addition to the controller's and those of policies; `*` matches any
+    /// text.
     #[arg(
         long,
         value_delimiter = ',',

@@ -16,19 +16,19 @@ use policy_sync_rego::secrets::SecretReads;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # All modules below a folder
+  # All modules in a directory
   policy-sync rego check policies
 
-  # One on standard input
+  # A module on standard input
   policy-sync rego check - < policies/placement/pci.rego";
 
 /// Arguments of `policy-sync rego check`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
+    /// Modules, directories with .rego files, or manifests with modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The controller's --replicate: modules may read the contents of Secrets only with secrets.
+    /// Value of the controller's --replicate. Modules may read the contents of Secrets only if it has secrets.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
     /// Exit with code 1 if there is a warning, for example about a misspelt package.
@@ -36,7 +36,7 @@ pub struct Arguments {
     strict: bool,
     #[command(flatten)]
     queries: QueryArguments,
-    /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
+    /// Check the JSON on standard input in this process, within its limits. For internal use.
     #[arg(long, hide = true)]
     confined: bool,
     /// Check it for OPA.

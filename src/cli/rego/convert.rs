@@ -18,7 +18,7 @@ use policy_sync_rego::constraints::{self, Case, Constraint, Converted, SuiteTest
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Templates, constraints and suites below a folder
+  # Templates, constraints and suites in a directory
   policy-sync rego convert gatekeeper --to ~/policies
 
   # The files that a suite names
@@ -27,10 +27,10 @@ Examples:
 /// Arguments of `policy-sync rego convert`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Manifests of ConstraintTemplates, constraints and suites of tests, or folders with files that end in .yaml, .yml or .json.
+    /// Manifests of ConstraintTemplates, constraints and test suites, or directories with .yaml, .yml or .json files.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The folder for the modules. It is created if it does not exist. Existing files are not changed.
+    /// Directory for the modules. It is created if it does not exist. Existing files are not changed.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
 }

@@ -15,27 +15,27 @@ use policy_sync_rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Where an app would go
+  # The placement of an app
   policy-sync rego eval data.io.k8s.federation.admission -f policies \\
     --data policies/clusters.yaml --input policies/app.yaml
 
-  # What an expression gives
+  # The value of an expression
   policy-sync rego eval 'input.metadata.name' -f policies \\
     --input policies/app.yaml";
 
 /// Arguments of `policy-sync rego eval`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// What to evaluate, such as data.admission.deny.
+    /// Query, such as data.admission.deny.
     #[arg(value_name = "QUERY")]
     query: String,
-    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
+    /// Modules, directories with .rego files, or manifests with modules; - for a module on standard input.
     #[arg(short, long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// What is in data, as JSON or YAML: objects of a hub at kubernetes.PLURAL.NAMESPACE.NAME.
+    /// Value of data, as JSON or YAML, with objects of a hub at kubernetes.PLURAL.NAMESPACE.NAME.
     #[arg(long, value_name = "FILE|-")]
     data: Option<PathBuf>,
-    /// What is in input, as JSON or YAML.
+    /// Value of input, as JSON or YAML.
     #[arg(long, value_name = "FILE|-")]
     input: Option<PathBuf>,
     #[command(flatten)]

@@ -18,16 +18,16 @@ use policy_sync_rego::embedded::{Embedded, Evaluated};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # The tests of all modules below a folder
+  # The tests of all modules in a directory
   policy-sync rego test policies
 
-  # Those of one policy
+  # The tests of one policy
   policy-sync rego test policies/placement";
 
 /// Arguments of `policy-sync rego test`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
+    /// Modules, directories with .rego files, or manifests with modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

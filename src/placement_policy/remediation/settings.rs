@@ -21,10 +21,10 @@ pub struct Settings {
 /// Whether what policies say of objects that stand is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// It is.
+    /// Patch the objects.
     #[default]
     Automatic,
-    /// It is told.
+    /// Only report the difference.
     Manual,
 }
 

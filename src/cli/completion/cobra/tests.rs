@@ -13,7 +13,7 @@ fn asked(words: &[&str]) -> String {
 fn values_come_with_what_they_mean() {
     assert_eq!(
         asked(&["explain", "a", "b", "-o", "j"]),
-        "json\tThe same for programs, with the names of all clusters\n:4\n"
+        "json\tAll details, with the names of all clusters\n:4\n"
     );
     assert_eq!(
         asked(&["completion", "z"]),
