@@ -43,13 +43,13 @@ impl RegoMetrics {
         let made = metrics.registering();
         let evaluation = made.histograms(
             "policy_sync_rego_evaluation_seconds",
-            "Time that it took to ask policies of one object, with what is made of the question and of the answer.",
+            "Duration of an evaluation for one object, including the conversion of its input and result.",
             &["query"],
             &SECONDS,
         )?;
         let errors = made.counters(
             "policy_sync_rego_errors_total",
-            "Questions to which policies had no answer, or none that can be used.",
+            "Evaluations that failed, or whose result has the wrong shape.",
             &["query", "reason"],
         )?;
         for query in QUERIES {
@@ -63,12 +63,11 @@ impl RegoMetrics {
             errors,
             slow: made.gauge(
                 "policy_sync_rego_slow_modules",
-                "Modules of Rego in force that were found to take too much time or memory.",
+                "Rego modules in use that exceeded the limit of time or memory.",
             )?,
             modules: made.gauges(
                 "policy_sync_rego_modules",
-                "Modules of Rego, by whether they are in force, wait for kinds to be listed, are refused, or are keys that are \
-                 ignored.",
+                "Rego modules by state: in use, waiting until kinds are listed, rejected, or in an ignored key.",
                 &["state"],
             )?,
             documents: made.gauges(
@@ -78,11 +77,11 @@ impl RegoMetrics {
             )?,
             bytes: made.gauge(
                 "policy_sync_rego_document_bytes",
-                "Memory that the objects take that modules can read, as it is estimated.",
+                "Estimated memory of the objects that modules can read.",
             )?,
             left_out: made.gauges(
                 "policy_sync_rego_documents_left_out",
-                "Objects that modules cannot read because their namespace has more than its share, by kind.",
+                "Objects that modules cannot read because their namespace exceeds its share, by kind.",
                 &["kind"],
             )?,
         })

@@ -35,38 +35,38 @@ impl TopologyMetrics {
         Ok(Self {
             nodes: made.gauges(
                 "policy_sync_topology_nodes",
-                "Objects of the topology, and sections of them, by kind.",
+                "Objects of the topology and their sections, by kind.",
                 &["kind"],
             )?,
             unattached: made.gauges(
                 "policy_sync_topology_unattached",
-                "References that attach nowhere, by reason.",
+                "References that are not attached, by reason.",
                 &["reason"],
             )?,
             without_effect: made.gauges(
                 "policy_sync_topology_policies_without_effect",
-                "Policies that none of their targets will have, by kind.",
+                "Policies that none of their targets accepts, by kind.",
                 &["kind"],
             )?,
             unknown: made.gauge(
                 "policy_sync_topology_unknown_kinds",
-                "Kinds that something refers to, and that cannot be listed, or are not served.",
+                "Kinds that an object refers to, and that are not served or cannot be listed.",
             )?,
             unreadable: made.gauge(
                 "policy_sync_topology_unreadable_objects",
-                "Objects that are not as the API has them, and are left out.",
+                "Objects that are left out because their spec is invalid.",
             )?,
             stored: made.gauge(
                 "policy_sync_topology_stored",
-                "Whether the ConfigMap topology says what is attached to what: 0 where it is somebody else's.",
+                "1 if the ConfigMap of the topology is current, 0 if another owner has a ConfigMap of this name.",
             )?,
             pending: made.gauge(
                 "policy_sync_topology_status_writes_pending",
-                "Gateways and routes whose status does not say yet what they are attached to, and which policies affect them.",
+                "Gateways and routes whose status is not yet updated with their attachment and policies.",
             )?,
             build: made.histogram(
                 "policy_sync_topology_build_seconds",
-                "How long the topology took to build, whenever something of it changed.",
+                "Duration of a build of the topology after a change.",
                 &BUCKETS,
             )?,
         })

@@ -20,7 +20,7 @@ impl RegistrationMetrics {
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let expiry = metrics.registering().seconds(
             "policy_sync_certificate_expiry_seconds",
-            "Time until the certificate expires that webhooks serve with; 0 where it has, or there is none.",
+            "Time until the certificate of the webhooks expires; 0 if it has expired or does not exist.",
         )?;
         Ok(Self { expiry })
     }

@@ -26,13 +26,14 @@ impl AuditMetrics {
         let made = metrics.registering();
         let violations = made.gauges(
             "policy_sync_violations",
-            "What stands and breaks policies, as the last audit found, by how strict the policy is; what cannot be looked at is an error.",
+            "Existing objects that violated policies in the last audit, by enforcement. Objects that could not be \
+             evaluated are errors.",
             &["enforcement"],
         )?;
-        let seconds = made.seconds("policy_sync_audit_seconds", "Time that the last audit took.")?;
+        let seconds = made.seconds("policy_sync_audit_seconds", "Duration of the last audit.")?;
         let last = made.seconds(
             "policy_sync_audit_last_success_timestamp_seconds",
-            "When the last audit ended, in seconds since 1970; 0 where there was none.",
+            "Unix time of the end of the last audit; 0 if there was none.",
         )?;
         let metrics = Self { violations, seconds, last };
         metrics.forget();

@@ -26,7 +26,7 @@ impl RemediationMetrics {
         let made = metrics.registering();
         let patches = made.counters(
             "policy_sync_placement_patches_total",
-            "Patches that bring objects where policies say, by what became of them: a conflict is tried again.",
+            "Patches that apply placement policies to existing objects, by result. A conflict is retried.",
             &["result"],
         )?;
         for result in RESULTS {
@@ -34,14 +34,14 @@ impl RemediationMetrics {
         }
         let objects = made.gauges(
             "policy_sync_placement_objects",
-            "Objects that are not as policies say: that break them, whose owner does it by hand, that were patched too often, or \
-             that the hub does not let be patched.",
+            "Objects that differ from placement policies, by reason: they violate a policy, remediation is \
+             manual, too many patches, or the hub rejects the patch.",
             &["state"],
         )?;
         let flapping = made.gauge(
             "policy_sync_placement_flapping",
-            "ManagedClusters and other objects whose changes have moved objects three times within 10 minutes: nothing is moved on \
-             their account.",
+            "ManagedClusters and other objects whose changes have moved objects three times within 10 minutes. \
+             Their changes move no more objects.",
         )?;
         Ok(Self { patches, objects, flapping })
     }

@@ -36,14 +36,11 @@ impl WebhookMetrics {
     pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));
-        let requests = made.counters(
-            "policy_sync_webhook_requests_total",
-            "Reviews that the API server has asked for, by what became of them.",
-            &["path", "verdict"],
-        )?;
+        let requests =
+            made.counters("policy_sync_webhook_requests_total", "Reviews by result.", &["path", "verdict"])?;
         let seconds = made.histograms(
             "policy_sync_webhook_seconds",
-            "Time until a review was answered.",
+            "Duration of a review until its response.",
             &["path"],
             &SECONDS,
         )?;

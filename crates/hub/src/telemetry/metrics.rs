@@ -54,7 +54,7 @@ impl Metrics {
         let made = Registering(&registry);
         made.gauges(
             "policy_sync_build_info",
-            "1, with what this process was built from.",
+            "Constant 1, with the version and commit of the process.",
             &["version", "revision"],
         )?
         .with_label_values(&[VERSION, REVISION.unwrap_or("unknown")])
@@ -73,20 +73,20 @@ impl Metrics {
                 &["verb"],
                 &SECONDS,
             )?,
-            leader: made.gauge("policy_sync_leader", "1 while this process leads: the others write nothing.")?,
+            leader: made.gauge("policy_sync_leader", "1 if this process is the leader. Other processes do not write.")?,
             panics: made.counters(
                 "policy_sync_panics_total",
-                "Tasks that panicked, by what they do: the process ends then, and starts anew.",
+                "Panics by task. A panic ends the process, which then restarts.",
                 &["task"],
             )?,
             watch_up: made.gauges(
                 "policy_sync_watch_up",
-                "1 for a resource that is listed and watched, 0 for one that cannot be, or is not yet.",
+                "1 if the resource is listed and watched, 0 if it cannot be, or is not yet.",
                 &["resource"],
             )?,
             events_dropped: made.counter(
                 "policy_sync_events_dropped_total",
-                "Events that were not told, because the hub was slow to take others, or did not take them.",
+                "Events that were dropped because the hub was slow to accept Events, or rejected them.",
             )?,
             registry,
         })))

@@ -24,7 +24,7 @@ impl OpaMetrics {
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let pushes = metrics.registering().counters(
             "policy_sync_opa_pushes_total",
-            "Times that OPA was to have what is in force, by whether it has it, refuses a module, or cannot be reached.",
+            "Uploads of modules and data to OPA, by result: applied, a module was rejected, or OPA was unreachable.",
             &["result"],
         )?;
         for result in RESULTS {
@@ -32,7 +32,7 @@ impl OpaMetrics {
         }
         let changed = metrics.registering().counter(
             "policy_sync_opa_changed_total",
-            "Times that OPA was found without modules or data that this process had put there, or with others.",
+            "Times that modules or data in OPA differed from those that this process had uploaded.",
         )?;
         Ok(Self { pushes, changed })
     }
