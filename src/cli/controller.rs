@@ -296,7 +296,7 @@ pub async fn run(
     stop.cancel();
     let ended = futures::future::join(working, OptionFuture::from(answering));
     if tokio::time::timeout(STOP_WITHIN, ended).await.is_err() {
-        info!("gave up on requests in hand: the next start carries on from the hub's state");
+        info!("cancelled running requests: the next start continues from the state of the hub");
     }
     tasks.check()?;
     Ok(Answer::Fine)

@@ -267,7 +267,7 @@ impl Loader {
             self.queue.add(Key::Bundle);
         }
         let Some((kind, count)) = largest else { return };
-        warn!(%kind, count, limit, "too many objects: the kind is watched no longer");
+        warn!(%kind, count, limit, "too many objects: stopped watching the kind");
         let now = self.shared.clock.now();
         self.shared.found.lock().too_large.insert(kind, (count, now));
         self.watch();

@@ -113,7 +113,7 @@ impl Pusher {
         self.compare_at = now + COMPARE_EVERY.max((now - began) * SHARE);
         self.opa.unwatched(changed.as_ref().err().map(|error| with_causes(error)));
         if let Ok(Some(what)) = changed {
-            warn!(what, "OPA was changed by others");
+            warn!(what, "others have changed modules or data in OPA");
             self.opa.was_changed();
             self.there = None;
         }
@@ -161,8 +161,8 @@ impl Pusher {
         let before = self.opa.fault();
         if before != fault {
             match &fault {
-                Some(error) => warn!(error, "OPA has not what is in force"),
-                None => info!("OPA has what is in force"),
+                Some(error) => warn!(error, "OPA does not have the current modules and data"),
+                None => info!("OPA has the current modules and data"),
             }
         }
         self.opa.noted(fault.clone());

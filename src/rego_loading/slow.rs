@@ -75,7 +75,7 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<
             }
             Err(error) => {
                 let error = with_causes(&error);
-                warn!(error, "cannot find the modules that take too much");
+                warn!(error, "cannot find the modules that exceed the limits of an evaluation");
             }
         }
         sleep(PAUSE.max(began.elapsed() * SHARE)).await;
@@ -92,7 +92,7 @@ impl Shared {
             for Culprit { module, text, excess } in culprits {
                 let slow = Slow::new(text, excess);
                 if slow.counts(&module, &verdicts) && slow.is_news_beside(known.slow.get(&module)) {
-                    info!(%module, why = slow.why, "a module takes too much");
+                    info!(%module, why = slow.why, "a module exceeds the limits of an evaluation");
                     new.push((module.clone(), slow.clone()));
                     known.slow.insert(module, slow);
                 }

@@ -90,7 +90,7 @@ impl Audit {
             serde_json::to_string(&report).map_err(|error| error.to_string())
         });
         let report = auditing.await.map_err(|error| {
-            warn!(error = with_causes(&error), "an audit has no end");
+            warn!(error = with_causes(&error), "an audit failed");
             unknown("the audit has no end: see the log".to_owned())
         })?;
         let report = Bytes::from(report.map_err(unknown)?);

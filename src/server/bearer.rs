@@ -92,11 +92,11 @@ impl Tokens {
     pub async fn follow(self, stop: CancellationToken) {
         let look = || {
             if self.look()? {
-                info!(file = %self.path.display(), "other tokens are taken");
+                info!(file = %self.path.display(), "accepting other tokens");
             }
             Ok::<_, TokenError>(())
         };
-        let stays = |error: &str| warn!(error, "the tokens that are taken stay as they were");
+        let stays = |error: &str| warn!(error, "cannot read new tokens: still accepting the previous ones");
         follow(LOOK_EVERY, stop, look, stays).await;
     }
 

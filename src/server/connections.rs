@@ -119,7 +119,7 @@ pub(super) async fn serve<S, F>(
             }
         };
         let Some(seat) = seats.take(peer.ip().to_canonical(), Instant::now()) else {
-            debug!(%peer, "too many connections in the middle of a request");
+            debug!(%peer, "too many connections with an unfinished request");
             continue;
         };
         let connection = connection(stream, secure.clone(), router.clone(), seat.clone(), stop.clone());

@@ -107,7 +107,7 @@ impl Capability for StatusWriter {
         let Some(write) = self.statuses.read(|pending| pending.next(key)) else { return Ok(()) };
         if let Some(wait) = self.repeats.wait(key, &written_of(&write), self.clock.now()) {
             if self.logged.undone.lock().insert(kind_of(key)) {
-                warn!(object = %key, "somebody undoes what is written into its status, and maybe into others of its kind");
+                warn!(object = %key, "another writer reverts the status, maybe of other objects of this kind too");
             }
             self.queue.add_after(turn.clone(), wait);
             return Ok(());
@@ -126,7 +126,7 @@ impl Capability for StatusWriter {
         let Err(source) = written else { return Ok(()) };
         let object = key.to_string();
         if source.code() == FORBIDDEN && self.logged.refused.lock().insert(kind_of(key)) {
-            warn!(object, error = %source, "may not write its status, and maybe no other of its kind");
+            warn!(object, error = %source, "no right to write the status, maybe of other objects of this kind either");
         }
         Err(StatusError { object, source })
     }

@@ -210,7 +210,7 @@ impl Storer {
         self.metrics.stored(true);
         debug!(object, detail, bytes = text.dot.len(), "stored the topology");
         if there.is_none() {
-            info!(object, "made the ConfigMap of the topology");
+            info!(object, "created the ConfigMap of the topology");
         }
         Ok(())
     }

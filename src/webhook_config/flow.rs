@@ -146,7 +146,7 @@ async fn who_we_are(client: Client) -> String {
             }
             Ok(_) => {}
             Err(error) => {
-                warn!(error = with_causes(&error), "cannot find out who this controller is to the hub")
+                warn!(error = with_causes(&error), "cannot discover the user name of this controller")
             }
         }
         if let Some(wait) = backoff.next() {

@@ -125,7 +125,9 @@ impl Registrar {
                 info!("serving webhooks with another certificate");
                 self.queue.affect(Sort::ALL.map(Key::Entries));
             }
-            Err(error) => warn!(error = with_causes(&error), "the certificate of webhooks stays as it was"),
+            Err(error) => {
+                warn!(error = with_causes(&error), "still serving webhooks with the previous certificate")
+            }
         }
     }
 
@@ -140,7 +142,7 @@ impl Registrar {
             warn!(
                 own = own.rfc3339(),
                 server = now.rfc3339(),
-                "this clock is wrong: certificates follow the API server's"
+                "the clock of this machine is wrong: certificates use the API server's time"
             );
         }
         let (found, manager) = {
@@ -172,7 +174,7 @@ impl Registrar {
             let written = written
                 .map_err(|source| RegisterError::Write { object: format!("Secret {object}"), source })?;
             self.written.note(key, |last| last.wrote(written.version()));
-            info!(secret = %object, made = ?due, "renewed what webhooks serve with");
+            info!(secret = %object, made = ?due, "renewed the certificate of the webhooks");
         }
         self.note(key, None);
         self.queue.add_after(key.clone(), LOOK_AGAIN);
@@ -239,7 +241,7 @@ impl Registrar {
             .map_err(|source| RegisterError::Write { object: format!("{} {name}", sort.kind()), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
         self.repeats.wrote(key, plan, now);
-        info!(configuration = sort.kind(), name, "changed which webhooks are asked");
+        info!(configuration = sort.kind(), name, "changed the registered webhooks");
         Ok(())
     }
 

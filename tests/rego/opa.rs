@@ -73,7 +73,7 @@ async fn policies(opa: &Opa) -> Result<Vec<String>> {
 async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
     let expected: Vec<String> =
         ["policysync/installed".to_owned()].into_iter().chain(expected.iter().cloned()).collect();
-    wait::until("OPA has what is in force", LIMIT, || async {
+    wait::until("OPA has the current modules and data", LIMIT, || async {
         let found = policies(opa).await?;
         ensure!(found == expected, "it has {found:?}");
         Ok(())
@@ -406,7 +406,10 @@ async fn a_token_that_opa_wants_is_read_from_its_file_again_as_it_changes() -> R
     let status = world.until_refused("good").await?;
     ensure!(status.to_string().contains("401"), "{status}");
     let (code, text) = controller.readiness().await?;
-    ensure!(code == 503 && text.contains("[!]rego: OPA has not what is in force"), "{code} {text}");
+    ensure!(
+        code == 503 && text.contains("[!]rego: OPA does not have the current modules and data"),
+        "{code} {text}"
+    );
     ensure!(!text.contains("wrong") && !controller.log()?.contains("wrong"), "the token is told");
     fs::write(secured.path("token"), "secret\n")?;
     controller.ready().await?;

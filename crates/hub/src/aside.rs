@@ -63,7 +63,7 @@ fn give_way() {
     if cfg!(target_os = "linux")
         && let Err(error) = rustix::process::nice(NICE)
     {
-        debug!(error = with_causes(&error), "a thread cannot give way");
+        debug!(error = with_causes(&error), "cannot lower the priority of a thread");
     }
 }
 

@@ -63,7 +63,11 @@ impl Tasks {
                 Ok(value) => Some(value),
                 Err(panic) => {
                     self.metrics.panicked(task);
-                    error!(task, panic = words(&*panic), "a task panicked: the process ends, to start anew");
+                    error!(
+                        task,
+                        panic = words(&*panic),
+                        "a task panicked: the process exits, to be restarted"
+                    );
                     self.end(Ended::Panicked);
                     None
                 }

@@ -154,7 +154,7 @@ impl Inspector {
                     return self.queue.add_after(Key::Run, LOOK_AGAIN);
                 }
                 Err(error) => {
-                    warn!(error = with_causes(&error), "an audit has no end");
+                    warn!(error = with_causes(&error), "an audit failed");
                     return self.queue.add_after(Key::Run, interval);
                 }
             };
@@ -163,7 +163,7 @@ impl Inspector {
         }
         let took = began.elapsed();
         self.metrics.found(&all, took, self.clock.now());
-        debug!(violations = all.count(), took = took.as_secs_f64(), "audited what stands");
+        debug!(violations = all.count(), took = took.as_secs_f64(), "audited existing objects");
         let conflicts = conflicts.into_iter();
         self.loaded.conflicting(conflicts.map(|(pair, text)| (pair.map(|id| ModuleId::new(&id)), text)));
         let found = by_namespace.reports(&self.settings.name, &self.controller);
@@ -207,7 +207,7 @@ impl Inspector {
         let namespace: Arc<str> = metadata.namespace.as_str().into();
         let owner = metadata.labels.get(CONTROLLER).map_or(self.controller.hash(), String::as_str);
         if owner != self.controller.hash() {
-            warn!(%namespace, name = self.settings.name, "another controller has the report of this name");
+            warn!(%namespace, name = self.settings.name, "another controller owns the report with this name");
             return None;
         }
         let says = metadata.annotations.get(REPORTED).cloned().unwrap_or_default();
@@ -285,7 +285,7 @@ impl Inspector {
             // It may be going, or full: the next audit tries again.
             Err(RequestError::Refused(status)) if matches!(status.code, 400..=428) => {
                 let key = ObjectKey::new(namespace, name);
-                warn!(report = %key, error = status.message, "the hub does not take a report");
+                warn!(report = %key, error = status.message, "the hub rejected a report");
                 None
             }
             Err(source) => {

@@ -55,7 +55,7 @@ impl Remediator {
         causes.retain(|document, _| !flapping.contains_key(document));
         let new = self.causes.lock().moved(&causes, now);
         for document in new {
-            warn!(%document, "its changes have moved objects too often: nothing is moved on its account for a while");
+            warn!(%document, "its changes have moved objects too often: they move no objects for a while");
             let text = format!(
                 "changes of {document} have moved objects three times within 10 minutes: nothing is moved on its account, and nothing \
                  to it where it is a cluster, until these have passed"

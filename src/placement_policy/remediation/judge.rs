@@ -30,7 +30,7 @@ pub(super) fn judge(snapshot: &Snapshot, object: &Rego, hidden: &[(GroupResource
         Err(fault) => breaks(format!("it cannot be read: {fault}")),
     }));
     judged.unwrap_or_else(|_| {
-        error!("asking policies about an object panicked");
+        error!("the evaluation of placement policies for an object panicked");
         breaks("asking policies about it panicked: see the log of the controller".to_owned())
     })
 }

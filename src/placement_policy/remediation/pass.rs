@@ -78,7 +78,7 @@ impl Remediator {
                     // The loader reports this in the status of the policies. It starts another pass once they can be evaluated.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
                     Err(Unanswered::Unreached(why)) => {
-                        debug!(%kind, why, "policies cannot be asked");
+                        debug!(%kind, why, "placement policies cannot be evaluated");
                         return self.queue.add_after(key.clone(), UNREACHED);
                     }
                     Err(Unanswered::Failed(failure)) => {
@@ -102,7 +102,7 @@ impl Remediator {
         }
         let now = self.clock.now();
         let took = now.since(began);
-        debug!(%kind, count, differ, took = took.as_secs_f64(), "asked policies about all objects");
+        debug!(%kind, count, differ, took = took.as_secs_f64(), "evaluated placement policies for all objects");
         self.passes.lock().ended(kind, took, now);
         self.look_for_left_later(kind);
     }

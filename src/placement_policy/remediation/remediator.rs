@@ -308,7 +308,7 @@ impl Remediator {
                     .map(|found| ContentHash::of_patched(&found, &written.labels, &written.annotations));
                 self.agrees(object, patched, at);
                 self.moved(causes, &flapping, now);
-                info!(%object, %change, "brought an object where policies say");
+                info!(%object, %change, "patched an object as placement policies require");
                 self.events.tell(
                     reference(&found),
                     EventType::Normal,

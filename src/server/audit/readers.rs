@@ -187,7 +187,7 @@ impl Readers {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     {
         let failed = |error: String| {
-            warn!(error, "cannot find out who may read the audit");
+            warn!(error, "cannot check who may read the audit");
             (StatusCode::SERVICE_UNAVAILABLE, "the API server does not say who may read this\n".to_owned())
         };
         let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());

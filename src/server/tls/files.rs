@@ -63,7 +63,7 @@ impl Files {
             }
             Ok::<_, FileError>(())
         };
-        let stays = |error: &str| warn!(error, "the certificate of webhooks stays as it was");
+        let stays = |error: &str| warn!(error, "still serving webhooks with the previous certificate");
         follow(LOOK_EVERY, stop, look, stays).await;
     }
 

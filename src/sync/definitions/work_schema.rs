@@ -21,12 +21,10 @@ pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitio
             Ok(schema) => {
                 backoff.reset();
                 if !schema.feedback_scrape_type {
-                    warn!("the hub's ManifestWork has no feedbackScrapeType: spokes' answers will come late");
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: status of spokes will be late");
                 }
                 if !schema.condition_rules {
-                    warn!(
-                        "the hub's ManifestWork has no conditionRules: status.ancestors will not come back"
-                    );
+                    warn!("the hub's ManifestWork has no conditionRules: status.ancestors is not reported");
                 }
                 feed.change(work_schema(schema));
                 definitions.changed(&name).await;

@@ -132,7 +132,7 @@ pub(super) async fn write_gateway(
     let written = apply::apply(requests, &GATEWAYS.gvr(), gateway, uid, request).await;
     let metadata =
         written.map_err(|source| WriteError::Request { verb: action, object: object.clone(), source })?;
-    info!(object, action, "wrote what a Gateway says of its clusters");
+    info!(object, action, "wrote to a Gateway");
     Ok(metadata.version())
 }
 

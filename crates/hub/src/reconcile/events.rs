@@ -81,7 +81,7 @@ impl Events {
                     };
                     if let Err(error) = recorder.publish(&event, &object).await {
                         dropped.dropped_event();
-                        debug!(error = with_causes(&error), "an event was not taken");
+                        debug!(error = with_causes(&error), "the hub did not accept an Event");
                     }
                 }
                 if woken.recv().await.is_none() {

@@ -116,7 +116,7 @@ impl Followed {
         if matches!(error, FollowError::Stale { .. }) {
             let since = *self.stale.lock().get_or_insert_with(Instant::now);
             if since.elapsed() >= RESTORED {
-                error!(kind = %self.gvr, error = message, "the hub was restored: the process ends, to start anew");
+                error!(kind = %self.gvr, error = message, "the hub was restored from a backup: the process exits, to be restarted");
                 self.tasks.end(Ended::HubRestored);
             }
         }

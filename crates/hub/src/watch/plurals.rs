@@ -67,7 +67,7 @@ pub async fn look_up_plurals(
             }
             Err(error) => {
                 let fault = with_causes(&error);
-                warn!(error = fault, "cannot find out what the hub serves");
+                warn!(error = fault, "cannot discover the kinds that the hub serves");
                 // Known results remain valid.
                 for plural in now.iter().filter(|plural| !known.contains_key(*plural)) {
                     feed.change(found(plural, Served::Unknown(fault.clone())));

@@ -92,7 +92,9 @@ impl Opa {
     /// Whether it may be queried, and messages for its administrator.
     pub fn health(&self) -> (bool, Vec<String>) {
         let mut lines = Vec::new();
-        lines.extend(self.fault().map(|fault| format!("OPA has not what is in force: {fault}")));
+        lines.extend(
+            self.fault().map(|fault| format!("OPA does not have the current modules and data: {fault}")),
+        );
         let unwatched = self.0.state.lock().unwatched.clone();
         lines.extend(unwatched.map(|why| format!("changes of OPA by others are not noticed: {why}")));
         let others = self.others();

@@ -108,12 +108,12 @@ impl Elector {
     pub async fn release(mut self) {
         let Some(lease) = self.held.take() else { return };
         match self.put(record::released(lease, self.clock.timestamp())).await {
-            Ok(_) => info!(lease = self.options.name, "gave the lease back"),
+            Ok(_) => info!(lease = self.options.name, "released the Lease"),
             Err(error) => {
                 warn!(
                     error = with_causes(&error),
                     lease = self.options.name,
-                    "could not give the lease back: it expires"
+                    "cannot release the Lease: it will expire"
                 )
             }
         }
@@ -177,7 +177,7 @@ impl Elector {
     fn step_down(&mut self) {
         self.held = None;
         if self.terms.running() {
-            info!(lease = self.options.name, "lost leadership: another has taken the lease");
+            info!(lease = self.options.name, "lost leadership: another process holds the Lease");
         }
         self.terms.end();
     }
