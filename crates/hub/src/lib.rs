@@ -1,12 +1,4 @@
-//! Watches the API of a hub, mirrors the fields that decisions need, and applies plans.
-//!
-//! ```text
-//! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API
-//! ```
-//!
-//! [`watch`] runs one task for each source and feeds a [mirror](policy_sync_mirror::Mirror). [`reconcile`] has the
-//! queue, workers, leader election, requests and Events with which a capability applies its plans. This crate knows no
-//! kind of object; each capability declares its kinds.
+#![doc = include_str!("../README.md")]
 
 mod aside;
 pub mod certificates;

@@ -1,9 +1,4 @@
-//! That `hub` and `reconcile` take more than the sync: a second capability over them alone, on an API server in memory, with
-//! each thing that can go wrong with each of its requests and with each event of its watches.
-
-#![allow(clippy::unwrap_used)]
-
-mod counting;
+//! The capability on an API server in memory, with each fault for each of its requests and each of its watch events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::counting::COUNT;
+use super::counting::{self, COUNT};
 
 /// As whom the capability asks.
 const USER: &str = "counting";
