@@ -13,15 +13,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::auditing::Auditing;
+use crate::controller::definitions::{follow_work_schema, look_up, while_resolved};
+use crate::controller::metrics::HubMetrics;
+use crate::controller::write::{PolicySync, PolicySyncOptions};
 use crate::placement_policy::remediation::{self, Remediation};
 use crate::rego_loading::{Loading, RegoMetrics};
 use crate::server::Served;
 use crate::stored_topology::{self, Stored};
-use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
-use crate::sync::kinds::{NEEDED, POLICIES, RESOURCES};
-use crate::sync::metrics::HubMetrics;
-use crate::sync::write::{PolicySync, PolicySyncOptions};
-use crate::sync::{Mirror, Settings, triggers};
 use crate::webhook_config::{Registration, RegistrationMetrics, Sources};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
@@ -29,6 +27,8 @@ use policy_sync_hub::reconcile::{Elector, Leadership, Parts, Queue, Worker};
 use policy_sync_hub::tasks::{Ended, Tasks};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
+use policy_sync_sync::kinds::{NEEDED, POLICIES, RESOURCES};
+use policy_sync_sync::{Mirror, Settings, triggers};
 
 /// What the flow from watch to apply needs.
 pub struct Flow {

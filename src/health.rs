@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::sync::View;
-use crate::sync::desired::eligibility::may_be_synced;
-use crate::sync::desired::watches;
-use crate::sync::kinds::needed;
 use policy_sync_mirror::Source;
+use policy_sync_sync::View;
+use policy_sync_sync::desired::eligibility::may_be_synced;
+use policy_sync_sync::desired::watches;
+use policy_sync_sync::kinds::needed;
 
 /// Whether the controller is ready, with a line for each source that is not.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,19 +14,20 @@
 //!
 //! - [`policy_sync_hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
 //! - [`policy_sync_mirror`] owns facts: tables of rows, and the indexes that capabilities derive from them.
-//! - the plan owns decisions: functions of a view, a key and a moment. For policies these are [`sync::desired`], the works of
-//!   each cluster, and [`sync::status`], the status on the hub.
-//! - [`sync::write`] owns effects: it writes the [difference](sync::diff) between plan and mirror.
+//! - the plan owns decisions: functions of a view, a key and a moment. For policies these are [`policy_sync_sync::desired`], the
+//!   works of each cluster, and [`policy_sync_sync::status`], the status on the hub.
+//! - [`controller::write`] owns effects: it writes the [difference](policy_sync_sync::diff) between plan and mirror.
 //!
-//! Nothing flows back against the arrows. A *capability* is one module, such as [`sync`]: its kinds ([`sync::kinds`]), their rows,
-//! its triggers and its plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that
-//! every capability needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them
-//! from the hub. [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub.
-//! [`report`] is the data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
+//! Nothing flows back against the arrows. A *capability* has kinds, such as [`policy_sync_sync::kinds`], their rows, triggers and a
+//! plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that every capability
+//! needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them from the hub.
+//! [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub. [`report`] is the
+//! data of commands and web pages, [`web`] renders the pages, and [`flow`] starts all capabilities.
 //! [`policy_sync_api`] has the types of the Kubernetes objects that all of them share.
 
 pub mod admission;
 pub mod cli;
+pub mod controller;
 pub mod flow;
 pub mod health;
 pub mod placement_policy;
@@ -34,6 +35,5 @@ pub mod rego_loading;
 pub mod report;
 pub mod server;
 pub mod stored_topology;
-pub mod sync;
 pub mod web;
 pub mod webhook_config;

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use policy_sync::sync::desired::{PlannedWork, plan_works};
-use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
-};
-use policy_sync::sync::rows::kind::{KindInfo, Resolution};
-use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::{Mirror, Settings, View, found};
 use policy_sync_api::annotations::REVISION;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Change, Source};
+use policy_sync_sync::desired::{PlannedWork, plan_works};
+use policy_sync_sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
+};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution};
+use policy_sync_sync::rows::schema::WorkSchema;
+use policy_sync_sync::{Mirror, Settings, View, found};
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,

@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use policy_sync::sync::desired::plan_works;
-use policy_sync::sync::kinds::WORKS;
-use policy_sync::sync::status::policy::Fold;
-use policy_sync::sync::{diff, status};
+use policy_sync_sync::desired::plan_works;
+use policy_sync_sync::kinds::WORKS;
+use policy_sync_sync::status::policy::Fold;
+use policy_sync_sync::{diff, status};
 use policy_sync_topology::{Folds, Graph, Objects};
 
 use hub::{Hub, origin};

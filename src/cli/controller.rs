@@ -26,19 +26,19 @@ use super::stop::asked_to_stop;
 use super::{Answer, duration, policies};
 use crate::admission::auditing::{self, AuditMetrics, Auditing};
 use crate::admission::auditor::Misplaced;
+use crate::controller::metrics::HubMetrics;
 use crate::flow::Flow;
 use crate::placement_policy::remediation::{self, Remediation, RemediationMetrics};
 use crate::rego_loading::RegoMetrics;
 use crate::server::{self, Descriptors, Limits};
 use crate::stored_topology::{self, Stored, TopologyMetrics};
-use crate::sync::Mirror;
-use crate::sync::metrics::HubMetrics;
 use crate::webhook_config::RegistrationMetrics;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::logs;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watching;
+use policy_sync_sync::Mirror;
 
 /// The longest window: whoever waits longer for a status believes that it is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);

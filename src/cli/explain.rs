@@ -13,10 +13,10 @@ use super::settings::SettingsArguments;
 use super::text::printable;
 use super::{Answer, progress};
 use crate::report::{self, Check, ExplainQuery, Meant, ObjectExplanation, ServedKind, discover, full, meant};
-use crate::sync::kinds::REQUIRED;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::text::named;
 use policy_sync_hub::HubClient;
+use policy_sync_sync::kinds::REQUIRED;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

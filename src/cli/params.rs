@@ -22,10 +22,10 @@ use super::output::{self, print, say};
 use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
-use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
+use policy_sync_sync::rows::kind::Resolution;
 use sources::Source;
 
 pub(super) const EXAMPLES: &str = "\

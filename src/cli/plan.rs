@@ -29,15 +29,16 @@ use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests, progress};
 use crate::report::fleet::Given;
-use crate::sync::OfflineMirror;
-use crate::sync::dry_run::{self, Diagnostic, Severity};
-use crate::sync::kinds::{CLUSTERS, GATEWAYS};
+use crate::report::snapshot;
 use fill::Filled;
 use inventory::Inventory;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::{secret, work};
 use policy_sync_hub::clock::Clock;
 use policy_sync_mirror::Source;
+use policy_sync_sync::OfflineMirror;
+use policy_sync_sync::dry_run::{self, Diagnostic, Severity};
+use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -141,7 +142,7 @@ async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let controller = arguments.settings.controller()?;
     let _waiting = progress::begin();
     let client = hub.client(hub.config().await?)?;
-    let hub = dry_run::read(&client, &controller).await?;
+    let hub = snapshot::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
     say_each(&diagnostics);
     print(&match arguments.output {

@@ -10,9 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::hub::HubArguments;
 use crate::placement_policy::by_hand::{Found, Look};
 use crate::rego_loading::{Loaded, Loading, Settings};
-use crate::sync::OfflineMirror;
-use crate::sync::desired::covered::covered;
-use crate::sync::dry_run;
+use crate::report::snapshot;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Leadership, Parts};
@@ -22,6 +20,8 @@ use policy_sync_hub::{HubClient, watching};
 use policy_sync_rego::confined::Checker;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::secrets;
+use policy_sync_sync::OfflineMirror;
+use policy_sync_sync::desired::covered::covered;
 
 /// How long may pass until all is read.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
@@ -98,8 +98,8 @@ pub(super) async fn placement(
     exemptions: Exemptions,
     namespace: Option<String>,
 ) -> anyhow::Result<Vec<Found>> {
-    let read = dry_run::read(client, controller).await?;
-    let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
+    let read = snapshot::read(client, controller).await?;
+    let covered = covered(read.mirror.read().view(OfflineMirror::settled(Clock::start().now())));
     let covered = covered.context("the GatewayClasses are not known")?;
     let look = Look::new(loaded.clone(), covered, exemptions);
     if !wait(&loaded, look.ready()).await?

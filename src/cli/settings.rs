@@ -3,9 +3,9 @@
 use anyhow::bail;
 use clap::Args;
 
-use crate::sync::{RESERVED_NAMESPACES, Settings};
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_label;
+use policy_sync_sync::{RESERVED_NAMESPACES, Settings};
 
 /// The controller, where no other is named.
 pub const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";

@@ -17,10 +17,10 @@ use super::{Answer, plan, progress, topology};
 use crate::report::fleet::Live;
 use crate::server;
 use crate::server::web::{Guard, Key, News, Pages};
-use crate::sync::Settings;
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watching;
+use policy_sync_sync::Settings;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

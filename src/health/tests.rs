@@ -1,9 +1,9 @@
 use super::*;
-use crate::sync::kinds::CLUSTERS;
-use crate::sync::rows::kind::Resolution;
-use crate::sync::tests::objects::listing;
-use crate::sync::tests::world::{World, started, unlisted};
 use policy_sync_mirror::{Change, Failure};
+use policy_sync_sync::kinds::CLUSTERS;
+use policy_sync_sync::rows::kind::Resolution;
+use policy_sync_sync::testing::objects::listing;
+use policy_sync_sync::testing::world::{World, started, unlisted};
 
 fn fails(world: &World, source: &Source) {
     world.change(Change::Failing(source.clone(), Some(Failure::passing("forbidden"))));

@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 use super::compliance::{Compliance, compliance};
 use super::placed_kinds::{KEEPER, is_placed, kinds};
 use crate::rego_loading::Loaded;
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::names::{GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
+use policy_sync_sync::desired::covered::Covered;
 
 /// What a person waits for, and what they see.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use regorus::Value;
 
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::names::GroupResource;
 use policy_sync_rego::exemptions::Exemptions;
+use policy_sync_sync::desired::covered::Covered;
 
 /// Who keeps what policies place.
 pub(super) const KEEPER: &str = "placement";

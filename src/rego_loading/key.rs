@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::kinds::{CONFIG_MAPS, REGO_POLICIES, config_maps};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
-use policy_sync_hub::reconcile::{self, Priority};
 use policy_sync_mirror::Source;
+use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_rego::module::ModuleId;
 
 /// An object that may carry policies: a RegoPolicy where it has no namespace, else a ConfigMap.
@@ -88,7 +88,7 @@ pub(super) enum Key {
     Status(CarrierKey),
 }
 
-impl reconcile::Key for Key {
+impl mirror::Key for Key {
     const CATEGORIES: &'static [&'static str] =
         &["rego_watches", "rego_bundle", "rego_documents", "rego_status"];
 

@@ -6,14 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind, of_target};
-use crate::sync::desired::overrides::{Chosen, Overrides};
-use crate::sync::dry_run::{self, ReadError, WorksOf};
-use crate::sync::explain::{Explanation, Reason, Unavailable, Verdict, When, explain_on};
-use crate::sync::rows::kind::KindInfo;
-use crate::sync::rows::policy::Policy;
-use crate::sync::topology::TopologyInputs;
-use crate::sync::{ClassParams, OfflineMirror, Settings, View};
+use crate::report::snapshot::{self, ReadError, WorksOf};
 use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::json::pointer;
 use policy_sync_api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
@@ -22,6 +15,13 @@ use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::schema::Schema;
 use policy_sync_hub::HubClient;
 use policy_sync_hub::clock::Clock;
+use policy_sync_sync::desired::eligibility::{KindEligibility, of_gateway, of_kind, of_target};
+use policy_sync_sync::desired::overrides::{Chosen, Overrides};
+use policy_sync_sync::explain::{Explanation, Reason, Unavailable, Verdict, When, explain_on};
+use policy_sync_sync::rows::kind::KindInfo;
+use policy_sync_sync::rows::policy::Policy;
+use policy_sync_sync::topology::TopologyInputs;
+use policy_sync_sync::{ClassParams, OfflineMirror, Settings, View};
 use policy_sync_topology::Objects;
 use policy_sync_topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, Variant, is_target};
 use policy_sync_topology::locator::{GATEWAY, Kind, Locator};
@@ -66,7 +66,7 @@ pub async fn across(
     query: AcrossQuery<'_>,
 ) -> Result<Across, ReadError> {
     let works = query.cluster.map_or(WorksOf::All, |cluster| WorksOf::Cluster(cluster.clone()));
-    let found = dry_run::read_with(hub, controller, &works).await?;
+    let found = snapshot::read_with(hub, controller, &works).await?;
     let guard = found.mirror.read();
     let view = guard.view(Clock::start().now());
     if let Some(cluster) = query.cluster.filter(|cluster| view.cluster(cluster).is_none()) {
@@ -79,7 +79,7 @@ pub async fn across(
 #[must_use]
 pub fn across_files(mirror: &OfflineMirror, query: AcrossQuery<'_>) -> Option<Across> {
     let guard = mirror.read();
-    let view = guard.view(OfflineMirror::settled());
+    let view = guard.view(OfflineMirror::settled(Clock::start().now()));
     if query.cluster.is_some_and(|cluster| view.cluster(cluster).is_none()) {
         return None;
     }

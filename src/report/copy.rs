@@ -4,8 +4,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::key::ItemKey;
-use crate::sync::rows::work::{Purpose, Work};
-use crate::sync::status::policy::entry_of_work;
 use policy_sync_api::annotations::{REVISION, Synced};
 use policy_sync_api::names::{ControllerName, Origin};
 use policy_sync_api::object::HubObject;
@@ -13,6 +11,8 @@ use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use policy_sync_mirror::{Pruned, Row};
+use policy_sync_sync::rows::work::{Purpose, Work};
+use policy_sync_sync::status::policy::entry_of_work;
 
 /// What is said where no work is there yet.
 const NOT_WRITTEN: &str = "the controller has not created its work yet";
@@ -243,7 +243,7 @@ fn carried(work: &HubObject) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::tests::objects::policy_origin;
+    use policy_sync_sync::testing::objects::policy_origin;
 
     #[test]
     fn copy_that_is_to_be_there_again_has_the_state_of_the_annotations() {

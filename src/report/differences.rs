@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::policy::{PolicyReport, Reading};
 use super::query::cluster;
-use crate::sync::kinds::CLUSTERS;
-use crate::sync::rows::Strings;
 use policy_sync_api::annotations::CLUSTER_OVERRIDES;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_hub::{HubClient, HubError};
+use policy_sync_sync::kinds::CLUSTERS;
+use policy_sync_sync::rows::Strings;
 
 /// The labels of clusters, `None` where they may not be read.
 #[derive(Clone, Debug)]

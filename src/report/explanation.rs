@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::check::{Check, FailOn};
 use super::served::ServedKind;
 use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
-use crate::sync::dry_run::{self, ReadError};
-use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
-use crate::sync::{OfflineMirror, Settings};
+use crate::report::snapshot::{self, ReadError};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::{HubClient, HubError};
+use policy_sync_sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
+use policy_sync_sync::{OfflineMirror, Settings};
 use policy_sync_topology::Graph;
 use policy_sync_topology::locator::KindRef;
 use policy_sync_topology::show::PolicyReport;
@@ -110,18 +110,18 @@ pub async fn explain_on_clusters(
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.absent(format!("{} {key}", kind.kind)))?;
     // Of all clusters: what one gets may depend on what others have.
-    let found = dry_run::read(hub, controller).await?;
+    let found = snapshot::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
     // One of a kind that is not synced is explained by what it is.
     let (source, is_known) = {
         let guard = found.mirror.read();
-        let view = guard.view(OfflineMirror::settled());
+        let view = guard.view(OfflineMirror::settled(Clock::start().now()));
         let source = view.source_of(origin.kind());
         let is_known = view.synced(&source).is_some();
         (source, is_known)
     };
     if !is_known && origin.as_gateway().is_none() {
-        found.mirror.list(&source, [&object]);
+        found.mirror.list(&source, [&object], Clock::start().now());
     }
     let explanation = {
         let guard = found.mirror.read();

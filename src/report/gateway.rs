@@ -9,8 +9,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::policy::Reading;
-use crate::sync::rows::work::Work;
-use crate::sync::status::gateway::lacks;
 pub use cluster::GatewayOnCluster;
 use policy_sync_api::annotations::GATEWAY_CLUSTERS;
 use policy_sync_api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
@@ -18,6 +16,8 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Pruned, Row};
+use policy_sync_sync::rows::work::Work;
+use policy_sync_sync::status::gateway::lacks;
 
 /// What a Gateway says itself.
 #[derive(Clone, Debug, PartialEq)]

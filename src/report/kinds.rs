@@ -3,11 +3,11 @@
 use super::copy::CopyRow;
 use super::gateway::{GatewayRow, GatewayWork};
 use super::policy::PolicyRow;
-use crate::sync::kinds::of_controller;
 use policy_sync_api::annotations::WORK_FOR;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::{gateway, work};
 use policy_sync_mirror::{Family, Kind};
+use policy_sync_sync::kinds::of_controller;
 
 /// Gateways.
 pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::new(gateway::GROUP, "v1", "gateways");

@@ -28,6 +28,7 @@ mod policy;
 mod query;
 mod seen;
 mod served;
+pub mod snapshot;
 mod topology;
 mod waits;
 mod watch;

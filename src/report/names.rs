@@ -2,10 +2,10 @@
 
 use super::known::Known;
 use super::served::ServedKind;
-use crate::sync::kinds::CLUSTERS;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::{HubClient, HubError};
+use policy_sync_sync::kinds::CLUSTERS;
 
 /// Of namespaces.
 ///

@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 
 use super::fleet::Cell;
 use super::served::ServedKind;
-use crate::sync::desired::overrides::Overrides;
-use crate::sync::rows::Strings;
 pub use cluster::PolicyOnCluster;
 pub use detail::Detail;
 use policy_sync_api::annotations::{
@@ -26,6 +24,8 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_mirror::{Pruned, Row};
+use policy_sync_sync::desired::overrides::Overrides;
+use policy_sync_sync::rows::Strings;
 
 /// What an annotation says.
 #[derive(Clone, Debug, PartialEq)]

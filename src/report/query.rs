@@ -9,16 +9,17 @@ use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
 use super::known::Known;
 use super::seen::Seen;
 use super::served::{Meant, ServedKind, discover, full, meant};
-use crate::sync::desired::eligibility::versions;
-use crate::sync::desired::watches;
-use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
-use crate::sync::{ClassParams, OfflineMirror};
 use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{Merge, Role};
+use policy_sync_hub::clock::Clock;
 use policy_sync_hub::{HubClient, HubError, served_beside};
 use policy_sync_mirror::{Scope, Wanted};
+use policy_sync_sync::desired::eligibility::versions;
+use policy_sync_sync::desired::watches;
+use policy_sync_sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
+use policy_sync_sync::{ClassParams, OfflineMirror};
 
 /// What a user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,7 @@ impl Listed {
         let mut report = Report::new(Seen::new(controller.clone(), Scope::All));
         let kinds = report.kinds(hub, &classes).await?;
         let guard = classes.read();
-        let view = guard.view(OfflineMirror::settled());
+        let view = guard.view(OfflineMirror::settled(Clock::start().now()));
         Ok(Self {
             kinds,
             merges: view.merges(),
@@ -285,14 +286,14 @@ impl Report {
         for (source, gvr) in &wanted(classes) {
             let Some(key) = source.object() else { continue };
             match hub.get::<HubObject>(gvr, key, &format!("read ConfigMap {key}")).await {
-                Ok(config_map) => classes.list(source, &config_map),
+                Ok(config_map) => classes.list(source, &config_map, Clock::start().now()),
                 Err(error) if error.is_answer() => self.unread.push(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
         let kinds: Vec<(Role, Vec<GroupVersionResource>)> = {
             let guard = classes.read();
-            let view = guard.view(OfflineMirror::settled());
+            let view = guard.view(OfflineMirror::settled(Clock::start().now()));
             for class in view.our_classes().keys() {
                 if let Some(ClassParams::Invalid { fault, .. }) = view.class_params(&class.name) {
                     self.faults.push(format!("GatewayClass {class}: {fault}"));
@@ -339,7 +340,7 @@ impl Report {
 /// The names of the classes of ours that `mirror` has.
 pub(super) fn our_classes(mirror: &OfflineMirror) -> BTreeSet<Arc<str>> {
     let guard = mirror.read();
-    let view = guard.view(OfflineMirror::settled());
+    let view = guard.view(OfflineMirror::settled(Clock::start().now()));
     view.our_classes().into_keys().map(|key| key.name.clone()).collect()
 }
 
@@ -348,12 +349,12 @@ async fn classes(hub: &HubClient, controller: &ControllerName) -> Result<Offline
     let source = CLASSES.all();
     let classes = hub.list(&source, &CLASSES.gvr(), controller, "list GatewayClasses").await?;
     let mirror = OfflineMirror::new(controller.clone());
-    mirror.list(&source, &classes);
+    mirror.list(&source, &classes, Clock::start().now());
     Ok(mirror)
 }
 
 fn wanted(classes: &OfflineMirror) -> Wanted {
-    watches::plan(classes.read().view(OfflineMirror::settled()))
+    watches::plan(classes.read().view(OfflineMirror::settled(Clock::start().now())))
 }
 
 /// The kind that a user means by `word`.

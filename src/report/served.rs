@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 
-use crate::sync::kinds::GATEWAYS;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
 use policy_sync_hub::{HubClient, HubError};
+use policy_sync_sync::kinds::GATEWAYS;
 
 /// A kind of policies, or of resources, that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,16 +25,16 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::controller::metrics::HubMetrics;
 use crate::health::{self, Health};
 use crate::placement_policy::remediation::Remediated;
 use crate::rego_loading::{Loaded, RegoMetrics};
 use crate::stored_topology::Stored;
-use crate::sync::Mirror;
-use crate::sync::metrics::HubMetrics;
 use crate::webhook_config::{Registered, RegistrationMetrics};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_sync::Mirror;
 
 pub use connections::{Descriptors, Limits};
 

@@ -17,8 +17,8 @@ use axum::routing::get;
 use form_urlencoded::parse;
 
 use crate::report::fleet::GraphOf;
+use crate::report::snapshot::ReadError;
 use crate::report::{Across, AcrossQuery, Asked, Item, Known};
-use crate::sync::dry_run::ReadError;
 use crate::web::{
     self, ClusterPage, EffectivePage, EffectiveQuery, FleetQuery, GatewayPage, InForceAt, Notices,
     PolicyPage, address,

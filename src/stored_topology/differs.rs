@@ -7,9 +7,9 @@ use super::index::{OwnRows, RouteWithStatus};
 use super::pending::{Desired, DesiredStatus};
 use super::route_status::{ENTRIES_LIMIT, RouteStatus};
 use super::status_key::StatusKey;
-use crate::sync::topology::OurGateway;
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::ObjectKey;
+use policy_sync_sync::topology::OurGateway;
 use policy_sync_topology::conditions::{
     AFFECTED_LIMIT, Conditions, ParentConditions, RouteConditions, gateway_conditions,
 };

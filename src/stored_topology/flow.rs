@@ -20,14 +20,14 @@ use super::statuses::Statuses;
 use super::storer::Storer;
 use super::throttle::Throttle;
 use super::watches;
-use crate::sync::topology::affects_topology;
-use crate::sync::{self, Changes};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Expectations, Parts, Queue, Repeats, Requests, Worker};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor, look_up_plurals};
 use policy_sync_mirror::Mirror;
+use policy_sync_sync::topology::affects_topology;
+use policy_sync_sync::{self as sync, Changes};
 use policy_sync_topology::Needs;
 
 /// What changes within this time is taken together.

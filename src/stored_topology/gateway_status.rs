@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::digest;
-use crate::sync::kinds::GATEWAYS;
 use policy_sync_api::gateway::CONDITIONS;
 use policy_sync_api::json::Hash;
 use policy_sync_api::moment::Moment;
@@ -17,6 +16,7 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::reconcile::apply;
 use policy_sync_mirror::{Pruned, Row};
+use policy_sync_sync::kinds::GATEWAYS;
 use policy_sync_topology::conditions::{AFFECTED_DOMAIN, ConditionText};
 
 /// What stands in the status of a Gateway.

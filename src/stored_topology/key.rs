@@ -1,12 +1,12 @@
 //! What is planned: there is one topology.
 
-use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{self as mirror, Priority};
 
 /// The topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key;
 
-impl reconcile::Key for Key {
+impl mirror::Key for Key {
     const CATEGORIES: &'static [&'static str] = &["topology"];
 
     fn category(&self) -> &'static str {

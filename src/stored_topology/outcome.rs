@@ -9,9 +9,9 @@ use super::pending::DesiredStatus;
 use super::status_key::StatusKey;
 use super::text::{LIMIT, Text, text};
 use super::versions::Versions;
-use crate::sync;
-use crate::sync::topology::TopologyInputs;
 use policy_sync_api::json::Hash;
+use policy_sync_sync as sync;
+use policy_sync_sync::topology::TopologyInputs;
 use policy_sync_topology::{Facts, Graph, Needs};
 
 /// What the mirrors show.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use policy_sync_api::names::ObjectKey;
-use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_topology::rows::RouteKind;
 
 const OF_GATEWAY: &str = "topology_gateway";
@@ -36,7 +36,7 @@ pub struct Turn {
     pub changed: bool,
 }
 
-impl reconcile::Key for Turn {
+impl mirror::Key for Turn {
     const CATEGORIES: &'static [&'static str] = &[OF_GATEWAY, OF_ROUTE];
 
     fn category(&self) -> &'static str {

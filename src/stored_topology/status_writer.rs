@@ -20,7 +20,6 @@ use super::route_status::replacing_parents;
 use super::status_key::{StatusKey, Turn};
 use super::statuses::Statuses;
 use super::throttle::Throttle;
-use crate::sync;
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::clock::Clock;
@@ -28,6 +27,7 @@ use policy_sync_hub::reconcile::{
     Capability, Failure, Queue, Repeats, RequestError, Requests, Slot, apply, of_kind,
 };
 use policy_sync_mirror::Extent;
+use policy_sync_sync as sync;
 use policy_sync_topology::rows::RouteKind;
 
 /// How many routes are written in a second: this is never urgent, and whoever puts a policy on a Gateway changes as many as it has.

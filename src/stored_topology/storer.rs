@@ -19,7 +19,6 @@ use super::rows::StoredText;
 use super::settings::Settings;
 use super::statuses::Statuses;
 use super::watches;
-use crate::sync;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::clock::Clock;
@@ -28,6 +27,7 @@ use policy_sync_hub::reconcile::{
     Capability, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot, apply,
 };
 use policy_sync_mirror::Wanted;
+use policy_sync_sync as sync;
 
 /// For how long a graph waits while works are planned and written.
 const GIVES_WAY: Duration = Duration::from_secs(1);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use policy_sync_hub::reconcile::{Key, Queue};
+use policy_sync_hub::reconcile::Queue;
+use policy_sync_mirror::Key;
 
 /// For how long turns give way at a time.
 const LONGEST: Duration = Duration::from_secs(1);

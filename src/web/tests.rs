@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::report::tests::{SUMMARY, report};
 use crate::report::{CopyReport, Group, ObjectExplanation, PolicyReport};
-use crate::sync::explain::{Reason, State, Step, Verdict};
 use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
+use policy_sync_sync::explain::{Reason, State, Step, Verdict};
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{
     self, EffectiveReport, Fate, Instead, Named, OnPaths, TopologyReport, faults,

@@ -1,7 +1,7 @@
 //! What other rooms say, on which entries depend.
 
 use crate::rego_loading::InUse;
-use crate::sync::desired::covered::Covered;
+use policy_sync_sync::desired::covered::Covered;
 
 /// What other rooms say; `None` where it is not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]

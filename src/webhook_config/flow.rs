@@ -20,7 +20,6 @@ use super::registrar::Registrar;
 use super::settings::{Authority, Settings};
 use super::shared::{Registered, Shared};
 use crate::rego_loading::{Loaded, Unregistered};
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::names::ControllerName;
 use policy_sync_api::text::with_causes;
 use policy_sync_hub::certificates::Certificates;
@@ -28,6 +27,7 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Expectations, Parts, Queue, Repeats, Requests, Worker};
 use policy_sync_hub::watch::{Feed, Supervisor, answered};
 use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
+use policy_sync_sync::desired::covered::Covered;
 
 /// How soon it is looked again whether the watch has brought what was written.
 const WINDOW: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::index::Index;
 use super::kinds::{SECRETS, Sort};
-use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_mirror::{Changed, Changes};
 
 /// What the registrar keeps as planned.
@@ -25,7 +25,7 @@ impl Key {
     }
 }
 
-impl reconcile::Key for Key {
+impl mirror::Key for Key {
     const CATEGORIES: &'static [&'static str] = &["webhook_served", "webhook_certificate", "webhook_entries"];
 
     fn category(&self) -> &'static str {

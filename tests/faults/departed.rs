@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::sync::CLASS_RETURNS;
+use policy_sync_sync::CLASS_RETURNS;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::tenant::all_kinds;

@@ -1,8 +1,8 @@
 //! The agents of the spokes: each applies a work some time after it was written, and cleans up after it.
 
-use policy_sync::sync::kinds::WORKS;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::work::ManifestWork;
+use policy_sync_sync::kinds::WORKS;
 use policy_sync_testenv::hostile::ROGUE;
 use policy_sync_testenv::tenant::Answer;
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use http::{Method, Request};
-use policy_sync::sync::kinds::GATEWAYS;
-use policy_sync::sync::rows::gateway_fields::GatewayFields;
 use policy_sync_api::annotations::OF_POLICY;
 use policy_sync_api::names::ControllerName;
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::GATEWAYS;
+use policy_sync_sync::rows::gateway_fields::GatewayFields;
 use serde_json::{Map, Value, json};
 
 use crate::controller::CONTROLLER;

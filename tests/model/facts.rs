@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES, WORKS,
-};
 use policy_sync_api::annotations::{CLUSTER_SELECTOR, PARENT, REPLICA_PREFERENCES};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES, WORKS,
+};
 use policy_sync_testenv::hostile::{MOB, ROGUE};
 use serde_json::Value;
 

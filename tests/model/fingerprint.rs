@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use policy_sync::sync::Mirror;
-use policy_sync::sync::kinds::{PLACEMENTS, WORKS};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
+use policy_sync_sync::Mirror;
+use policy_sync_sync::kinds::{PLACEMENTS, WORKS};
 
 use crate::controller::Listings;
 use crate::hub::Objects;

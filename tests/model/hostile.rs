@@ -1,9 +1,9 @@
 //! Worlds in which a spoke, or the users of a namespace, write random values into what they may: whatever they write and
 //! whenever, the others have what they should. What becomes of the attackers' own is not judged.
 
-use policy_sync::sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE};
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin, WorkName};
+use policy_sync_sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::hostile::{Hostile, MOB, REGION, ROGUE};
 use serde_json::{Value, json};

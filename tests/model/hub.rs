@@ -8,12 +8,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
-use policy_sync::sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use policy_sync_api::annotations::CONTROLLER;
 use policy_sync_api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, WorkName};
 use policy_sync_api::object::{HubObject, Metadata};
 use policy_sync_mirror::AnyRow;
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use serde_json::Value;
 
 use crate::effect::{Effect, created, deleted, edited, served};

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy_sync::sync::diff::WorkAction;
-use policy_sync::sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
-use policy_sync::sync::rows::gateway_fields::GatewayFields;
-use policy_sync::sync::{Key, PLACEMENT_SETTLES};
 use policy_sync_api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
+use policy_sync_sync::diff::WorkAction;
+use policy_sync_sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
+use policy_sync_sync::rows::gateway_fields::GatewayFields;
+use policy_sync_sync::{Key, PLACEMENT_SETTLES};
 use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;
 

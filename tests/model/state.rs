@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use policy_sync::sync::kinds::WORKS;
-use policy_sync::sync::rows::cluster::Decision;
-use policy_sync::sync::write::delete_guard::Read;
-use policy_sync::sync::write::{OwnWrites, Written};
-use policy_sync::sync::{Key, PLACEMENT_SETTLES, WorkKey};
+use policy_sync::controller::write::{OwnWrites, Written};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
+use policy_sync_sync::delete_guard::Read;
+use policy_sync_sync::kinds::WORKS;
+use policy_sync_sync::rows::cluster::Decision;
+use policy_sync_sync::{Key, PLACEMENT_SETTLES, WorkKey};
 
 use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy_sync::sync::Key;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::Source;
+use policy_sync_sync::Key;
 
 use crate::agent;
 use crate::controller::Controller;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use policy_sync::sync::diff::WorkAction;
-use policy_sync::sync::kinds::{DECISIONS, PLACEMENTS, needed, role_of};
-use policy_sync::sync::write::works::{self, Found, Refused};
-use policy_sync::sync::write::{OwnWrites, Written};
-use policy_sync::sync::{Key, Keys, WorkKey};
+use policy_sync::controller::write::works::{self, Found, Refused};
+use policy_sync::controller::write::{OwnWrites, Written};
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::reconcile::Expected;
 use policy_sync_mirror::Source;
+use policy_sync_sync::diff::WorkAction;
+use policy_sync_sync::kinds::{DECISIONS, PLACEMENTS, needed, role_of};
+use policy_sync_sync::{Key, Keys, WorkKey};
 
 use crate::agent;
 use crate::controller::{Heard, Told, What, id_of};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES,
-};
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES,
+};
 use policy_sync_testenv::fixtures::{
     deployment, gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy, resources,

@@ -1,7 +1,7 @@
 //! The worlds, and how far each is followed.
 
-use policy_sync::sync::kinds::{self, CLUSTERS, DECISIONS, PLACEMENTS, WORKS};
 use policy_sync_api::annotations::{CONTROLLER, GATEWAYS, PARENT};
+use policy_sync_sync::kinds::{self, CLUSTERS, DECISIONS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::tenant::{auth_policies, rate_limit_policies};
 use serde_json::{Value, json};

@@ -135,10 +135,11 @@ fn the_versions_that_are_tested_are_those_of_the_test_environment() {
 
 #[test]
 fn every_reason_of_an_explanation_is_in_its_documentation() {
-    let folder = root().join("src/sync/explain");
+    let folder = root().join("crates/sync/src/explain");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
-    let texts =
-        files.chain([root().join("src/sync/explain.rs")]).map(|file| fs::read_to_string(file).unwrap());
+    let texts = files
+        .chain([root().join("crates/sync/src/explain.rs")])
+        .map(|file| fs::read_to_string(file).unwrap());
     let documentation = fs::read_to_string(root().join("docs/explain.md")).unwrap();
     let mut reasons = BTreeSet::new();
     for text in texts {

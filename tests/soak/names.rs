@@ -12,14 +12,8 @@ use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
-use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
-};
-use policy_sync::sync::metrics::HubMetrics;
-use policy_sync::sync::rows::kind::{KindInfo, Resolution};
-use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::write::{PolicySync, PolicySyncOptions};
-use policy_sync::sync::{Changes, Key, Mirror, Settings, found, triggers};
+use policy_sync::controller::metrics::HubMetrics;
+use policy_sync::controller::write::{PolicySync, PolicySyncOptions};
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::clock::Clock;
@@ -27,6 +21,12 @@ use policy_sync_hub::reconcile::{Leadership, Queue, Worker};
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_mirror::{Change, Source};
+use policy_sync_sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
+};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution};
+use policy_sync_sync::rows::schema::WorkSchema;
+use policy_sync_sync::{Changes, Key, Mirror, Settings, found, triggers};
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,

@@ -1,11 +1,11 @@
 //! Which changes of what the sync watches have the graph built anew.
 
-use policy_sync::sync::rows::kind::{KindInfo, Resolution};
-use policy_sync::sync::topology::affects_topology;
-use policy_sync::sync::{Mirror, found};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_mirror::Change;
+use policy_sync_sync::rows::kind::{KindInfo, Resolution};
+use policy_sync_sync::topology::affects_topology;
+use policy_sync_sync::{Mirror, found};
 
 #[test]
 fn a_kind_whose_policies_become_direct_is_another() {

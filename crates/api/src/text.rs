@@ -89,8 +89,8 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The maximum number of names in a message.
-const NAMED: usize = 10;
+/// The maximum number of names, or of other items, in a message.
+pub const NAMED: usize = 10;
 
 /// The first of `names`, and the number of further ones.
 #[must_use]
@@ -109,6 +109,17 @@ pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
+}
+
+/// Joins the first [`NAMED`] of `texts` by semicolons, and adds the number of the others.
+#[must_use]
+pub fn itemized(texts: impl ExactSizeIterator<Item = String>) -> String {
+    let more = texts.len().saturating_sub(NAMED);
+    let mut parts: Vec<String> = texts.take(NAMED).collect();
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join("; ")
 }
 
 #[cfg(test)]

@@ -13,27 +13,10 @@ use super::pages::Pages;
 use super::request_timeout::RequestTimeout;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_api::object::{HubObject, WithText};
-use policy_sync_mirror::{Extent, Source};
+use policy_sync_mirror::{Extent, Requirement, Source};
 
 /// The maximum number of objects per page.
 const PAGE: u32 = 500;
-
-/// An API without which a cluster is no hub.
-#[derive(Clone, Copy, Debug)]
-pub struct Requirement {
-    /// The group.
-    pub group: &'static str,
-    /// The version in which it is read.
-    pub version: &'static str,
-    /// The plural of a kind that a hub serves.
-    pub resource: &'static str,
-    /// The plural of a kind of the same group and version that spokes serve.
-    pub of_spokes: Option<&'static str>,
-    /// Kinds of it, for words.
-    pub kinds: &'static str,
-    /// Who brings it.
-    pub project: &'static str,
-}
 
 /// Which kinds of a required API group a cluster serves.
 enum Serves<'r> {

@@ -18,7 +18,7 @@ pub mod version;
 pub mod watch;
 
 pub use aside::{Ended, aside, computed_aside};
-pub use client::{HubClient, Requirement};
+pub use client::HubClient;
 pub use connection::{IDLE_TIMEOUT, watching};
 pub use discovery::served_beside;
 pub use error::{HubError, innermost};

@@ -9,11 +9,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy_sync::sync::status::policy::{ALL_LIMIT, Fold, OUR_LIMIT};
 use policy_sync_api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, Summary, Synced,
 };
 use policy_sync_api::names::Origin;
+use policy_sync_sync::status::policy::{ALL_LIMIT, Fold, OUR_LIMIT};
 use serde_json::{Map, Value, json};
 
 use super::ancestors::{self, Said};

@@ -10,20 +10,20 @@ mod writing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use policy_sync::sync::desired::{WorksPlan, plan_works, watches};
-use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
-};
-use policy_sync::sync::rows::kind::{KindInfo, Resolution};
-use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::status::policy::FoldPlan;
-use policy_sync::sync::{Key, Keys, Mirror, Settings, View, found, status, triggers};
 use policy_sync_api::json::normalize;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::schema::Schema;
 use policy_sync_mirror::{Change, Source};
+use policy_sync_sync::desired::{WorksPlan, plan_works, watches};
+use policy_sync_sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
+};
+use policy_sync_sync::rows::kind::{KindInfo, Resolution};
+use policy_sync_sync::rows::schema::WorkSchema;
+use policy_sync_sync::status::policy::FoldPlan;
+use policy_sync_sync::{Key, Keys, Mirror, Settings, View, found, status, triggers};
 use serde_json::{Value, json};
 
 pub(super) use model::names;

@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::SelectorExt;
-use policy_sync::sync::desired::work::SIZE_LIMIT;
-use policy_sync::sync::desired::{Outcome, PlannedWork, WorksPlan};
-use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES};
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::json::normalize;
 use policy_sync_api::names::{ObjectKey, Origin};
 use policy_sync_api::params::{Params, Role, TlsSecrets};
 use policy_sync_api::selector::parse;
 use policy_sync_api::work::ManifestWorkSpec;
+use policy_sync_sync::desired::work::SIZE_LIMIT;
+use policy_sync_sync::desired::{Outcome, PlannedWork, WorksPlan};
+use policy_sync_sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES};
 use serde_json::{Value, json};
 
 use super::hub::{CONTROLLER, Hub, PREFIX};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use policy_sync::sync::kinds::{GATEWAYS, GRANTS, SECRETS};
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::names::ObjectKey;
+use policy_sync_sync::kinds::{GATEWAYS, GRANTS, SECRETS};
 use serde_json::{Value, json};
 
 use super::hub::{Hub, PREFIX};

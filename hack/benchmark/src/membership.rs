@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
-use policy_sync::sync::PLACEMENT_SETTLES;
 use policy_sync_api::work::ManifestWork;
+use policy_sync_sync::PLACEMENT_SETTLES;
 
 use super::agents;
 use super::hub::{CLASS, MeasuredHub, Stored, register};

@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use kube::{Client, ResourceExt};
-use policy_sync::sync::write::objects::annotating;
+use policy_sync::controller::write::objects::annotating;
 use policy_sync_api::annotations::OF_POLICY;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, Origin, WorkName};
 use serde_json::{Value, json};

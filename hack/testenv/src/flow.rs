@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
+use policy_sync::controller::metrics::HubMetrics;
 use policy_sync::flow::Flow;
-use policy_sync::sync::metrics::HubMetrics;
-use policy_sync::sync::{Mirror, Settings};
 use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_sync::{Mirror, Settings};
 
 /// The flow of the controller `name` as its defaults have it, with no rivals, not started yet.
 ///

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject};
-use policy_sync::sync::PLACEMENT_SETTLES;
 use policy_sync_api::annotations::{
     CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, GRACE_TIMEOUT, MANAGED, POLICY_SYNCED, REVISION, Synced,
 };
+use policy_sync_sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
 use super::demo::Demo;

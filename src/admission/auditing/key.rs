@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{self as mirror, Priority};
 
 /// What the inspector does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub(super) enum Key {
     Report(Arc<str>),
 }
 
-impl reconcile::Key for Key {
+impl mirror::Key for Key {
     const CATEGORIES: &'static [&'static str] = &["audit", "audit_reports", "audit_report"];
 
     fn category(&self) -> &'static str {

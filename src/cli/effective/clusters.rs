@@ -8,12 +8,13 @@ use crate::cli::hub::HubArguments;
 use crate::cli::manifests::Unreadable;
 use crate::cli::output::say_each;
 use crate::cli::{Answer, manifests, names, plan, progress};
+use crate::report::snapshot::ReadError;
 use crate::report::{Across, AcrossQuery, across, across_files};
-use crate::sync::dry_run::{ReadError, Severity};
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
 use policy_sync_hub::HubError;
+use policy_sync_sync::dry_run::Severity;
 use policy_sync_topology::Request;
 use policy_sync_topology::show::{ClusterAnswer, ClustersReport, Scope};
 

@@ -7,13 +7,13 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 
-use crate::sync::definitions::resolve_for;
-use crate::sync::kinds::REQUIRED;
-use crate::sync::rows::kind::Resolution;
+use crate::controller::definitions::resolve_for;
 use policy_sync_api::gateway;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
 use policy_sync_api::params::{Params, ParamsError, Role};
 use policy_sync_hub::{HubClient, HubError};
+use policy_sync_sync::kinds::REQUIRED;
+use policy_sync_sync::rows::kind::Resolution;
 
 /// Asks a hub what a user may do with it.
 pub(super) struct AccessReviewer {

@@ -8,7 +8,7 @@ use similar::TextDiff;
 use crate::cli::columns;
 use crate::cli::output::yaml;
 use crate::cli::text::printable;
-use crate::sync::dry_run::{Change, Verb};
+use policy_sync_sync::dry_run::{Change, Verb};
 
 /// How many lines around a change are shown.
 const AROUND: usize = 3;

@@ -6,16 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::inventory::{CONFIG_MAP, Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
 use crate::report::ServedKind;
-use crate::sync::desired::eligibility::not_in_role;
-use crate::sync::desired::watches;
-use crate::sync::dry_run::{Diagnostic, Regarding};
-use crate::sync::kinds::{self, CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, SECRETS, needed};
-use crate::sync::rows::schema::WorkSchema;
-use crate::sync::{ClassParams, OfflineMirror, View};
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::{Params, ParamsFault, Role};
-use policy_sync_mirror::Wanted;
+use policy_sync_hub::clock::Clock;
+use policy_sync_mirror::{Source, Wanted};
+use policy_sync_sync::desired::eligibility::not_in_role;
+use policy_sync_sync::desired::watches;
+use policy_sync_sync::dry_run::{Diagnostic, Regarding};
+use policy_sync_sync::kinds::{self, CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, SECRETS, needed};
+use policy_sync_sync::rows::schema::WorkSchema;
+use policy_sync_sync::{ClassParams, OfflineMirror, View};
 
 /// The definition of works.
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
@@ -39,7 +40,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
         diagnostics: inventory.diagnostics.clone(),
     };
     for source in needed() {
-        filled.mirror.list(&source, inventory.listed(&source).map(|(_, manifest)| &manifest.object));
+        filled.list(&source, inventory.listed(&source).map(|(_, manifest)| &manifest.object));
     }
     for (key, manifest) in inventory.listed(&GATEWAYS.all()) {
         filled.origins.insert(Origin::Gateway(key.clone()), regarding(manifest));
@@ -60,7 +61,11 @@ struct Listed {
 
 impl Filled {
     fn look<T>(&self, at: impl FnOnce(View<'_>) -> T) -> T {
-        at(self.mirror.read().view(OfflineMirror::settled()))
+        at(self.mirror.read().view(OfflineMirror::settled(Clock::start().now())))
+    }
+
+    fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
+        self.mirror.list(source, objects, Clock::start().now());
     }
 
     fn wanted(&self) -> Wanted {
@@ -92,7 +97,7 @@ impl Filled {
         let wanted = self.wanted();
         for source in wanted.keys() {
             if let Some(key) = source.object() {
-                self.mirror.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
+                self.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
             }
         }
     }
@@ -103,7 +108,7 @@ impl Filled {
         for source in [SECRETS.all(), GRANTS.all()] {
             let given = inventory.listed(&source).map(|(_, manifest)| manifest);
             if wanted.contains_key(&source) {
-                self.mirror.list(&source, given.map(|manifest| &manifest.object));
+                self.list(&source, given.map(|manifest| &manifest.object));
             } else {
                 self.diagnostics.extend(given.map(|manifest| {
                     regarding(manifest).note("not used: no GatewayClass of ours has tlsSecrets \"copy\"")
@@ -151,7 +156,7 @@ impl Filled {
                     }
                 }
             }
-            self.mirror.list(&source, &taken);
+            self.list(&source, &taken);
             // One of which nothing is given is called as parameters call it.
             let name = if name.is_empty() { gvr.kind.resource.to_string() } else { name.to_owned() };
             self.policies.push((ServedKind::given(role, gvr, &name), taken));

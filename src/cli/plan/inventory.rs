@@ -8,12 +8,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::cli::manifests::Manifest;
-use crate::sync::dry_run::{Diagnostic, Regarding};
-use crate::sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::{cluster, gateway};
 use policy_sync_mirror::Source;
+use policy_sync_sync::dry_run::{Diagnostic, Regarding};
+use policy_sync_sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 
 /// ConfigMaps, by group and kind.
 pub(super) const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");

@@ -1,10 +1,10 @@
 //! What a kind that parameters list is, told by the definitions and the objects given.
 
 use super::inventory::Inventory;
-use crate::sync::definitions::says_direct;
-use crate::sync::rows::kind::{KindInfo, Resolution, check};
+use crate::controller::definitions::says_direct;
 use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, check};
 
 /// How a kind was told.
 #[derive(Debug, PartialEq, Eq)]

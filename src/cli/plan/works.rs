@@ -7,13 +7,14 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::fill::Filled;
-use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
-use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
-use crate::sync::kinds::WORKS;
-use crate::sync::{OfflineMirror, Settings, View};
 use policy_sync_api::names::{ClusterName, Origin, WorkName};
 use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
+use policy_sync_hub::clock::Clock;
+use policy_sync_sync::desired::{PlannedWork, WorksPlan, access, plan_works};
+use policy_sync_sync::dry_run::{Diagnostic, Regarding, incomplete};
+use policy_sync_sync::kinds::WORKS;
+use policy_sync_sync::{OfflineMirror, Settings, View};
 
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
@@ -28,7 +29,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
     let mut works = Works::new();
     {
         let guard = mirror.read();
-        let view = guard.view(OfflineMirror::settled());
+        let view = guard.view(OfflineMirror::settled(Clock::start().now()));
         for (origin, regarding) in &origins {
             let plan = plan_works(view, settings, origin);
             diagnostics.extend(plan_diagnostics(view, origin, &plan, regarding));
@@ -41,9 +42,9 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
         .collect::<Result<_, _>>()
         .context("cannot read a planned work back")?;
-    mirror.list(&WORKS.all(), &created);
+    mirror.list(&WORKS.all(), &created, Clock::start().now());
     let guard = mirror.read();
-    let view = guard.view(OfflineMirror::settled());
+    let view = guard.view(OfflineMirror::settled(Clock::start().now()));
     let clusters: Vec<ClusterName> = works.keys().map(|(cluster, _)| cluster.clone()).collect();
     for cluster in &clusters {
         take(&mut works, access::plan(view, cluster));
@@ -72,7 +73,7 @@ fn plan_diagnostics(
         .iter()
         .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
-    if !plan.problems.iter().any(crate::sync::Problem::freezes) {
+    if !plan.problems.iter().any(policy_sync_sync::Problem::freezes) {
         // Gateways are listed nowhere.
         let role = origin.as_gateway().is_none().then(|| view.role(origin.kind())).flatten();
         let note = match (plan.targeted, plan.outcomes.is_empty(), role) {

@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use super::view::{Rows, View};
 use crate::cli::effective::clusters::text;
+use crate::controller::metrics::tests::measured;
 use crate::report::across_view;
 use crate::report::tests::report;
 use crate::report::{Across, AcrossQuery, Check, FailOn, Item, ObjectExplanation, PolicyReport};
-use crate::sync::explain::{Unavailable, explain};
-use crate::sync::metrics::tests::measured;
-use crate::sync::status::policy::{Fold, plan};
-use crate::sync::tests::answers::{Answer, applied, refused};
-use crate::sync::tests::objects::{
-    class, cluster, decision, deployment, deployment_origin, gateway, listing, placement, policy,
-    policy_origin, resource_listing,
-};
-use crate::sync::tests::world::{World, shop, world};
 use crate::web::{self, EffectivePage, EffectiveQuery, InForceAt, Notices, PolicyPage};
 use policy_sync_api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
+use policy_sync_sync::explain::{Unavailable, explain};
+use policy_sync_sync::status::policy::{Fold, plan};
+use policy_sync_sync::testing::answers::{Answer, applied, refused};
+use policy_sync_sync::testing::objects::{
+    class, cluster, decision, deployment, deployment_origin, gateway, listing, placement, policy,
+    policy_origin, resource_listing,
+};
+use policy_sync_sync::testing::world::{World, shop, world};
 use policy_sync_topology::show::{ClustersReport, Scope};
 
 const CLUSTER: &str = "eu-1";

@@ -6,11 +6,12 @@ use anyhow::bail;
 
 use crate::cli::manifests::{Manifest, NoObject, Place};
 use crate::report::ClusterObjects;
-use crate::sync::desired::watches;
-use crate::sync::kinds::CLASSES;
-use crate::sync::{ClassParams, OfflineMirror};
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
+use policy_sync_hub::clock::Clock;
+use policy_sync_sync::desired::watches;
+use policy_sync_sync::kinds::CLASSES;
+use policy_sync_sync::{ClassParams, OfflineMirror};
 use policy_sync_topology::locator::{GATEWAY_CLASS, KindRef, Locator};
 use policy_sync_topology::objects::{Role, kind_of, role};
 use policy_sync_topology::rules::Configured;
@@ -70,15 +71,15 @@ impl World {
     /// Takes in what the parameters of the classes of `controller` say of how policies are merged.
     fn configure(&mut self, parameters: &Parameters, controller: ControllerName) {
         let mirror = OfflineMirror::new(controller);
-        mirror.list(&CLASSES.all(), &parameters.classes);
-        let wanted = watches::plan(mirror.read().view(OfflineMirror::settled()));
+        mirror.list(&CLASSES.all(), &parameters.classes, Clock::start().now());
+        let wanted = watches::plan(mirror.read().view(OfflineMirror::settled(Clock::start().now())));
         for source in wanted.keys() {
             if let Some(manifest) = source.object().and_then(|key| parameters.config_maps.get(key)) {
-                mirror.list(source, [&manifest.object]);
+                mirror.list(source, [&manifest.object], Clock::start().now());
             }
         }
         let guard = mirror.read();
-        let view = guard.view(OfflineMirror::settled());
+        let view = guard.view(OfflineMirror::settled(Clock::start().now()));
         for (resource, merge) in view.merges() {
             self.found.objects.configure(resource, Configured::from(&merge));
         }

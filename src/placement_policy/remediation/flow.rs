@@ -18,10 +18,10 @@ use super::settings::Settings;
 use super::violations::{Violations, Why};
 use crate::placement_policy::placed_kinds::KEEPER;
 use crate::rego_loading::{Loaded, Moved, RegoMetrics};
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Events, Expectations, Parts, Queue, Requests, Worker};
+use policy_sync_sync::desired::covered::Covered;
 
 /// The interval between checks whether the watch has delivered an own write.
 const WINDOW: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use policy_sync_api::names::{GroupResource, ObjectKey};
-use policy_sync_hub::reconcile::{self, Priority};
+use policy_sync_mirror::{self as mirror, Priority};
 
 /// A unit of work of remediation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl std::fmt::Display for Object {
     }
 }
 
-impl reconcile::Key for Key {
+impl mirror::Key for Key {
     const CATEGORIES: &'static [&'static str] = &[
         "placement_kinds",
         "placement_moved",

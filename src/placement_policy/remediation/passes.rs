@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::placement_policy::placed_kinds;
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
+use policy_sync_sync::desired::covered::Covered;
 
 /// The time after a change of policies or their data in which objects placed before the change may still be stored. It covers the API
 /// server's timeouts for reviews and storage, and the lag between replicas.

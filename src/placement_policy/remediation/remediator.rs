@@ -25,7 +25,6 @@ use crate::placement_policy::compliance::{Change, Compliance};
 use crate::placement_policy::placed_kinds::{KEEPER, is_placed};
 use crate::placement_policy::question::ContentHash;
 use crate::rego_loading::{Loaded, RegoMetrics};
-use crate::sync::desired::covered::Covered;
 use policy_sync_api::annotations::REMEDIATE;
 use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
@@ -34,6 +33,7 @@ use policy_sync_hub::reconcile::{
     of_kind,
 };
 use policy_sync_rego::snapshot::Unanswered;
+use policy_sync_sync::desired::covered::Covered;
 
 /// The time slice for objects of a pass. Other evaluations may run between two slices.
 const BATCH: Duration = Duration::from_millis(100);

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::{Across, AcrossQuery, PolicyState, across_view};
-use crate::sync::explain::{Explanation, Unavailable, explain};
-use crate::sync::rows::kind::Resolution;
-use crate::sync::tests::answers::{applied, refused};
-use crate::sync::tests::objects::{
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_sync::explain::{Explanation, Unavailable, explain};
+use policy_sync_sync::rows::kind::Resolution;
+use policy_sync_sync::testing::answers::{applied, refused};
+use policy_sync_sync::testing::objects::{
     Object, class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin,
     target,
 };
-use crate::sync::tests::world::{World, shop};
-use policy_sync_api::moment::Moment;
-use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_sync::testing::world::{World, shop};
 use policy_sync_topology::clusters::PolicyThere;
 use policy_sync_topology::show::{ClusterAnswer, ClustersReport, Scope};
 

@@ -1,11 +1,11 @@
 //! An explanation in sentences: what the command prints, and the pages show.
 
 use super::{Group, ObjectExplanation};
-use crate::sync::explain::{CLUSTER, Reason, State, When};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
+use policy_sync_sync::explain::{CLUSTER, Reason, State, When};
 
 /// A reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

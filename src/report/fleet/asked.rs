@@ -3,16 +3,16 @@
 use tokio::task::block_in_place;
 
 use super::live::{Live, Of};
+use crate::report::snapshot::ReadError;
 use crate::report::{
     Across, AcrossQuery, Asked, ExplainError, ExplainQuery, ObjectExplanation, Query, QueryError, Report,
     ServedKind, across, across_files, cluster, explain_on_clusters,
 };
-use crate::sync::Settings;
-use crate::sync::dry_run::ReadError;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::HubError;
 use policy_sync_mirror::Scope;
+use policy_sync_sync::Settings;
 
 impl Live {
     /// What is shown, as people name it: a hub by its address.

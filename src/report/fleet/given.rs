@@ -2,10 +2,10 @@
 
 use crate::report::query::our_classes;
 use crate::report::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
-use crate::sync::OfflineMirror;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Scope;
+use policy_sync_sync::OfflineMirror;
 
 /// What is said of a cluster where files have no work at all.
 const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not known";

@@ -16,7 +16,6 @@ use super::inbox::{Inbox, Place};
 use super::roster::{Following, PAGE, Roster, failing, source, wanted};
 use super::rows::{CLUSTERS, ClusterRow, FleetRow, POLICIES};
 use crate::report::{ClusterObjects, ServedKind, WatchError};
-use crate::sync::kinds::REQUIRED;
 use policy_sync_api::interned::Interned;
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
@@ -31,6 +30,7 @@ use policy_sync_hub::{HubClient, HubError};
 use policy_sync_mirror::{
     AnyRow, Changed, Changes, FailureKind, Line, Mirror, MirrorGuard, Scope, Source, Table, Tables,
 };
+use policy_sync_sync::kinds::REQUIRED;
 
 /// What files have does not change with time.
 const NOW: Moment = Moment(0);

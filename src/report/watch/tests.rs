@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::kinds::{CLASSES, GATEWAYS};
+use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
 
 #[test]
 fn an_outage_is_said_once_and_ends_with_the_last_kind() {

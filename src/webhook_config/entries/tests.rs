@@ -1,7 +1,7 @@
 use super::*;
 use crate::rego_loading::{Gated, InUse};
-use crate::sync::desired::covered::Covered;
 use crate::webhook_config::settings::{Authority, Url};
+use policy_sync_sync::desired::covered::Covered;
 
 const USER: &str = "system:serviceaccount:ours:policy-sync";
 

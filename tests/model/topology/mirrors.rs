@@ -8,11 +8,11 @@ use std::sync::Arc;
 use policy_sync::stored_topology::{
     Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
 };
-use policy_sync::sync::kinds::{needed, role_of};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_mirror::served::{self, Served};
 use policy_sync_mirror::{Change, Source};
+use policy_sync_sync::kinds::{needed, role_of};
 use policy_sync_topology::rows::RouteKind;
 
 use crate::controller::{CONTROLLER, Controller, Mind, Told};
@@ -236,5 +236,5 @@ pub(super) fn http_routes() -> GroupVersionResource {
 
 /// Under which source the hub of these worlds keeps what `source` watches.
 pub(super) fn home(source: &Source) -> Source {
-    if *source == policy_sync::sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
+    if *source == policy_sync_sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
 }

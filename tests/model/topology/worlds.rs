@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use policy_sync::stored_topology::kinds::{GATEWAYS, config_map, source};
-use policy_sync::sync::kinds::CLASSES;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::CLASSES;
 use policy_sync_testenv::fixtures::topology::object;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map};
 use policy_sync_testenv::hostile::{Hostile, MOB};

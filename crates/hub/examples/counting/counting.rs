@@ -13,13 +13,14 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{
-    Capability, Expectations, Key, LastWrite, Leadership, Priority, Queue, RequestError, Requests, Slot,
-    Worker,
+    Capability, Expectations, LastWrite, Leadership, Queue, RequestError, Requests, Slot, Worker,
 };
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
-use policy_sync_mirror::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables, Wanted};
+use policy_sync_mirror::{
+    Changed, Changes, Index, Key, Kind, Line, Mirror, Priority, Pruned, Row, Tables, Wanted,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -20,12 +20,12 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{
-    Capability, Key, Leadership, Priority, Queue, RequestError, Requests, Slot, Worker, apply, of_kind,
+    Capability, Leadership, Queue, RequestError, Requests, Slot, Worker, apply, of_kind,
 };
 use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
-use policy_sync_mirror::{Index, Kind, Line, Mirror, Pruned, Row, Tables, Wanted};
+use policy_sync_mirror::{Index, Key, Kind, Line, Mirror, Priority, Pruned, Row, Tables, Wanted};
 use policy_sync_topology::locator::{GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, KindRef};
 use policy_sync_topology::{Graph, HubObject, Objects, Topology, objects};
 use serde_json::json;

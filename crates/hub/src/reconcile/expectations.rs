@@ -3,8 +3,8 @@
 
 use dashmap::{DashMap, Entry};
 
-use super::Key;
 use policy_sync_api::shrink::give_back_shared;
+use policy_sync_mirror::Key;
 
 /// The writes of one key that the watch is expected to return.
 pub trait Expected: Default {

@@ -20,12 +20,10 @@ mod worker;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt::Debug;
 use std::future::Future;
-use std::hash::Hash;
-use std::sync::Arc;
 
 use kube::Client;
+use policy_sync_mirror::Key;
 use tokio_util::sync::CancellationToken;
 
 use crate::tasks::Tasks;
@@ -53,32 +51,6 @@ pub struct Parts {
     pub tasks: Tasks,
     /// Requests the capability to stop.
     pub stop: CancellationToken,
-}
-
-/// Something that is kept as its plan has it.
-pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
-    /// What kinds of keys there are, as metrics label them: a few words.
-    const CATEGORIES: &'static [&'static str];
-
-    /// Of which of these it is.
-    fn category(&self) -> &'static str;
-
-    /// Which keys it comes before.
-    fn priority(&self) -> Priority;
-
-    /// Whether changes that affect it within the queue's window are carried out together.
-    fn is_batched(&self) -> bool {
-        false
-    }
-}
-
-/// Which keys come before others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Priority {
-    /// Those that many others wait for.
-    First,
-    /// The rest, of which namespaces take turns: however many one has, no other waits for more than one of them.
-    InTurn(Arc<str>),
 }
 
 /// Plans keys and applies the plans.

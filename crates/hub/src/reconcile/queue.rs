@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Key, Priority};
 use crate::telemetry::metrics::Metrics;
 use policy_sync_api::in_turn::InTurn;
 use policy_sync_api::shrink::{give_back, is_roomy};
+use policy_sync_mirror::{Key, Priority};
 
 /// The backoff after the first failure; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);

@@ -7,10 +7,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::{Capability, Failure, Key, Leadership, LeadershipChange, Queue};
+use super::{Capability, Failure, Leadership, LeadershipChange, Queue};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::{Ending, Metrics};
 use policy_sync_api::text::with_causes;
+use policy_sync_mirror::Key;
 
 /// The maximum number of keys that are reconciled at once.
 const CONCURRENT: usize = 32;

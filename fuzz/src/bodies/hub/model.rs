@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use policy_sync::sync::kinds::{DECISIONS, GATEWAYS, PLACEMENTS};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
+use policy_sync_sync::kinds::{DECISIONS, GATEWAYS, PLACEMENTS};
 use serde_json::Value;
 
 use super::{Hub, START, is_name};

@@ -1,16 +1,16 @@
 //! Writes what is planned as the controller does, to a server that takes everything.
 
-use policy_sync::sync::Key;
-use policy_sync::sync::desired::access;
-use policy_sync::sync::diff::{self, WorkAction};
-use policy_sync::sync::kinds::{CLASSES, POLICIES, WORKS};
-use policy_sync::sync::status::class;
-use policy_sync::sync::status::policy::Fold;
-use policy_sync::sync::write::delete_guard::DeleteGuard;
 use policy_sync_api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync_api::json::normalize;
 use policy_sync_api::names::{ObjectKey, Origin};
 use policy_sync_mirror::Change;
+use policy_sync_sync::Key;
+use policy_sync_sync::delete_guard::DeleteGuard;
+use policy_sync_sync::desired::access;
+use policy_sync_sync::diff::{self, WorkAction};
+use policy_sync_sync::kinds::{CLASSES, POLICIES, WORKS};
+use policy_sync_sync::status::class;
+use policy_sync_sync::status::policy::Fold;
 use serde_json::{Value, json};
 
 use super::Hub;

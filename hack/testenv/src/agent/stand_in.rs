@@ -14,7 +14,6 @@
 //! message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side throttling.
 
 mod applying;
-pub mod cel;
 mod conditions;
 mod feedback;
 mod hub;

@@ -1,10 +1,10 @@
 use super::*;
-use crate::sync::explain::{Explanation, Unavailable, explain};
-use crate::sync::tests::answers::{applied, refused};
-use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};
-use crate::sync::tests::world::{World, shop};
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
+use policy_sync_sync::explain::{Explanation, Unavailable, explain};
+use policy_sync_sync::testing::answers::{applied, refused};
+use policy_sync_sync::testing::objects::{cluster, gateway, policy, policy_origin};
+use policy_sync_sync::testing::world::{World, shop};
 use policy_sync_topology::show::{Fate, Instead, Named, OnPaths};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {

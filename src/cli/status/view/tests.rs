@@ -1,10 +1,10 @@
 use super::*;
 use crate::report::tests::{CLUSTERS, SUMMARY, report};
-use crate::sync::rows::Strings;
 use policy_sync_api::annotations::{
     CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
 use policy_sync_api::names::ClusterName;
+use policy_sync_sync::rows::Strings;
 
 const OVERRIDES: &str = r#"[
     {"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5, "burst": {}}, "b c": null}}},

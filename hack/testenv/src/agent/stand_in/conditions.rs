@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use policy_sync_api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
+use policy_sync_cel as cel;
 use serde_json::Value;
-
-use super::cel;
 
 /// What the reasons of computed conditions begin with.
 const REASONS: &str = "ConditionRule";

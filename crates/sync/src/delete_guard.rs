@@ -1,0 +1,242 @@
+//! The delete guard: what would have to be otherwise for a work to stay, the cause of its delete.
+//!
+//! Before works are deleted, that is read once from the server. Where the server knows better than the mirror, the
+//! deletes wait for the watch that lags. Compared is what decisions read, so that whoever writes anything else delays
+//! nothing; and each delete has a cause of its own, so that what is doubtful of one cluster delays no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::View;
+use crate::desired::eligibility::{KindEligibility, of_kind, of_resources, versions};
+use crate::desired::order;
+use crate::desired::placement::placed;
+use crate::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS};
+use crate::rows::cluster::Decision;
+use crate::rows::kind::Resolution;
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_mirror::Source;
+
+/// One thing to read before deleting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Read {
+    /// An object, by the hash of what decisions read of it ([`policy_sync_mirror::Row::decides`]).
+    Object(Source, GroupVersionResource, ObjectKey, Hash),
+    /// That there is no such object.
+    Absent(GroupVersionResource, ObjectKey),
+    /// The decisions of a Placement, by the hash of the clusters that they name.
+    Decisions(ObjectKey, Hash),
+    /// That a ManagedCluster was asked to go, or is gone.
+    Leaving(ClusterName),
+    /// That a namespace is there, and was not asked to go.
+    Namespace(Arc<str>),
+}
+
+impl Read {
+    /// The hash of the clusters that the decisions of a Placement name.
+    #[must_use]
+    pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
+        Hash::of_value(clusters)
+    }
+
+    /// Whether the server shows what the mirror does, where `found` is all that it has there.
+    pub fn shows<'o>(
+        &self,
+        found: impl IntoIterator<Item = &'o HubObject>,
+        controller: &ControllerName,
+    ) -> bool {
+        let mut found = found.into_iter();
+        match self {
+            Self::Object(source, _, _, expected) => found.next().is_some_and(|object| {
+                let row = source.prune(object, controller);
+                row.and_then(|row| row.decides()).is_some_and(|found| found == *expected)
+            }),
+            Self::Absent(..) => found.next().is_none(),
+            Self::Decisions(_, expected) => {
+                Self::decided(&found.flat_map(|slice| Decision::from(slice).clusters).collect()) == *expected
+            }
+            Self::Leaving(_) => found.next().is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
+            Self::Namespace(_) => {
+                found.next().is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
+            }
+        }
+    }
+}
+
+/// What places one Gateway.
+struct Places {
+    reads: BTreeSet<Read>,
+    decided: BTreeSet<ClusterName>,
+    /// Those of `decided` that its annotations do not select.
+    deselected: BTreeSet<ClusterName>,
+}
+
+/// What to read before works of one origin are deleted.
+pub struct DeleteGuard<'v> {
+    view: View<'v>,
+    origin: &'v Origin,
+    /// What every cluster has in common.
+    everywhere: BTreeSet<Read>,
+    gateways: BTreeMap<ObjectKey, Places>,
+    /// The Gateways that a policy targets now: one may place it where another did before.
+    targets: BTreeSet<ObjectKey>,
+    deselected: BTreeSet<ClusterName>,
+}
+
+impl<'v> DeleteGuard<'v> {
+    /// The cause of deletes of works of `origin`.
+    #[must_use]
+    pub fn new(view: View<'v>, origin: &'v Origin) -> Self {
+        let mut cause = Self {
+            view,
+            origin,
+            everywhere: BTreeSet::new(),
+            gateways: BTreeMap::new(),
+            targets: BTreeSet::new(),
+            deselected: BTreeSet::new(),
+        };
+        match origin {
+            Origin::Gateway(key) => {
+                cause.targets.insert(key.clone());
+            }
+            Origin::Object(kind, _) => {
+                policy(view, origin, &mut cause.everywhere);
+                cause.targets = crate::desired::policy::gateways(view, origin);
+                if view.role(kind) == Some(Role::Resource) {
+                    resource(view, origin, &mut cause.everywhere);
+                }
+                if matches!(of_kind(view, kind), KindEligibility::Listed(..)) {
+                    cause.deselected = view.deselected(origin);
+                }
+            }
+        }
+        cause
+    }
+
+    /// What to read before the work in `cluster` is deleted, and when time alone makes that less.
+    pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
+        let (view, origin) = (self.view, self.origin);
+        let mut reads = self.everywhere.clone();
+        let namespace = &origin.object().namespace;
+        let served = match origin {
+            Origin::Gateway(_) => None,
+            Origin::Object(..) => view.work_of(origin, cluster),
+        };
+        let served: BTreeSet<ObjectKey> =
+            served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
+        for key in self.targets.union(&served) {
+            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::new(view, key));
+            reads.extend(places.reads.iter().cloned());
+            reads.extend(places.without_grace(view, key, cluster));
+            reads.extend(places.deselected.contains(cluster).then(|| labels(view, cluster)));
+        }
+        if self.deselected.contains(cluster) {
+            reads.insert(labels(view, cluster));
+        }
+        let mut next = None;
+        let ends = served.iter().filter_map(|key| order::stands(view, key, cluster));
+        for ends in ends {
+            // In a namespace that goes, policies and Gateways go in any order.
+            reads.insert(Read::Namespace(namespace.clone()));
+            next = Moment::earliest(next, ends);
+        }
+        (reads, next)
+    }
+}
+
+fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+    match of_kind(view, origin.kind()) {
+        KindEligibility::Listed(gvr, _) => {
+            reads.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
+        }
+        KindEligibility::Unlisted => {
+            // Either no parameters list the kind, or its definition is gone.
+            for class in view.our_classes().keys() {
+                of_class(view, &class.name, reads);
+            }
+            let gone = |gvr: &GroupVersionResource| {
+                view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
+            };
+            if versions(view, origin.kind()).iter().any(|(gvr, _)| gone(gvr)) {
+                let definition = ObjectKey::new("", &origin.kind().to_string());
+                reads.insert(Read::Absent(GroupVersionResource::definitions(), definition));
+            }
+        }
+        KindEligibility::Frozen(..) => {}
+    }
+}
+
+/// What places a resource: the parameters that list its kind, and the Placement that its label or these name.
+fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+    for class in view.our_classes().keys() {
+        of_class(view, &class.name, reads);
+    }
+    let terms = of_resources(view, origin.kind());
+    let default = terms.entry().and_then(|entry| entry.placement.as_deref());
+    let label = view.policy(origin).and_then(|resource| resource.placement());
+    if let Some(name) = label.or(default).filter(|name| !name.is_empty()) {
+        placement(view, ObjectKey::new(&origin.object().namespace, name), reads);
+    }
+}
+
+/// What a Placement has chosen, and returns that.
+fn placement(view: View<'_>, key: ObjectKey, reads: &mut BTreeSet<Read>) -> BTreeSet<ClusterName> {
+    reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), key.clone()));
+    let decided = view.decided(&key);
+    reads.insert(Read::Decisions(key, Read::decided(&decided)));
+    decided
+}
+
+/// That the server shows the object `key` as the mirror does, be it that there is none.
+fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
+    match view.decides(&source, &key) {
+        Some(decides) => Read::Object(source, gvr, key, decides),
+        None => Read::Absent(gvr, key),
+    }
+}
+
+/// That the server shows the ManagedCluster as the mirror does, its labels among others.
+fn labels(view: View<'_>, cluster: &ClusterName) -> Read {
+    object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
+}
+
+impl Places {
+    fn new(view: View<'_>, key: &ObjectKey) -> Self {
+        let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
+        let mut decided = BTreeSet::new();
+        if let Some(found) = view.gateway(key) {
+            of_class(view, &found.class, &mut reads);
+            if let Some(name) = found.placement() {
+                decided = placement(view, ObjectKey::new(&key.namespace, name), &mut reads);
+            }
+        }
+        Self { reads, decided, deselected: placed(view, key).deselected }
+    }
+
+    /// A cluster that is no longer chosen has no grace where it is terminating or gone.
+    fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
+        view.gateway(key)?;
+        view.work_of(&Origin::Gateway(key.clone()), cluster)?;
+        let leaves = view.cluster(cluster).is_none_or(|found| found.deleting);
+        (leaves && !self.decided.contains(cluster)).then(|| Read::Leaving(cluster.clone()))
+    }
+}
+
+fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
+    let key = ObjectKey::new("", name);
+    let class = view.class(&key);
+    reads.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
+    // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
+    let ours = class.filter(|_| view.class_params(name).is_some());
+    if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
+        let source = CONFIG_MAPS.object(config_map.clone());
+        reads.insert(object(view, source, CONFIG_MAPS.gvr(), config_map));
+    }
+}
+
+#[cfg(test)]
+mod tests;

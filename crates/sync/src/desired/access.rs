@@ -1,0 +1,43 @@
+//! The access work of a cluster: the right of its agent to write Gateways and the kinds that our works there carry.
+//!
+//! What works *carry*, not what parameters list: a work that is being deleted still needs the right to delete. So does one
+//! that no longer holds a ReferenceGrant, until its agent has taken that off the spoke; no answer tells when, so the right
+//! stays while there is any work of a Gateway.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::work::{self, schema};
+use super::{Outcome, PlannedWork, WorksPlan};
+use crate::rows::work::Purpose;
+use crate::{PolicyKind, View};
+use policy_sync_api::names::{ClusterName, GroupResource, WorkName};
+
+/// Plans the access work of `cluster`.
+#[must_use]
+pub fn plan(view: View<'_>, cluster: &ClusterName) -> WorksPlan {
+    let carried = view.carried(cluster);
+    let name = Some(WorkName::access(view.controller()));
+    if carried.is_empty() {
+        return WorksPlan { name, ..WorksPlan::default() };
+    }
+    let grants = keeps_grants(view, cluster, &carried).then(GroupResource::reference_grants);
+    let kinds: BTreeSet<GroupResource> =
+        carried.into_iter().chain([GroupResource::gateways()]).chain(grants).collect();
+    let work: PlannedWork = work::access(view.controller(), schema(view), kinds);
+    WorksPlan {
+        name,
+        outcomes: [(cluster.clone(), Outcome::Work(Arc::new(work)))].into(),
+        ..WorksPlan::default()
+    }
+}
+
+/// Whether the agent has a right to ReferenceGrants that it may still need.
+fn keeps_grants(view: View<'_>, cluster: &ClusterName, carried: &BTreeSet<PolicyKind>) -> bool {
+    let access = view.work(&WorkName::access(view.controller()), cluster);
+    let granted = access.is_some_and(|work| match &work.purpose {
+        Purpose::Access(kinds) => kinds.contains(&GroupResource::reference_grants()),
+        _ => false,
+    });
+    granted && carried.contains(&GroupResource::gateways())
+}

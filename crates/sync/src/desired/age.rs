@@ -1,0 +1,346 @@
+//! Copies with the same target are created on each cluster in the order of the hub.
+//!
+//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence. On a cluster it
+//! compares the creation times of the copies, in whole seconds. So a copy is created only after the copies of older policies exist since
+//! an earlier second:
+//!
+//! ```text
+//! order of the hub:   b d │ a c │ b2      │ separates runs of ascending names
+//!                     (1)   (2)   (3)     each run is created when all copies of the one before exist for a second
+//! ```
+//!
+//! The copies of a run may be created in the same second, because their names have the order of the hub.
+//!
+//! Only the creation of a work waits. It waits for the oldest unfinished copy until there is no progress for `policyWaitSeconds`, by the
+//! plans of this process ([`Waits`]). All later runs wait for the same copy, so that their waits end together. [`Problem::OutOfOrder`]
+//! reports copies in another order.
+//!
+//! [`Waits`]: crate::Waits
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::WorksPlan;
+use super::eligibility::{GatewayEligibility, of_target};
+use super::order::{Waiting, hold, missing};
+use super::placement::placed;
+use crate::index::SECOND;
+use crate::index::same_target::{Place, place};
+use crate::rows::policy::{Policy, Target};
+use crate::waits::Wait;
+use crate::{Problem, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::selector::ClusterSelector;
+use policy_sync_api::text::itemized;
+
+/// The number of older policies that a policy waits for, for all its targets together.
+const LOOKED_AT: usize = 32;
+/// The number of neighbors in the order of a target among which the nearest one with a copy on a cluster is searched.
+const NEIGHBORS: usize = 16;
+/// The number of later policies among which those without a work on a cluster are searched.
+const SEARCHED: usize = 1024;
+
+/// Older policies that one policy waits for, because of one target.
+struct Older {
+    gateway: ObjectKey,
+    /// The clusters of the Gateway.
+    clusters: BTreeSet<ClusterName>,
+    /// The runs before its own, the nearest first, each with the nearest policy first.
+    runs: Vec<Vec<OlderPolicy>>,
+    /// How long it waits.
+    wait: Duration,
+}
+
+struct OlderPolicy {
+    origin: Origin,
+    place: Place,
+    selector: Option<ClusterSelector>,
+}
+
+/// The copy of an older policy on a cluster.
+enum Copy {
+    /// There is none, and none is expected.
+    Absent,
+    /// It exists since an earlier second.
+    Older,
+    /// It is to be created, or was created a moment ago.
+    Unfinished {
+        /// When that may change by time alone.
+        until: Option<Moment>,
+    },
+}
+
+/// The oldest unfinished copy that a policy waits for on a cluster, or has waited for.
+pub(super) struct Unfinished {
+    policy: ObjectKey,
+    wait: Wait,
+    /// Until when the policy waits for it.
+    pub(super) limit: Moment,
+    /// When to look again.
+    again: Moment,
+}
+
+/// Holds the works of the policy `origin` on clusters where copies of older policies with the same target are to be created first.
+pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
+    let mut ages = Ages::new(view);
+    for cluster in missing(view, plan) {
+        // A work that is being deleted is created again only when it is gone.
+        if view.work_of(origin, &cluster).is_some() {
+            continue;
+        }
+        let Some(found) = ages.unfinished(origin, &cluster) else { continue };
+        let Unfinished { policy, wait, limit, again } = found;
+        if limit > view.now {
+            plan.recheck = Moment::earliest(plan.recheck, Some(again));
+            hold(plan, &cluster, Waiting::Older(policy));
+        }
+        plan.waits.insert(cluster, wait);
+    }
+}
+
+/// Finds the copies that policies wait for. Reads each policy once.
+pub(super) struct Ages<'v> {
+    view: View<'v>,
+    older: BTreeMap<Origin, Vec<Older>>,
+}
+
+impl<'v> Ages<'v> {
+    pub(super) fn new(view: View<'v>) -> Self {
+        Self { view, older: BTreeMap::new() }
+    }
+
+    /// The oldest unfinished copy that the work of `origin` on `cluster` waits for, or has waited for.
+    pub(super) fn unfinished(&mut self, origin: &Origin, cluster: &ClusterName) -> Option<Unfinished> {
+        let view = self.view;
+        let older = self.older.entry(origin.clone()).or_insert_with(|| Older::of(view, origin));
+        let older = older.iter().filter(|older| older.clusters.contains(cluster));
+        let found: Vec<_> =
+            older.filter_map(|older| Some((older.unfinished(view, cluster)?, older.wait))).collect();
+        let longest = found.iter().map(|(_, wait)| *wait).max()?;
+        let (place, until) = found.into_iter().map(|(oldest, _)| oldest).min()?;
+        let policy = beside(origin, place.1.clone());
+        let wait = next_wait(view, origin, cluster, place, &policy);
+        let policy = policy.object().clone();
+        // A copy may have been created at the last moment.
+        let limit = wait.since.after(longest).after(SECOND);
+        let again = Moment::earliest(until, Some(limit)).unwrap_or(limit);
+        Some(Unfinished { policy, wait, limit, again })
+    }
+}
+
+/// The wait of the work of `origin` on `cluster` for the policy `older` of this place. A new wait begins only with progress: if the work of
+/// `older` was created, or if the cluster has created the copy of the last wait. Otherwise waits for several missing copies would add up.
+fn next_wait(view: View<'_>, origin: &Origin, cluster: &ClusterName, place: Place, older: &Origin) -> Wait {
+    let exists = view.work_of(older, cluster).is_some();
+    let is_copied = |place: &Place| {
+        let copy = view.work_of(&beside(origin, place.1.clone()), cluster);
+        copy.is_some_and(|work| work.copied.is_some())
+    };
+    // A policy without a work waits itself, maybe for one that is too far back to be looked at here.
+    let earlier = view.last_wait(older, cluster);
+    let earlier = earlier.filter(|earlier| !exists && earlier.place < place && !is_copied(&earlier.place));
+    let (place, exists) = earlier.map_or((place, exists), |earlier| (earlier.place, earlier.exists));
+    let Some(last) = view.last_wait(origin, cluster) else {
+        return Wait { place, exists, since: view.now };
+    };
+    let (exists, progress) = match place.cmp(&last.place) {
+        Ordering::Less => return last,
+        Ordering::Equal => (exists || last.exists, exists && !last.exists),
+        Ordering::Greater => (exists, is_copied(&last.place)),
+    };
+    Wait { place, exists, since: if progress { view.now } else { last.since } }
+}
+
+impl Older {
+    /// For each target of the policy `origin`, the older policies that it may wait for.
+    fn of(view: View<'_>, origin: &Origin) -> Vec<Self> {
+        let Some(policy) = view.policy(origin) else { return Vec::new() };
+        let own = place(origin.object(), policy);
+        let (mut all, mut left) = (Vec::new(), LOOKED_AT);
+        for (target, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
+            if order.end_of_run_before(&own).is_none() {
+                continue;
+            }
+            let gateway =
+                ObjectKey { namespace: origin.object().namespace.clone(), name: target.gateway.clone() };
+            let GatewayEligibility::Ours(params) = of_target(view, &gateway, origin.kind()) else { continue };
+            if params.policy_wait_seconds == 0 {
+                continue;
+            }
+            let (mut runs, mut cursor) = (Vec::new(), &own);
+            while let Some(last) = order.end_of_run_before(cursor).filter(|_| left > 0) {
+                let run: Vec<&Place> = order.run_to(last).take(left).collect();
+                left -= run.len();
+                let run = run.into_iter().filter_map(|place| OlderPolicy::read(view, origin, place));
+                runs.push(run.collect());
+                cursor = last;
+            }
+            if !runs.is_empty() {
+                let clusters = placed(view, &gateway).clusters;
+                let wait = Duration::from_secs(params.policy_wait_seconds.into());
+                all.push(Self { gateway, clusters, runs, wait });
+            }
+        }
+        all
+    }
+
+    /// The place of the oldest policy whose copy on `cluster` is to be created first, and when that may change by time alone.
+    fn unfinished(&self, view: View<'_>, cluster: &ClusterName) -> Option<(Place, Option<Moment>)> {
+        let (mut oldest, mut earliest) = (None, None);
+        for run in &self.runs {
+            let mut exists = false;
+            for policy in run {
+                match self.copy(view, policy, cluster) {
+                    Copy::Absent => {}
+                    Copy::Older => exists = true,
+                    Copy::Unfinished { until } => {
+                        oldest = Some(&policy.place);
+                        earliest = Moment::earliest(earliest, until);
+                    }
+                }
+            }
+            // It has waited for the runs before it. If one of these was selected later, the order is wrong already.
+            if exists {
+                break;
+            }
+        }
+        oldest.map(|place| (place.clone(), earliest))
+    }
+
+    fn copy(&self, view: View<'_>, policy: &OlderPolicy, cluster: &ClusterName) -> Copy {
+        let OlderPolicy { origin, selector, .. } = policy;
+        if selector.as_ref().is_some_and(|selector| !view.selects(selector, origin, cluster)) {
+            return Copy::Absent;
+        }
+        let Some((name, work)) = view.named_work_of(origin, cluster) else {
+            return Copy::Unfinished { until: None };
+        };
+        if !work.gateways.contains(&self.gateway.name) {
+            return Copy::Absent;
+        }
+        // The hub's times are whole seconds.
+        let for_a_while = |since: Moment| {
+            let until = since.min(view.now).after(self.wait).after(SECOND);
+            if until > view.now { Copy::Unfinished { until: Some(until) } } else { Copy::Absent }
+        };
+        match (work.deleting, work.copied) {
+            (Some(since), _) => for_a_while(since),
+            (None, Some(_)) => match view.copy_settles(name, cluster) {
+                None => Copy::Older,
+                until => Copy::Unfinished { until },
+            },
+            (None, None) => for_a_while(work.created),
+        }
+    }
+}
+
+impl OlderPolicy {
+    /// The policy of this place in the order of `younger`; `None` if it is being deleted, or if its selector cannot be read.
+    fn read(view: View<'_>, younger: &Origin, place: &Place) -> Option<Self> {
+        let origin = beside(younger, place.1.clone());
+        let policy = view.policy(&origin).filter(|policy| !policy.deleting)?;
+        let selector = ClusterSelector::read(&policy.annotations).ok()?;
+        Some(Self { origin, place: place.clone(), selector })
+    }
+}
+
+fn beside(origin: &Origin, name: Arc<str>) -> Origin {
+    Origin::new(origin.kind().clone(), ObjectKey { namespace: origin.object().namespace.clone(), name })
+}
+
+/// The clusters where the copy of the policy `origin` and that of a neighbor in the order have another order than on the hub.
+pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
+    let Some(policy) = view.policy(origin) else { return Vec::new() };
+    let own = place(origin.object(), policy);
+    let mut found: BTreeMap<(Arc<str>, bool), BTreeSet<&ClusterName>> = BTreeMap::new();
+    let mut left = LOOKED_AT;
+    for (target, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
+        if order.is_single() {
+            continue;
+        }
+        let own_copies = copies(view, origin, target);
+        let mut look = |neighbors: &mut dyn Iterator<Item = &Place>, wrong: Ordering| {
+            let mut own_copies = own_copies.clone();
+            for (_, name) in neighbors.take(NEIGHBORS) {
+                if own_copies.is_empty() || left == 0 {
+                    break;
+                }
+                left -= 1;
+                for (cluster, copied) in copies(view, &beside(origin, name.clone()), target) {
+                    let Some(own_copied) = own_copies.remove(cluster) else { continue };
+                    if (copied, name).cmp(&(own_copied, &own.1)) == wrong {
+                        let is_older = wrong == Ordering::Greater;
+                        found.entry((name.clone(), is_older)).or_default().insert(cluster);
+                    }
+                }
+            }
+        };
+        look(&mut order.older(&own), Ordering::Greater);
+        look(&mut order.younger(&own), Ordering::Less);
+    }
+    let problem = |((name, is_older), clusters): ((Arc<str>, bool), BTreeSet<&ClusterName>)| {
+        let other = beside(origin, name).object().clone();
+        let clusters = itemized(clusters.into_iter().map(ToString::to_string));
+        Problem::OutOfOrder { other, is_older, clusters }
+    };
+    found.into_iter().map(problem).collect()
+}
+
+/// The clusters with a copy of the policy `origin` that has the target, each with the copy's creation time.
+fn copies<'v>(view: View<'v>, origin: &Origin, target: &Target) -> BTreeMap<&'v ClusterName, Moment> {
+    let works = view.works_of(origin);
+    let works = works.filter(|(.., work)| work.deleting.is_none() && work.gateways.contains(&target.gateway));
+    works.filter_map(|(_, cluster, work)| Some((cluster, work.copied?))).collect()
+}
+
+/// The next policies of later runs, which may wait for the copy of the policy `origin` on `cluster`: those without a work there.
+pub(crate) fn followers(
+    view: View<'_>,
+    origin: &Origin,
+    policy: &Policy,
+    cluster: &ClusterName,
+) -> BTreeSet<Origin> {
+    let own = place(origin.object(), policy);
+    let is_missing =
+        |follower: &Origin| view.work_of(follower, cluster).is_none_or(|work| work.deleting.is_some());
+    let orders = view.same_target(origin.kind(), &origin.object().namespace, &policy.targets);
+    let later = orders.flat_map(|(_, order)| order.later_runs(&own)).take(SEARCHED);
+    later.map(|(_, name)| beside(origin, name.clone())).filter(is_missing).collect()
+}
+
+/// The policies with a target of the policy `origin`, if it is or was as `policy`, for which its place matters: the next younger ones may wait
+/// for it, and it may be the nearest one before or after others on some cluster.
+pub(crate) fn affected(view: View<'_>, origin: &Origin, policy: &Policy) -> BTreeSet<Origin> {
+    let own = place(origin.object(), policy);
+    let mut found = BTreeSet::new();
+    for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
+        let around = order.older(&own).take(NEIGHBORS).chain(order.younger(&own).take(SEARCHED));
+        found.extend(around.map(|(_, name)| beside(origin, name.clone())));
+    }
+    found
+}
+
+/// The nearest policies with a copy on `cluster` before and after the policy `origin` in the order of each target.
+pub(crate) fn neighbors(
+    view: View<'_>,
+    origin: &Origin,
+    policy: &Policy,
+    cluster: &ClusterName,
+) -> BTreeSet<Origin> {
+    let own = place(origin.object(), policy);
+    let is_copied =
+        |neighbor: &Origin| view.work_of(neighbor, cluster).is_some_and(|work| work.copied.is_some());
+    let mut found = BTreeSet::new();
+    for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
+        let mut look = |neighbors: &mut dyn Iterator<Item = &Place>| {
+            let mut neighbors = neighbors.take(NEIGHBORS).map(|(_, name)| beside(origin, name.clone()));
+            found.extend(neighbors.find(&is_copied));
+        };
+        look(&mut order.older(&own));
+        look(&mut order.younger(&own));
+    }
+    found
+}

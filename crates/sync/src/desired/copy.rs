@@ -1,0 +1,155 @@
+//! The copy of an object that a spoke gets: its metadata, and the namespaces in its references.
+
+use serde_json::{Map, Value, json};
+
+use crate::rows::Strings;
+use crate::{Problem, Settings};
+use policy_sync_api::annotations;
+use policy_sync_api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
+use policy_sync_api::syntax::LABEL_LIMIT;
+
+/// Labels and annotations that stay on the hub: ours, those that hand an object to another tool, and those in which Kubernetes'
+/// controllers note what they have made of it there.
+pub(super) const STAYS: [&str; 16] = [
+    "kuadrant.io/*",
+    "clusters.kuadrant.io/*",
+    "cluster.open-cluster-management.io/*",
+    "argocd.argoproj.io/*",
+    "*.toolkit.fluxcd.io/*",
+    "meta.helm.sh/*",
+    "kubectl.kubernetes.io/*",
+    "federation.kubernetes.io/*",
+    "federation.alpha.kubernetes.io/*",
+    "control-plane.alpha.kubernetes.io/*",
+    "deployment.kubernetes.io/*",
+    "pv.kubernetes.io/*",
+    "volume.beta.kubernetes.io/*",
+    "volume.kubernetes.io/*",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/instance",
+];
+
+impl Settings {
+    /// The namespace of the spokes that the hub namespace `namespace` maps to.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::DownstreamNamespace`] where no spoke may have it.
+    pub fn downstream_namespace(&self, namespace: &str) -> Result<String, Problem> {
+        let downstream = self.prefixed(namespace);
+        let fault = if downstream.len() > LABEL_LIMIT {
+            "is longer than 63 characters"
+        } else if self.reserved_namespaces.iter().any(|pattern| matches(pattern, &downstream)) {
+            "is reserved"
+        } else {
+            return Ok(downstream);
+        };
+        Err(Problem::DownstreamNamespace { namespace: namespace.to_owned(), downstream, fault })
+    }
+
+    /// `namespace` with the prefix, whether or not a spoke may have it: for references, which write nothing.
+    pub(crate) fn prefixed(&self, namespace: &str) -> String {
+        format!("{}{namespace}", self.downstream_namespace_prefix)
+    }
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any text.
+///
+/// Between two stars the first place that fits is as good as any other, so this takes no more than one pass a star.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = text.strip_prefix(head).and_then(|text| text.strip_suffix(tail)) else {
+        return false;
+    };
+    middle.split('*').all(|part| match text.find(part) {
+        Some(at) => {
+            text = &text[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// The labels or annotations of an object that travel.
+pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
+    let stays = |key: &str| {
+        STAYS.iter().any(|pattern| matches(pattern, key)) || skip.iter().any(|pattern| matches(pattern, key))
+    };
+    strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// The bytes of the labels or annotations that travel where none are to be skipped.
+pub(super) fn travelling_bytes(strings: &Strings) -> usize {
+    let stays = |key: &str| STAYS.iter().any(|pattern| matches(pattern, key));
+    strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| key.len() + value.len()).sum()
+}
+
+/// The spec of a hub object, null where it has none.
+///
+/// # Errors
+///
+/// [`Problem::BadSpec`] where it cannot be copied.
+pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
+    let spec: Value = serde_json::from_str(spec).map_err(|error| Problem::BadSpec(error.to_string()))?;
+    if !matches!(spec, Value::Object(_) | Value::Null) {
+        return Err(Problem::BadSpec(format!("expected an object, found {}", type_of(&spec))));
+    }
+    if depth(&spec) > DEPTH_LIMIT {
+        return Err(Problem::BadSpec(format!(
+            "more than {DEPTH_LIMIT} lists and objects are inside each other"
+        )));
+    }
+    Ok(spec)
+}
+
+/// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) object: Value,
+    pub(super) revision: String,
+}
+
+/// Makes a copy with the fields `content` beside its metadata, and writes its revision into it.
+pub(super) fn copy(
+    (api_version, kind): (&str, &str),
+    (namespace, name): (&str, &str),
+    labels: &Strings,
+    annotations: Strings,
+    content: Map<String, Value>,
+) -> Copy {
+    let mut metadata = Map::from_iter([("name".into(), json!(name)), ("namespace".into(), json!(namespace))]);
+    if !labels.is_empty() {
+        metadata.insert("labels".into(), json!(labels));
+    }
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    if let Some(fields) = object.as_object_mut() {
+        fields.extend(content);
+    }
+    let mut annotations = json!(annotations);
+    let hashed = Joined::List(vec![Joined::Value(&object), Joined::Value(&annotations)]);
+    let revision = Hash::of_joined(&hashed).to_string();
+    annotations[annotations::REVISION] = revision.as_str().into();
+    object["metadata"]["annotations"] = annotations;
+    Copy { object, revision }
+}
+
+/// Maps whose keys are the user's own, so that `name` and `namespace` in them are no reference.
+pub(super) const USERS_KEYS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
+
+/// Rewrites the namespaces in references: every object with a name and a namespace is one.
+pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("name").is_some_and(Value::is_string)
+                && let Some(Value::String(namespace)) = fields.get_mut("namespace")
+            {
+                *namespace = format!("{prefix}{namespace}");
+            }
+            let others = fields.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+            others.for_each(|(_, value)| rewrite_namespaces(value, prefix));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, prefix)),
+        _ => {}
+    }
+}

@@ -1,0 +1,338 @@
+//! No unprotected moment: on a cluster, a Gateway comes after its policies, and goes before them.
+//!
+//! ```text
+//! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
+//!                                  counted from when the last was made or became Applied; where one is refused, from then
+//! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
+//! ```
+//!
+//! Only the creation or deletion of a work waits, never a change. The wait is counted from times in the works, so that a restart neither
+//! forgets nor prolongs it. If the hub refuses a create, the wait is counted from the first refusal in this process. Each wait has an end,
+//! except for a work that is about to be created. A policy that waits for older copies (`age`) itself is waited for until that ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::age::{Ages, Unfinished};
+use super::eligibility::{GatewayEligibility, of_gateway, of_target};
+use super::placement::placed;
+use super::policy::ahead::{self, AT_ONCE};
+use super::{Kept, Leaving, Outcome, WorksPlan, policy};
+use crate::kinds::{POLICIES, WORKS};
+use crate::rows::kind::Resolution;
+use crate::rows::policy::Policy;
+use crate::rows::work::Content;
+use crate::{Problem, Settings, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::{Params, PolicyWaitAction, Role};
+use policy_sync_api::text::itemized;
+
+/// The reason why a work is not created on a cluster yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The policies of a Gateway.
+    Policies(Awaited),
+    /// The copy of this policy, which has the same target and is older on the hub.
+    Older(ObjectKey),
+}
+
+/// The policies that a Gateway waits for on one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Its policies that are not applied there.
+    pub policies: BTreeSet<Origin>,
+    /// Kinds of which it may have policies that are not known.
+    pub unlisted: BTreeSet<GroupResource>,
+    /// Whether none of its policies has been applied for as long as its class lets it wait.
+    pub overdue: bool,
+}
+
+impl Waiting {
+    /// What it waits for, in words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Policies(awaited) => awaited.text(),
+            Self::Older(policy) => {
+                format!("waits for the copy of policy {policy}, which has the same target and is older")
+            }
+        }
+    }
+
+    /// Whether it is a Gateway that has waited for as long as its class says.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        matches!(self, Self::Policies(Awaited { overdue: true, .. }))
+    }
+}
+
+impl Awaited {
+    fn text(&self) -> String {
+        let name = |policy: &Origin| format!("{}/{}", policy.kind().resource, policy.object().name);
+        let policies = self.policies.iter().map(name);
+        let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
+        let all: Vec<String> = lists.chain(policies).collect();
+        format!("waits for its policies: {}", itemized(all.into_iter()))
+    }
+}
+
+/// Holds the works of the Gateway `key` where it has to wait for its policies.
+pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
+    let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return };
+    let missing = missing(view, plan);
+    if missing.is_empty() {
+        return;
+    }
+    let wait = Duration::from_secs(params.policy_wait_seconds.into());
+    let (policies, unlisted) = policies(view, settings, key, &params);
+    // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
+    let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
+    let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
+    if let Some(kind) = unread {
+        plan.problems.push(Problem::Unread(kind.to_string()));
+        plan.recheck = Moment::earliest(plan.recheck, Some(started));
+        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::Policies(Awaited::default())));
+        return;
+    }
+    let mut ages = Ages::new(view);
+    for cluster in missing {
+        let Unapplied { policies, coming, latest, held } =
+            Unapplied::on(view, &mut ages, &cluster, &policies);
+        if policies.is_empty() && unlisted.is_empty() {
+            continue;
+        }
+        let ends = (!coming).then(|| latest.after(wait).max(held));
+        let overdue = ends.is_some_and(|ends| ends <= view.now);
+        if overdue && params.policy_wait_action == PolicyWaitAction::Serve {
+            continue;
+        }
+        if !overdue {
+            plan.recheck = Moment::earliest(plan.recheck, ends);
+        }
+        let awaited = Awaited { policies, unlisted: unlisted.clone(), overdue };
+        hold(plan, &cluster, Waiting::Policies(awaited));
+    }
+    if plan.is_overdue() {
+        plan.problems.push(Problem::PoliciesPending);
+    }
+}
+
+/// The clusters where a planned work does not exist, or is being deleted.
+pub(super) fn missing(view: View<'_>, plan: &WorksPlan) -> Vec<ClusterName> {
+    let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
+        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
+        there.is_none().then(|| cluster.clone())
+    };
+    plan.outcomes.iter().filter_map(comes).collect()
+}
+
+pub(super) fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
+    if let Some(outcome) = plan.outcomes.get_mut(cluster)
+        && let Some(work) = outcome.work().cloned()
+    {
+        *outcome = Outcome::Held(work, waiting);
+    }
+}
+
+/// The policies of a Gateway that one cluster has not applied.
+#[derive(Default)]
+struct Unapplied {
+    policies: BTreeSet<Origin>,
+    /// Whether a work of one of them is about to be made.
+    coming: bool,
+    /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
+    latest: Moment,
+    /// Until when the last of them waits for older copies, before its work is created.
+    held: Moment,
+}
+
+impl Unapplied {
+    fn on(
+        view: View<'_>,
+        ages: &mut Ages<'_>,
+        cluster: &ClusterName,
+        policies: &BTreeMap<Origin, Expected>,
+    ) -> Self {
+        let mut found = Self::default();
+        for (origin, expected) in policies {
+            let Some(outcome) = expected.get(cluster) else { continue };
+            if !found.is_applied(view, ages, cluster, origin, outcome) {
+                found.policies.insert(origin.clone());
+            }
+        }
+        found
+    }
+
+    /// Whether `cluster` has applied the policy `origin` as it is planned.
+    fn is_applied(
+        &mut self,
+        view: View<'_>,
+        ages: &mut Ages<'_>,
+        cluster: &ClusterName,
+        origin: &Origin,
+        planned: &Option<(WorkName, Content)>,
+    ) -> bool {
+        let work = match planned {
+            Some((name, _)) => view.work(name, cluster),
+            None => view.work_of(origin, cluster),
+        };
+        if let Some(since) = work.and_then(|work| work.deleting) {
+            // It is made anew once the old one is gone, which is up to the spoke's agent.
+            self.began(view, since);
+            return false;
+        }
+        match work {
+            // Somebody else has its name, and nothing here will change that.
+            Some(work) if work.origin().is_none_or(|found| **found != *origin) => false,
+            Some(work) => {
+                [Some(work.created), work.applied_since]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|moment| self.began(view, moment));
+                let as_planned =
+                    planned.as_ref().is_none_or(|(_, content)| content.spec == work.content.spec);
+                work.applied_since.is_some() && as_planned
+            }
+            None => {
+                match (planned, view.refused_since(origin, cluster)) {
+                    (Some(_), Some(since)) => self.began(view, since),
+                    (Some(_), None) if self.coming => {}
+                    (Some(_), None) => match ages.unfinished(origin, cluster) {
+                        Some(Unfinished { limit, .. }) if limit > view.now => {
+                            self.held = self.held.max(limit)
+                        }
+                        _ => self.coming = true,
+                    },
+                    // What is frozen is not made, and so is nothing to wait for without end.
+                    (None, _) => {}
+                }
+                false
+            }
+        }
+    }
+
+    /// Counts from `moment`, where that is later. The spoke's agent may have written any moment.
+    fn began(&mut self, view: View<'_>, moment: Moment) {
+        self.latest = self.latest.max(moment.min(view.now));
+    }
+}
+
+fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
+    view.failure(&POLICIES.resource(kind.clone())).is_some()
+}
+
+/// What a policy plans on each cluster: the name and the content of a work, or to keep what is there. The works
+/// themselves, which can be large, are not held for all policies together.
+type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
+
+fn expected(plan: &WorksPlan) -> Expected {
+    let expected = |outcome: &Outcome| outcome.work().map(|work| (work.name.clone(), work.content));
+    plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
+}
+
+/// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
+pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
+    let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
+    let gateway = Origin::Gateway(key.clone());
+    let is_there =
+        |cluster: &ClusterName| view.work_of(&gateway, cluster).is_some_and(|work| work.deleting.is_none());
+    if placed(view, key).clusters.iter().all(is_there) {
+        return Vec::new();
+    }
+    let kinds = params.listed(Role::Policy).map(|gvr| gvr.kind);
+    let here: Vec<(Origin, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
+    let clusters = view.clusters().count();
+    if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
+        return Vec::new();
+    }
+    let targets = |origin: &Origin| policy::gateways(view, origin).contains(key);
+    let here = here.into_iter().filter(|(origin, _)| targets(origin));
+    here.filter_map(|(origin, _)| ahead::unmade(view, settings, &origin)).collect()
+}
+
+/// The policies of `kind` in the namespace of the Gateway `key`.
+fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Origin, &'v Policy)> {
+    let beside = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
+    let origin = |object: &ObjectKey| Origin::new(kind.clone(), object.clone());
+    beside.map(|(object, policy)| (origin(object), policy)).collect()
+}
+
+/// The policies of the Gateway `key`, with what they plan, and the kinds of which that is not known. A kind that does
+/// not resolve has none.
+fn policies(
+    view: View<'_>,
+    settings: &Settings,
+    key: &ObjectKey,
+    params: &Params,
+) -> (BTreeMap<Origin, Expected>, BTreeSet<GroupResource>) {
+    let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
+    for gvr in params.listed(Role::Policy) {
+        let kind = &gvr.kind;
+        let resolution = view.kind(&gvr).map(|state| &state.resolution);
+        if resolution.is_some_and(|resolution| !matches!(resolution, Resolution::Resolved(_))) {
+            continue;
+        }
+        if resolution.is_none() || !view.policies_synced(kind) {
+            unlisted.insert(kind.clone());
+        }
+        for (origin, _) in policies_beside(view, key, kind) {
+            if policy::gateways(view, &origin).contains(key) {
+                let desired = policy::desired(view, settings, &origin);
+                policies.insert(origin, expected(&desired));
+            }
+        }
+    }
+    (policies, unlisted)
+}
+
+/// The Gateways that may wait for the policy `origin`.
+pub fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin> {
+    let gateways = match origin {
+        Origin::Gateway(_) => BTreeSet::new(),
+        Origin::Object(..) => policy::gateways(view, origin),
+    };
+    gateways.into_iter().map(Origin::Gateway)
+}
+
+/// Keeps the works of the policy `origin` on clusters that it leaves because one of its gateways does, for as long as that
+/// gateway's work is there.
+pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
+    let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
+    let Leaving { gateways, clusters } = &plan.leaving;
+    let targets: Vec<&ObjectKey> = gateways.iter().filter(leads).collect();
+    for (_, cluster, work) in view.works_of(origin) {
+        if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !clusters.contains(cluster) {
+            continue;
+        }
+        let served = targets.iter().filter(|key| work.gateways.contains(&key.name));
+        for ends in served.filter_map(|key| stands(view, key, cluster)) {
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(Kept::Following));
+            plan.recheck = Moment::earliest(plan.recheck, ends);
+        }
+    }
+}
+
+/// Whether the work of the Gateway `key` is in `cluster`, and has not been terminating for as long as its policies wait
+/// for it; where it is terminating, until when they do.
+pub(crate) fn stands(view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Option<Moment>> {
+    let work = view.work_of(&Origin::Gateway(key.clone()), cluster)?;
+    let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
+    ends.is_none_or(|ends| ends > view.now).then_some(ends)
+}
+
+/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `origin`.
+fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
+    of_gateway(view, key).is_ours() && !of_target(view, key, origin.kind()).is_ours()
+}
+
+/// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of
+/// ours says where the Gateway or its class is gone.
+fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
+    let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
+    let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));
+    let seconds = view.gateway(key).and_then(|gateway| of_class(&gateway.class)).or_else(|| {
+        view.our_classes().keys().filter_map(|class| of_class(&class.name)).chain(departed()).max()
+    });
+    Duration::from_secs(seconds.unwrap_or_else(|| Params::default().policy_wait_seconds).into())
+}

@@ -1,0 +1,345 @@
+//! The works of a policy, or of a resource.
+//!
+//! ```text
+//! kind listed? ─▶ policy there?   ─▶ its references ─▶ gateways of ours ─┬▶ clusters ─▶ selector ─▶ overrides ─┬▶ copies
+//!               ╰▶ resource there? ─▶ its Placement ─────────────────────╯  its replicas ─▶ preferences ─▶ shares ╯
+//! ```
+//!
+//! Where a step cannot be known, what the next ones would allow is kept as it is.
+//!
+//! How large the copies are together is known before one of them is made, and they are made one after the other.
+
+pub(super) mod ahead;
+mod outline;
+mod recipe;
+mod remembered;
+mod target;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::copy::read_spec;
+use super::eligibility::{KindEligibility, not_in_role, of_kind, of_target};
+use super::overrides::Overrides;
+use super::placement::{Placed, placed};
+use super::work::schema;
+use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan};
+use crate::kinds::{CLASSES, role_of};
+use crate::rows::kind::KindInfo;
+use crate::rows::policy::Policy;
+use crate::{CLASS_RETURNS, Problem, Settings, View, feedback};
+use outline::{Outline, Own, Target, Variant};
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::{Params, Role};
+use policy_sync_api::selector::ClusterSelector;
+use recipe::Common;
+use recipe::Recipe;
+use target::Targets;
+
+/// The most bytes that the copies of a policy that differ may have together.
+pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
+/// The most bytes of copies that a plan holds where there are several.
+const HELD: usize = 1024 * 1024;
+
+/// What should be of the policy or the resource `origin`, whatever it follows where it leaves.
+pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
+    match Planner::read(view, settings, origin) {
+        Ok((planner, problem)) => planner.plan(problem),
+        Err(plan) => *plan,
+    }
+}
+
+/// The Gateways of its own namespace that the policy `origin` targets, none where that cannot be read.
+pub(crate) fn gateways(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
+    targets_of(view, origin).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
+}
+
+/// The Gateways of other namespaces that it refers to.
+pub(crate) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
+    targets_of(view, origin).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
+}
+
+fn targets_of(view: View<'_>, origin: &Origin) -> Option<Arc<Targets>> {
+    remembered::targets_of(view.policy(origin)?, &origin.object().namespace).ok()
+}
+
+fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
+    WorkName::planned(view.controller(), &info.kind, origin)
+}
+
+/// Plans for an object that cannot be read, and whose kind has this role, where that is known. Each work of a policy says which
+/// gateways it serves, and stays where one of them is still allowed to be; what places a resource is not known, so that all of
+/// its works stay. Which of the two it is, a work says as well. A spoke that changes its word changes nothing but its own work.
+fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {
+    let (kept, recheck) = (Kept::by([&problem]), returns(view, &problem));
+    let mut plan = WorksPlan { targeted: true, problems: vec![problem], recheck, ..WorksPlan::default() };
+    let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
+    for (_, cluster, work) in view.works_of(origin) {
+        let is_resource = role.map_or(work.of_resource, |role| role == Role::Resource);
+        if is_resource {
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(kept.clone()));
+            continue;
+        }
+        for gateway in work.gateways.iter() {
+            let key = ObjectKey { namespace: origin.object().namespace.clone(), name: gateway.clone() };
+            let placed = gateways.entry(key).or_insert_with_key(|key| {
+                let ours = of_target(view, key, origin.kind()).is_ours();
+                ours.then(|| placed(view, key))
+            });
+            let Some(placed) = placed else { continue };
+            if placed.unsettled || placed.clusters.contains(cluster) {
+                plan.outcomes.insert(cluster.clone(), Outcome::Kept(kept.clone()));
+            }
+            plan.recheck = Moment::earliest(plan.recheck, placed.settles);
+        }
+    }
+    let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster.clone()).collect();
+    plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
+    plan
+}
+
+/// When time alone ends `problem`: a class that went does not return after that.
+fn returns(view: View<'_>, problem: &Problem) -> Option<Moment> {
+    match problem {
+        Problem::ClassGone(class) => view.class_returns(class),
+        _ => None,
+    }
+}
+
+/// What keeps the works of a resource as they are although its kind is not listed as resources, and until when.
+fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
+    if !view.works_of(origin).any(|(.., work)| work.of_resource) {
+        return None;
+    }
+    let kind = origin.kind();
+    match view.role(kind) {
+        Some(Role::Resource) => None,
+        // Another class's mistake is no reason to withdraw.
+        Some(Role::Policy) => {
+            let listed = |params: &Params| params.listed(Role::Resource).find(|gvr| gvr.kind == *kind);
+            let gvr = view.listing().iter().find_map(|(_, params)| listed(params))?;
+            let fault = not_in_role(view, Role::Resource, kind)?;
+            Some((Problem::KindNotResolved { gvr, fault }, None))
+        }
+        // A class that was there before the start may return.
+        None => {
+            let ends = view.synced(&CLASSES.all())?.after(CLASS_RETURNS);
+            (ends > view.now).then(|| (Problem::Unread(kind.to_string()), Some(ends)))
+        }
+    }
+}
+
+struct Planner<'v> {
+    view: View<'v>,
+    settings: &'v Settings,
+    origin: &'v Origin,
+    policy: &'v Arc<Policy>,
+    kind: Option<(GroupVersionResource, KindInfo)>,
+    /// What a policy targets; a resource targets nothing.
+    targets: Arc<Targets>,
+    role: Role,
+    /// Read where a copy is made.
+    spec: OnceCell<Result<Value, Problem>>,
+    /// The same of its overrides.
+    overrides: OnceCell<Result<Overrides, Problem>>,
+}
+
+impl<'v> Planner<'v> {
+    /// What plans the policy `origin`, and what freezes its kind.
+    ///
+    /// # Errors
+    ///
+    /// Its plan, where it does not follow from its spec.
+    fn read(
+        view: View<'v>,
+        settings: &'v Settings,
+        origin: &'v Origin,
+    ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
+        if let Some((problem, until)) = withheld(view, origin) {
+            let mut plan = keep_by_own_word(view, origin, None, problem);
+            plan.recheck = Moment::earliest(plan.recheck, until);
+            return Err(Box::new(plan));
+        }
+        let (kind, problem) = match of_kind(view, origin.kind()) {
+            KindEligibility::Unlisted => return Err(Box::default()),
+            KindEligibility::Frozen(problem, _) => (None, Some(problem)),
+            KindEligibility::Listed(gvr, info) => (Some((gvr, info)), None),
+        };
+        let role = view.role(origin.kind());
+        if !view.policies_synced(origin.kind()) {
+            let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
+            return Err(Box::new(keep_by_own_word(view, origin, role, problem)));
+        }
+        // What a kind was before classes could not be read any more, its objects tell.
+        let role = role.or_else(|| Some(role_of(&view.source_of(origin.kind()))?.0)).unwrap_or(Role::Policy);
+        let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
+            let name = kind.map(|(_, info)| name(view, origin, &info));
+            return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
+        };
+        let targets = match role {
+            Role::Policy => remembered::targets_of(policy, &origin.object().namespace),
+            Role::Resource => Ok(Arc::default()),
+        };
+        match targets {
+            Ok(targets) => {
+                let (spec, overrides) = (OnceCell::new(), OnceCell::new());
+                Ok((Self { view, settings, origin, policy, kind, targets, role, spec, overrides }, problem))
+            }
+            Err(fault) => Err(Box::new(keep_by_own_word(view, origin, Some(role), fault))),
+        }
+    }
+}
+
+impl Planner<'_> {
+    fn plan(&self, problem: Option<Problem>) -> WorksPlan {
+        let outline = self.outline(problem);
+        let works = if outline.frozen { BTreeMap::new() } else { self.works(&outline) };
+        let (outcomes, problems) = outline.outcomes(&works);
+        drop(works);
+        let Outline { mut plan, targets, own, selector, .. } = outline;
+        plan.outcomes = outcomes;
+        plan.problems.extend(problems);
+        if plan.targeted {
+            self.keep_unsettled(&mut plan, &targets, selector.as_ref());
+            for cluster in self.may_be_placed(own.as_ref(), selector.as_ref()) {
+                plan.outcomes.entry(cluster).or_insert(Outcome::Kept(Kept::Unsettled));
+            }
+        }
+        plan.leaving = self.leaving(&plan.outcomes, selector.as_ref());
+        plan
+    }
+
+    /// The works of each variant. More than a plan may hold are made one after the other, and again where they are
+    /// written.
+    fn works<'o>(
+        &self,
+        outline: &'o Outline<'_>,
+    ) -> BTreeMap<&'o Variant<'o>, Result<Arc<PlannedWork>, Problem>> {
+        let common = self.common(outline);
+        let variants: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
+        let held = variants.len() == 1 || outline.bytes <= HELD;
+        let work = |variant: &Variant<'_>| {
+            if let Some(problem) = outline.unknown(variant) {
+                return Err(problem);
+            }
+            let recipe = self.recipe(common.as_ref().map_err(Problem::clone)?, outline, variant);
+            let made = match remembered::made(&recipe) {
+                Some(made) => made?,
+                None => {
+                    let work = recipe.make(self.spec()?, self.overrides()?)?;
+                    if held {
+                        return Ok(Arc::new(work));
+                    }
+                    recipe::Made::new(&work)
+                }
+            };
+            Ok(Arc::new(recipe.planned(made)))
+        };
+        variants.into_iter().map(|variant| (variant, work(variant))).collect()
+    }
+
+    fn spec(&self) -> Result<&Value, Problem> {
+        self.spec.get_or_init(|| read_spec(&self.policy.spec)).as_ref().map_err(Problem::clone)
+    }
+
+    fn overrides(&self) -> Result<&Overrides, Problem> {
+        self.overrides.get_or_init(|| Common::overrides(self.policy)).as_ref().map_err(Problem::clone)
+    }
+
+    /// What all copies are made of.
+    fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
+        let Some((gvr, info)) = &self.kind else {
+            return Err(Problem::Unread(self.origin.kind().to_string()));
+        };
+        Ok(Arc::new(Common {
+            policy: self.policy.clone(),
+            origin: self.origin.clone(),
+            targets: self.targets.clone(),
+            controller: self.view.controller().clone(),
+            gvr: gvr.clone(),
+            info: info.clone(),
+            role: self.role,
+            downstream_namespace: outline.downstream.clone(),
+            prefix: self.settings.downstream_namespace_prefix.clone(),
+            schema: schema(self.view),
+            hosts: if feedback::has_hosts(&gvr.kind) { self.hosts() } else { BTreeMap::new() },
+        }))
+    }
+
+    /// The hosts of the listeners of each Gateway that it targets.
+    fn hosts(&self) -> BTreeMap<Arc<str>, BTreeSet<String>> {
+        let gateways = self.targets.gateways().filter_map(|key| Some((key, self.view.gateway(key)?)));
+        let specs = gateways.filter_map(|(key, gateway)| Some((key, read_spec(&gateway.spec).ok()?)));
+        let hosts = specs.map(|(key, spec)| {
+            let hosts = feedback::hosts(&spec).map(str::to_owned).collect();
+            (key.name.clone(), hosts)
+        });
+        hosts.collect()
+    }
+
+    fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
+        let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
+        let own = outline.own.as_ref().and_then(|own| own.terms.clone());
+        Recipe {
+            common: common.clone(),
+            gateways: variant.gateways.iter().map(|key| (*key).clone()).collect(),
+            terms: variant.gateways.iter().filter_map(terms).chain(own).collect(),
+            chosen: variant.chosen.clone(),
+            replicas: variant.replicas,
+        }
+    }
+
+    /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
+    fn leaving(
+        &self,
+        outcomes: &BTreeMap<ClusterName, Outcome>,
+        selector: Option<&ClusterSelector>,
+    ) -> Leaving {
+        let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
+        let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
+        let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
+        Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
+    }
+
+    fn selects(&self, selector: Option<&ClusterSelector>, cluster: &ClusterName) -> bool {
+        selector.is_none_or(|selector| self.view.selects(selector, self.origin, cluster))
+    }
+
+    /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
+    /// has never seen it.
+    fn is_unknown(&self, cluster: &ClusterName) -> bool {
+        let mut keys = SELECTORS.iter().chain([&CLUSTER_OVERRIDES]);
+        let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
+        by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
+    }
+
+    /// The clusters with a work of a resource that its Placement may only seem to have left.
+    fn may_be_placed(&self, own: Option<&Own>, selector: Option<&ClusterSelector>) -> Vec<ClusterName> {
+        let Some(Own { placed, .. }) = own.filter(|own| own.placed.unsettled) else { return Vec::new() };
+        let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
+        let left = clusters.filter(|cluster| !placed.clusters.contains(*cluster));
+        left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
+    }
+
+    /// Keeps what is on a cluster that a gateway may only seem to have left.
+    fn keep_unsettled(
+        &self,
+        plan: &mut WorksPlan,
+        targets: &BTreeMap<&ObjectKey, Target>,
+        selector: Option<&ClusterSelector>,
+    ) {
+        let unsettled: BTreeSet<&str> =
+            targets.iter().filter(|(_, target)| target.placed.unsettled).map(|(key, _)| &*key.name).collect();
+        for (_, cluster, work) in self.view.works_of(self.origin) {
+            let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
+            if may_be_placed && self.selects(selector, cluster) {
+                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(Kept::Unsettled));
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What is known of a plan before a copy is made: where the policy goes, what makes its copies differ there, and how large
+//! they are together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::recipe::{REPLICAS, Terms};
+use super::{COPIES_LIMIT, Planner, name, remembered, returns};
+use crate::Problem;
+use crate::desired::copy::travelling_bytes;
+use crate::desired::eligibility::{GatewayEligibility, ResourceTerms, of_resources, of_target};
+use crate::desired::overrides::{Choice, Chosen};
+use crate::desired::placement::{Placed, placed};
+use crate::desired::replicas::{Preferences, Split};
+use crate::desired::{Kept, Outcome, PlannedWork, WorksPlan, resource};
+use crate::rows::policy::Policy;
+use crate::view::NO_LABELS;
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_api::selector::ClusterSelector;
+
+/// What makes works differ.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Variant<'t> {
+    /// The gateways that are placed there.
+    pub(super) gateways: Vec<&'t ObjectKey>,
+    /// The overrides.
+    pub(super) chosen: Chosen,
+    /// The share of the replicas, where they are split.
+    pub(super) replicas: Option<u64>,
+}
+
+/// What places a resource.
+pub(super) struct Own {
+    pub(super) placed: Placed,
+    /// The parameters that list its kind, or why they are not known.
+    pub(super) known: Result<(), Problem>,
+    pub(super) terms: Option<Arc<Terms>>,
+    /// Whether it asks to be placed at all.
+    pub(super) asks: bool,
+}
+
+/// A Gateway that the policy targets.
+pub(super) struct Target {
+    pub(super) eligibility: GatewayEligibility,
+    pub(super) placed: Placed,
+    pub(super) terms: Option<Arc<Terms>>,
+}
+
+/// What is known of a plan before a copy is made.
+pub(super) struct Outline<'t> {
+    pub(super) plan: WorksPlan,
+    pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
+    /// What places it itself, where it is a resource.
+    pub(super) own: Option<Own>,
+    pub(super) selector: Option<ClusterSelector>,
+    pub(super) choice: Arc<Choice>,
+    /// The clusters that the policy is for.
+    pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
+    /// Those where what is there follows from labels that nobody knows.
+    pub(super) kept: BTreeSet<ClusterName>,
+    /// Its namespace there.
+    pub(super) downstream: String,
+    /// How many bytes the copies that differ have together at most.
+    pub(super) bytes: usize,
+    pub(super) frozen: bool,
+}
+
+impl Planner<'_> {
+    /// All that is known before a copy is made: where the policy goes, what makes its copies differ there, and how large
+    /// they are.
+    pub(super) fn outline(&self, problem: Option<Problem>) -> Outline<'_> {
+        let mut plan = WorksPlan {
+            name: self.kind.as_ref().map(|(_, info)| name(self.view, self.origin, info)),
+            problems: problem.into_iter().collect(),
+            ..WorksPlan::default()
+        };
+        let (targets, own) = (self.targets(), self.own());
+        plan.targeted = targets.values().any(|target| target.eligibility.is_ours())
+            || own.as_ref().is_some_and(|own| own.asks);
+        let placed = targets.values().map(|target| &target.placed).chain(own.as_ref().map(|own| &own.placed));
+        plan.recheck = placed.fold(None, |least, placed| Moment::earliest(least, placed.settles));
+        plan.problems.extend(self.dropped());
+        let selector = ClusterSelector::read(&self.policy.annotations).unwrap_or_else(|bad| {
+            plan.problems.push(bad.into());
+            None
+        });
+        let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
+        let kept = BTreeSet::new();
+        let mut outline = Outline {
+            plan,
+            targets,
+            own,
+            selector,
+            choice,
+            clusters,
+            kept,
+            downstream,
+            bytes: 0,
+            frozen: true,
+        };
+        if outline.plan.targeted {
+            self.detail(&mut outline);
+        } else {
+            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            outline.plan.problems.retain(|problem| !problem.freezes());
+        }
+        outline
+    }
+
+    /// The same of a policy that targets a Gateway of ours.
+    fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
+        let mut problems = std::mem::take(&mut outline.plan.problems);
+        match self.settings.downstream_namespace(&self.origin.object().namespace) {
+            Ok(downstream) => outline.downstream = downstream,
+            Err(problem) => problems.push(problem),
+        }
+        match remembered::choice_of(self.policy, || Ok(self.overrides()?.choice().clone())) {
+            Ok(choice) => outline.choice = choice,
+            Err(problem) => problems.push(problem),
+        }
+        let (clusters, deselected) = self.clusters(outline);
+        outline.plan.deselected = deselected;
+        let (kept, mut clusters): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            clusters.into_iter().partition(|(cluster, _)| self.is_unknown(cluster));
+        outline.kept = kept.into_keys().collect();
+        match self.shares(outline, &mut clusters) {
+            Ok(problem) => problems.extend(problem),
+            Err(problem) => problems.push(problem),
+        }
+        let shares = outline.plan.shares.as_ref();
+        outline.clusters = clusters
+            .into_iter()
+            .map(|(cluster, gateways)| {
+                let chosen = outline.choice.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
+                let replicas = shares.and_then(|shares| shares.get(&cluster)).copied();
+                (cluster, Variant { gateways, chosen, replicas })
+            })
+            .collect();
+        let copies: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
+        let bytes = copies.iter().map(|variant| self.bytes(outline, variant));
+        outline.bytes = bytes.fold(0, usize::saturating_add);
+        if outline.bytes > COPIES_LIMIT && copies.len() > 1 {
+            let (copies, bytes) = (copies.len(), outline.bytes);
+            problems.push(Problem::CopiesTooLarge { copies, bytes, limit: COPIES_LIMIT });
+        }
+        outline.frozen = problems.iter().any(Problem::freezes);
+        if outline.frozen || outline.own.as_ref().is_some_and(|own| own.known.is_err()) {
+            // What is not planned is not split either.
+            outline.plan.shares = None;
+        }
+        outline.plan.problems = problems;
+    }
+
+    /// How many bytes a copy has at most.
+    pub(super) fn bytes(&self, outline: &Outline<'_>, variant: &Variant<'_>) -> usize {
+        let Policy { spec, others, labels, annotations, .. } = &**self.policy;
+        spec.len()
+            + others.as_ref().map_or(0, |others| others.len())
+            + travelling_bytes(labels)
+            + travelling_bytes(annotations)
+            + outline.choice.bytes(&variant.chosen)
+    }
+
+    fn targets(&self) -> BTreeMap<&ObjectKey, Target> {
+        let mut known: Vec<Arc<Terms>> = Vec::new();
+        let target = |key| {
+            let eligibility = of_target(self.view, key, self.origin.kind());
+            let placed = match eligibility {
+                GatewayEligibility::NotOurs => Placed::default(),
+                _ => placed(self.view, key),
+            };
+            let terms = match &eligibility {
+                GatewayEligibility::Ours(params) => Some(Terms::shared(params, &mut known)),
+                _ => None,
+            };
+            (key, Target { eligibility, placed, terms })
+        };
+        self.targets.gateways().map(target).collect()
+    }
+
+    /// What places a resource.
+    fn own(&self) -> Option<Own> {
+        if self.role == Role::Policy {
+            return None;
+        }
+        let terms = of_resources(self.view, self.origin.kind());
+        let (placed, asks) = resource::placed(self.view, self.origin, self.policy, terms.entry());
+        let has_works = self.view.works_of(self.origin).next().is_some();
+        // What parameters say places it where it names no Placement itself.
+        let by_default = resource::is_placed_by_default(self.origin, self.policy);
+        let (params, frozen) = match terms {
+            ResourceTerms::Unlisted => return Some(Own { placed, known: Ok(()), terms: None, asks: false }),
+            ResourceTerms::Frozen(problem) => (None, Some(problem)),
+            // What is new goes by the class that is known, what is there may be there by the other's word.
+            ResourceTerms::Known(params, _, older) => {
+                (Some(params), older.filter(|_| by_default && has_works))
+            }
+        };
+        if let Some(problem) = frozen {
+            let unsettled = placed.unsettled || by_default;
+            let settles = Moment::earliest(placed.settles, returns(self.view, &problem));
+            let (placed, asks) = (Placed { unsettled, settles, ..placed }, asks || by_default && has_works);
+            return Some(Own { placed, known: Err(problem), terms: None, asks });
+        }
+        let terms = params.map(|params| Terms::shared(&params, &mut Vec::new()));
+        Some(Own { placed, known: Ok(()), terms, asks })
+    }
+
+    /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. Where what is there is only
+    /// kept, it takes part as though it were planned. Returns what its owner should know.
+    ///
+    /// # Errors
+    ///
+    /// Where its preferences, or how many there are, cannot be read.
+    fn shares<T>(
+        &self,
+        outline: &mut Outline<'_>,
+        clusters: &mut BTreeMap<ClusterName, T>,
+    ) -> Result<Option<Problem>, Problem> {
+        let text = self.policy.annotations.get(REPLICA_PREFERENCES).filter(|_| self.role == Role::Resource);
+        let Some(text) = text else { return Ok(None) };
+        let preferences =
+            Preferences::read(text).map_err(|(place, fault)| Problem::BadPreferences { place, fault })?;
+        let total = match &self.spec()?[REPLICAS] {
+            Value::Null => return Ok(Some(Problem::NoReplicas)),
+            value => value.as_u64().ok_or_else(|| {
+                Problem::BadSpec(format!("{REPLICAS}: expected a whole number from 0, found {value}"))
+            })?,
+        };
+        let (named, unnamed): (BTreeSet<_>, _) =
+            clusters.keys().cloned().partition(|cluster| preferences.names(cluster));
+        clusters.retain(|cluster, _| named.contains(cluster));
+        let kept = self.may_be_placed(outline.own.as_ref(), outline.selector.as_ref());
+        let taking = named.into_iter().chain(kept).chain(outline.kept.iter().cloned()).collect();
+        let current = self.view.shares(self.origin);
+        let Split { shares, left_out } = preferences.split(self.origin, total, &taking, &current);
+        outline.plan.unnamed = unnamed;
+        outline.plan.shares = Some(shares);
+        Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
+    }
+
+    /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
+    fn dropped(&self) -> impl Iterator<Item = Problem> {
+        self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
+    }
+
+    /// The clusters that the policy is for, each with the gateways that are placed there, and those that its selector leaves
+    /// out.
+    fn clusters<'t>(
+        &self,
+        outline: &Outline<'t>,
+    ) -> (BTreeMap<ClusterName, Vec<&'t ObjectKey>>, BTreeSet<ClusterName>) {
+        let mut clusters: BTreeMap<ClusterName, Vec<&ObjectKey>> = BTreeMap::new();
+        let mut deselected = BTreeSet::new();
+        let targets = outline.targets.iter().map(|(key, target)| (Some(*key), &target.placed));
+        let own = outline.own.iter().map(|own| (None, &own.placed));
+        for (gateway, placed) in targets.chain(own) {
+            for cluster in &placed.clusters {
+                if self.selects(outline.selector.as_ref(), cluster) {
+                    clusters.entry(cluster.clone()).or_default().extend(gateway);
+                } else {
+                    deselected.insert(cluster.clone());
+                }
+            }
+        }
+        (clusters, deselected)
+    }
+}
+
+impl Outline<'_> {
+    /// What is not known of what places a copy.
+    pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
+        if let Some(Own { known: Err(problem), .. }) = &self.own {
+            return Some(problem.clone());
+        }
+        variant.gateways.iter().find_map(|key| match &self.targets.get(*key)?.eligibility {
+            GatewayEligibility::Frozen(problem) => Some(problem.clone()),
+            _ => None,
+        })
+    }
+
+    /// What is to be on each cluster, and what keeps a work from being made.
+    pub(super) fn outcomes(
+        &self,
+        works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
+    ) -> (BTreeMap<ClusterName, Outcome>, Vec<Problem>) {
+        if self.frozen {
+            let kept = Outcome::Kept(Kept::by(&self.plan.problems));
+            let clusters = self.kept.iter().chain(self.clusters.keys());
+            return (clusters.map(|cluster| (cluster.clone(), kept.clone())).collect(), Vec::new());
+        }
+        let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
+        // Overrides are one text: a fault anywhere in it leaves all copies as they are.
+        let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
+        // Once for all clusters: a problem may repeat what its owner wrote.
+        let all_kept = bad.map(|problem| Outcome::Kept(Kept::by([*problem])));
+        let each: BTreeMap<&Variant<'_>, Outcome> = works
+            .iter()
+            .map(|(variant, work)| match work {
+                Ok(work) => (*variant, Outcome::Work(work.clone())),
+                Err(problem) => (*variant, Outcome::Kept(Kept::by([problem]))),
+            })
+            .collect();
+        let outcome = |variant: &Variant<'_>| all_kept.as_ref().unwrap_or_else(|| &each[variant]).clone();
+        let unknown = self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(Kept::UnknownLabels)));
+        let planned = self.clusters.iter().map(|(cluster, variant)| (cluster.clone(), outcome(variant)));
+        let problems = bad.map_or_else(|| Vec::from_iter(failed.iter().copied()), |problem| vec![*problem]);
+        (unknown.chain(planned).collect(), problems.into_iter().cloned().collect())
+    }
+}

@@ -1,0 +1,17 @@
+mod access;
+mod age;
+mod copies;
+mod departed;
+mod freezing;
+mod grace;
+pub(crate) mod idempotence;
+mod limits;
+mod order;
+mod overrides;
+mod placement;
+mod resources;
+mod secrets;
+mod selection;
+pub(crate) mod sizes;
+mod snapshots;
+mod watching;

@@ -1,0 +1,278 @@
+//! A Gateway serves on for a while on a cluster that is no longer chosen, and its policies with it.
+
+use crate::Problem;
+use crate::testing::objects::{
+    class, cluster, decision, gateway, gateway_origin, listing, placement, policy,
+};
+use crate::testing::world::{World, shop};
+use policy_sync_api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_api::moment::Moment;
+
+/// The moment at which a cluster that has left is unplaced, and the default grace, in milliseconds.
+const SETTLES: i64 = 5_000;
+const GRACE: i64 = 600_000;
+
+/// Gateway `web` and policy `limits` are written to both clusters; their owner says nothing of a grace.
+fn on_two() -> World {
+    let web = gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT);
+    let world = shop(&["eu-1", "us-1"]).with(cluster("eu-1")).with(cluster("us-1")).with(web);
+    world.with(policy("limits").targets("web")).written()
+}
+
+/// The cluster us-1 has left, and that is written.
+fn unplaced() -> World {
+    on_two().decisions("all", &["eu-1"]).after(SETTLES).written()
+}
+
+fn gateway_writes(world: &World) -> Vec<String> {
+    world.writes_of(&gateway_origin("web"))
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn the_moment_is_written_first_and_once() {
+    let world = on_two().decisions("all", &["eu-1"]).after(SETTLES);
+    assert_eq!(gateway_writes(&world), ["mark us-1"]);
+    assert_eq!(world.writes("limits"), NOTHING);
+    let world = world.written();
+    assert_eq!(gateway_writes(&world), NOTHING);
+    assert_eq!(world.plan_of(&gateway_origin("web")).recheck, Some(Moment(world.now + GRACE)));
+}
+
+#[test]
+fn it_goes_when_its_grace_has_passed() {
+    let world = unplaced().after(GRACE - 1_000);
+    assert_eq!((gateway_writes(&world), world.writes("limits")), (vec![], vec![]));
+    let world = world.after(1_000);
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    assert_eq!(world.gateway_written().writes("limits"), ["delete us-1"]);
+}
+
+#[test]
+fn its_policies_change_there_as_everywhere() {
+    let world = unplaced().with(policy("limits").targets("web").label("team", "shop"));
+    assert_eq!(world.writes("limits"), ["update eu-1", "update us-1"]);
+    let world = unplaced().with(policy("more").targets("web"));
+    assert_eq!(world.writes("more"), ["create eu-1", "create us-1"]);
+}
+
+#[test]
+fn a_cluster_that_is_chosen_again_is_marked_no_longer() {
+    let world = unplaced().after(60_000).decisions("all", &["eu-1", "us-1"]);
+    assert_eq!(gateway_writes(&world), ["mark us-1"]);
+    let world = world.written().decisions("all", &["eu-1"]).after(SETTLES).written();
+    assert_eq!(gateway_writes(&world.after(GRACE - 1_000)), NOTHING);
+}
+
+#[test]
+fn each_cluster_has_its_own_clock() {
+    let world = unplaced().after(60_000).decisions("all", &[]).after(SETTLES).written();
+    let world = world.after(GRACE - 60_000 - SETTLES);
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    assert_eq!(gateway_writes(&world.after(60_000 + SETTLES)), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn a_restart_does_not_set_the_clock_back() {
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT),
+        placement("all").selects(1),
+        decision("all", "all-1", &["eu-1"]),
+        cluster("eu-1"),
+        cluster("us-1"),
+    ];
+    let world = unplaced().after(GRACE - SETTLES).restarted(objects);
+    let world = world.params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    assert_eq!(gateway_writes(&world), NOTHING);
+    assert_eq!(gateway_writes(&world.after(SETTLES)), ["delete us-1"]);
+}
+
+#[test]
+fn while_decisions_are_rewritten_nothing_begins_or_ends() {
+    let world = unplaced().with(placement("all").selects(2)).after(2 * GRACE);
+    assert_eq!(gateway_writes(&world), NOTHING);
+}
+
+#[test]
+fn a_cluster_that_is_gone_is_left_at_once() {
+    assert_eq!(gateway_writes(&unplaced().without(cluster("us-1"))), ["delete us-1"]);
+}
+
+#[test]
+fn a_gateway_that_loses_its_placement_serves_on() {
+    let world = on_two().with(gateway("web").annotation(GRACE_TIMEOUT, "60"));
+    assert_eq!(gateway_writes(&world), ["mark eu-1", "mark us-1"]);
+    let world = world.written().after(60_000);
+    assert_eq!(gateway_writes(&world), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn a_gateway_that_is_deleted_or_no_longer_ours_has_no_grace() {
+    for world in [
+        unplaced().with(gateway("web").placed_on("all").deleting()),
+        unplaced().with(gateway("web").placed_on("all").of_class("theirs")),
+    ] {
+        assert_eq!(gateway_writes(&world), ["delete eu-1", "delete us-1"]);
+    }
+}
+
+#[test]
+fn a_class_that_cannot_be_read_does_not_stop_the_clock() {
+    let world = on_two().params("multi", "nonsense").decisions("all", &["eu-1"]).after(SETTLES);
+    assert_eq!(gateway_writes(&world), ["mark us-1"]);
+    assert_eq!(gateway_writes(&world.written().after(GRACE)), ["delete us-1"]);
+}
+
+#[test]
+fn a_spoke_gains_nothing_by_writing_another_moment() {
+    let marked = |text: &str| {
+        let since = text.to_owned();
+        unplaced().edited(&gateway_origin("web"), "us-1", |work| {
+            work["metadata"]["annotations"][DISPLACED_SINCE] = since.into();
+        })
+    };
+    for text in ["2999-01-01T00:00:00Z", "soon", ""] {
+        let world = marked(text);
+        assert_eq!(gateway_writes(&world), NOTHING, "it was written a moment ago: {text}");
+        let world = world.after(60_000);
+        assert_eq!(gateway_writes(&world), ["mark us-1"], "{text}");
+        assert_eq!(gateway_writes(&world.written().after(GRACE - 60_000)), ["delete us-1"], "{text}");
+    }
+    assert_eq!(gateway_writes(&marked("1970-01-01T00:00:00Z")), ["delete us-1"]);
+}
+
+/// The moment on the work in us-1 is written anew by its spoke, or taken away.
+fn rewritten(world: World, moment: Option<i64>) -> World {
+    world.edited(&gateway_origin("web"), "us-1", |work| {
+        let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();
+        match moment {
+            Some(moment) => annotations.insert(DISPLACED_SINCE.to_owned(), Moment(moment).rfc3339().into()),
+            None => annotations.remove(DISPLACED_SINCE),
+        };
+    })
+}
+
+#[test]
+fn a_spoke_that_writes_the_moment_again_and_again_is_left_when_its_grace_has_passed() {
+    let later: [fn(i64) -> Option<i64>; 3] = [Some, |now| Some(now + 3_600_000), |_| None];
+    for later in later {
+        let mut world = unplaced();
+        let (start, mut marks) = (world.now, 0);
+        while world.now < start + GRACE - 3_000 {
+            let moment = later(world.now + 3_000);
+            world = rewritten(world.after(3_000), moment);
+            let writes = gateway_writes(&world);
+            assert!(writes.iter().all(|write| write == "mark us-1"), "{writes:?}");
+            marks += writes.len();
+            if !writes.is_empty() {
+                world = world.written();
+            }
+        }
+        assert!(marks <= 10, "a later one is written back once a minute: {marks}");
+        assert!(marks >= 9, "and is written back: {marks}");
+        assert_eq!(gateway_writes(&world.after(3_000)), ["delete us-1"]);
+    }
+}
+
+#[test]
+fn a_spoke_whose_work_never_is_as_planned_is_left_when_its_grace_has_passed() {
+    let mut world = on_two().decisions("all", &["eu-1"]).after(SETTLES);
+    let start = world.now;
+    while world.now < start + GRACE {
+        let number = world.now;
+        world = world.edited(&gateway_origin("web"), "us-1", |work| {
+            work["spec"]["workload"]["manifests"][1]["spec"]["theirs"] = number.into();
+        });
+        assert_eq!(gateway_writes(&world), ["update us-1"], "what is updated is marked once that is seen");
+        world = world.after(3_000);
+    }
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+}
+
+#[test]
+fn what_a_spoke_writes_while_its_cluster_is_chosen_begins_nothing() {
+    let world = rewritten(on_two(), Some(0));
+    assert_eq!(gateway_writes(&world), ["mark us-1"], "it is taken back");
+    let world = world.written();
+    let world = world.after(60_000).decisions("all", &["eu-1"]).after(SETTLES).written();
+    assert_eq!(gateway_writes(&world.after(GRACE - 1_000)), NOTHING);
+}
+
+fn with_longest(seconds: u32) -> World {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["maxGraceSeconds"] = seconds.into();
+    unplaced().params("multi", &params.to_string())
+}
+
+fn problems(world: &World) -> Vec<String> {
+    world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn the_class_has_the_last_word_on_how_long() {
+    let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
+    let world = with_longest(60);
+    assert_eq!(problems(&world), NOTHING, "it asks for nothing");
+    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: 60 are used";
+    for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(told))] {
+        assert_eq!(problems(&world), problem.into_iter().collect::<Vec<_>>());
+        assert_eq!(gateway_writes(&world.after(59_000)), NOTHING);
+    }
+    assert_eq!(gateway_writes(&with_longest(60).with(asks("120")).after(60_000)), ["delete us-1"]);
+    assert_eq!(gateway_writes(&with_longest(0)), ["delete us-1"]);
+    let shorter = with_longest(60).with(asks("30"));
+    assert_eq!(
+        (problems(&shorter), gateway_writes(&shorter.after(30_000))),
+        (vec![], vec!["delete us-1".into()])
+    );
+    let of_none = unplaced().with(asks("7200")).after(3_599_000);
+    assert_eq!(gateway_writes(&of_none), NOTHING);
+    assert_eq!(
+        gateway_writes(&of_none.after(1_000)),
+        ["delete us-1"],
+        "an hour where the class says nothing"
+    );
+}
+
+#[test]
+fn a_class_that_cannot_be_read_keeps_the_longest_grace_that_it_had() {
+    let asks = gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, "7200");
+    let world = with_longest(60).params("multi", "nonsense").with(asks);
+    assert_eq!(gateway_writes(&world.after(60_000)), ["delete us-1"]);
+}
+
+#[test]
+fn a_cluster_that_is_terminating_is_left_at_once() {
+    let world = unplaced().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    let chosen = on_two().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&chosen), NOTHING, "unless it is chosen");
+}
+
+#[test]
+fn a_grace_that_cannot_be_read_is_told_and_the_default_holds() {
+    let seconds = |text: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, text);
+    for (text, found) in [
+        ("10m", "10m"),
+        ("-1", "-1"),
+        ("+5", "+5"),
+        ("1.5", "1.5"),
+        ("", "\"\""),
+        ("31536001", "31536001"),
+        ("99999999999999999999", "99999999999999999999"),
+    ] {
+        let world = unplaced().with(seconds(text));
+        let problems: Vec<String> =
+            world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect();
+        let told = format!(
+            "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: 600 are used"
+        );
+        assert_eq!(problems, [told]);
+        assert_eq!(gateway_writes(&world), NOTHING, "it freezes nothing");
+        assert_eq!(gateway_writes(&world.after(GRACE)), ["delete us-1"], "{text}");
+    }
+    let world = unplaced().with(seconds("60")).after(60_000);
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+}

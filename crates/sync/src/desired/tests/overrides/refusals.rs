@@ -1,0 +1,186 @@
+//! Overrides that are refused freeze the policy, and say where.
+
+use serde_json::{Value, json};
+
+use super::{defined, limits, patch, regions, spec, typed, with};
+use crate::Key;
+use crate::desired::overrides::LIMIT;
+use crate::testing::objects::{cluster, gateway, policy, policy_origin};
+
+/// What is wrong with the policy whose overrides are `text`, which freezes it.
+fn fault(text: &str) -> String {
+    let world = regions().with(policy("limits").targets("web")).written().with(limits(text));
+    assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"], "{text}");
+    let problems = world.problems("limits");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let place = "annotation kuadrant.io/cluster-overrides";
+    problems[0].strip_prefix(place).unwrap_or_else(|| panic!("{problems:?}")).to_owned()
+}
+
+/// `inside` lists, one inside the other, in an object.
+fn deep(inside: usize) -> Value {
+    json!({"deep": (0..inside).fold(json!(1), |value, _| json!([value]))})
+}
+
+#[test]
+fn what_cannot_be_read_freezes_and_is_named() {
+    let of = |item: &str| format!("[{{\"clusterSelector\": \"\", \"patch\": {{}}}}, {item}]");
+    for (text, expected) in [
+        ("nonsense", ": not JSON: expected ident at line 1 column 2".to_owned()),
+        ("", ": not JSON: EOF while parsing a value at line 1 column 0".to_owned()),
+        ("{}", ": expected a list, found an object".to_owned()),
+        (&of("5"), "[1]: expected an object, found 5".to_owned()),
+        (&of("{}"), "[1]: clusterSelector is required".to_owned()),
+        (&of(r#"{"clusterSelector": ""}"#), "[1]: patch is required".to_owned()),
+        (
+            &of(r#"{"clusterSelector": "", "patch": {}, "patches": []}"#),
+            "[1].patches: unknown key, expected one of clusterSelector, patch".to_owned(),
+        ),
+        (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: the key is there twice".to_owned()),
+        (
+            &of(r#"{"clusterSelector": null, "patch": {}}"#),
+            "[1].clusterSelector: expected a string, found null".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "a in b", "patch": {}}"#),
+            "[1].clusterSelector: not a label key in \"a in b\"".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "", "patch": [{}]}"#),
+            "[1].patch: expected an object, found a list".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "", "patch": {"a": [{"b c": {"": 1, "": 2}}]}}"#),
+            "[1].patch.a[0][\"b c\"][\"\"]: the key is there twice".to_owned(),
+        ),
+        (
+            &json!(vec![json!({}); LIMIT + 1]).to_string(),
+            ": has 101 overrides, at most 100 are allowed".to_owned(),
+        ),
+        (
+            &patch("", deep(policy_sync_api::json::DEPTH_LIMIT)).to_string(),
+            "[0].patch: more than 100 lists and objects are inside each other".to_owned(),
+        ),
+    ] {
+        assert_eq!(fault(text), expected);
+    }
+}
+
+#[test]
+fn the_target_references_are_out_of_reach() {
+    for (patch_of, key) in [
+        (json!({"targetRef": {"name": "other"}}), "targetRef"),
+        (json!({"targetRef": null}), "targetRef"),
+        (json!({"limits": {}, "targetRefs": []}), "targetRefs"),
+    ] {
+        let expected = format!("[0].patch.{key}: a patch may not touch the target references");
+        assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
+    }
+    // What has such a name elsewhere is no target reference.
+    let world = with(&patch("", json!({"limits": {"targetRef": 1}})));
+    assert_eq!(spec(&world, "eu-1")["limits"]["targetRef"], 1);
+}
+
+#[test]
+fn a_bad_override_stops_no_withdrawal() {
+    let world = regions().with(policy("limits").targets("web")).written().with(limits("nonsense"));
+    let world = world.with(cluster("eu-1")).decisions("all", &["us-1"]).after(60_000);
+    let world = world.gateway_written();
+    assert_eq!(world.writes("limits"), ["delete eu-1"]);
+    let world = world.with(gateway("web")).gateway_written();
+    assert_eq!(world.writes("limits"), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn a_policy_that_targets_nothing_of_ours_is_told_of_no_bad_override() {
+    let world = regions().with(limits("nonsense").targets("unknown"));
+    assert_eq!(world.problems("limits"), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_schema_refuses_freezes_and_is_named_where_it_came_in() {
+    let region =
+        |region: &str, patch: Value| json!({"clusterSelector": format!("region={region}"), "patch": patch});
+    let harmless = || json!({"clusterSelector": "", "patch": {"limits": {"b": {"rate": 2}}}});
+    let of = |patch: Value| json!([harmless(), region("us", patch)]);
+    for (overrides, expected) in [
+        (
+            of(json!({"limits": {"a": {"rate": "5"}}})),
+            r#"[1].patch.limits.a.rate: expected an integer, found "5""#,
+        ),
+        (of(json!({"limits": {"a": {"rate": 0}}})), "[1].patch.limits.a.rate: expected at least 1, found 0"),
+        (of(json!({"limits": {"a": {"rat e": 5}}})), r#"[1].patch.limits.a["rat e"]: unknown field"#),
+        (of(json!({"limit": {}})), "[1].patch.limit: unknown field"),
+        (of(json!({"limits": {"a": {"rate": null}}})), "[1].patch.limits.a: rate is required"),
+        (of(json!({"limits": {"c": {}}})), "[1].patch.limits.c: rate is required"),
+        (of(json!({"limits": null})), "[1].patch: limits is required"),
+        (of(json!({"limits": "none"})), r#"[1].patch.limits: expected an object, found "none""#),
+        (
+            of(json!({"limits": {"a": {"when": [{"predicate": "p"}, {"predicate": 1}]}}})),
+            "[1].patch.limits.a.when[1].predicate: expected a string, found 1",
+        ),
+        (
+            of(json!({"limits": {"a": {"window": "soon"}}})),
+            r#"[1].patch.limits.a.window: "soon" does not match ^[0-9]+[smh]$"#,
+        ),
+        // Each is fine by itself.
+        (
+            json!([
+                {"clusterSelector": "", "patch": {"limits": {"c": {"rate": 1}}}},
+                region("us", json!({"limits": {"d": {"rate": 1}}})),
+            ]),
+            "[1].patch.limits: expected at most 3 keys, found 4",
+        ),
+        // A later one does not mend it.
+        (
+            json!([region("us", json!({"limits": {"a": {"rate": []}}})), harmless()]),
+            "[0].patch.limits.a.rate: expected an integer, found a list",
+        ),
+    ] {
+        let world = typed().with(limits("[]")).written().with(limits(&overrides.to_string()));
+        assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"], "{overrides}");
+        let expected = format!("annotation kuadrant.io/cluster-overrides{expected}");
+        assert_eq!(world.problems("limits"), [expected], "{overrides}");
+        assert_eq!(world.with(limits("[]")).problems("limits"), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_the_policy_itself_has_wrong_is_named_as_such() {
+    let mut own = limits(&patch("region=us", json!({"limits": {"b": {"rate": 2}}})).to_string());
+    own.json["spec"]["limits"]["a"]["rate"] = "x".into();
+    let expected = r#"annotation kuadrant.io/cluster-overrides[0].patch.limits: spec.limits.a.rate: expected an integer, found "x""#;
+    assert_eq!(typed().with(own.clone()).problems("limits"), [expected]);
+    // Without an override for any of its clusters, its spec is the hub's to judge.
+    let world = typed().with(own).with(cluster("us-1"));
+    assert_eq!(world.problems("limits"), Vec::<String>::new());
+}
+
+#[test]
+fn a_schema_that_changes_is_looked_at_again() {
+    let overrides = patch("region=us", json!({"limits": {"a": {"rate": "5/m"}}})).to_string();
+    let mut world = typed().with(limits(&overrides));
+    assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"]);
+    let keys = world.resolve("v1", "ratelimitpolicies", defined(&json!({"type": "string"})));
+    assert!(keys.contains(&Key::Works(policy_origin("limits"))), "{keys:?}");
+    // The policy's own spec fits no more, and is not what is asked for.
+    assert_eq!(world.problems("limits").len(), 1);
+    world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));
+    assert_eq!(world.outcomes("limits"), ["eu-1", "us-1"]);
+    let same =
+        world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));
+    assert_eq!(same, crate::Keys::new());
+}
+
+#[test]
+fn numbers_are_checked_in_the_servers_form() {
+    let world = |rate: &str| {
+        let text =
+            format!(r#"[{{"clusterSelector": "", "patch": {{"limits": {{"a": {{"rate": {rate}}}}}}}}}]"#);
+        typed().with(limits(&text))
+    };
+    assert_eq!(spec(&world("5.0"), "eu-1")["limits"]["a"]["rate"].to_string(), "5");
+    let place = "annotation kuadrant.io/cluster-overrides[0].patch.limits.a.rate";
+    let expected = format!("{place}: expected an integer, found 1.8446744073709552e+19");
+    assert_eq!(world("18446744073709551616").problems("limits"), [expected]);
+}

@@ -1,0 +1,147 @@
+//! How replicas are split.
+
+use serde_json::json;
+
+use super::{NOTHING, fleet, placed, problems, replicas, web};
+use crate::PlannedShares;
+use crate::desired::plan_works;
+use crate::testing::objects::{Object, resource_listing};
+use crate::testing::world::World;
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
+
+fn split(preferences: &str) -> Object {
+    placed().annotation(REPLICA_PREFERENCES, preferences)
+}
+
+#[test]
+fn replicas_are_split_among_the_clusters_that_preferences_name() {
+    let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
+    let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
+    let world = world.settled(&[web()]);
+    assert_eq!(world.writes_of(&web()), NOTHING);
+    let world = world.with(split(r#"{"clusters": {"us-1": {"weight": 1}}}"#));
+    assert_eq!(world.writes_of(&web()), ["create us-1", "delete eu-1"]);
+    // Without preferences each copy has them all.
+    assert_eq!(replicas(&fleet().with(placed())), [("eu-1".to_owned(), 4), ("us-1".to_owned(), 4)]);
+}
+
+#[test]
+fn what_no_cluster_may_take_is_told() {
+    let world = fleet().with(split(r#"{"clusters": {"*": {"weight": 1, "maxReplicas": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 1), ("us-1".to_owned(), 1)]);
+    assert_eq!(
+        problems(&world),
+        ["2 of 4 replicas run nowhere: no cluster may take more, as its preferences are"]
+    );
+    let none =
+        fleet().with(split(r#"{"clusters": {"*": {"weight": 1}}}"#).whole_spec(json!({"paused": true})));
+    assert_eq!(
+        problems(&none),
+        ["annotation federation.kubernetes.io/replica-set-preferences: it has no spec.replicas to split"]
+    );
+    assert_eq!(none.outcomes_of(&web()), ["eu-1", "us-1"]);
+}
+
+#[test]
+fn preferences_that_cannot_be_read_freeze_it() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let world = world.with(split(r#"{"clusters": {"c1": {"weight": "2"}}}"#));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(
+        problems(&world),
+        [
+            "annotation federation.kubernetes.io/replica-set-preferences.clusters.c1.weight: expected a whole number from 0, \
+          found \"2\""
+        ]
+    );
+}
+
+#[test]
+fn without_rebalance_a_fleet_that_grows_moves_nothing() {
+    let nine = |preferences: &str| split(preferences).spec("replicas", 9.into());
+    let world = fleet().with(nine(r#"{"clusters": {"*": {"weight": 1}}}"#)).settled(&[web()]);
+    let before = replicas(&world);
+    let world = world.decisions("all", &["ap-1", "eu-1", "us-1"]);
+    assert_eq!(replicas(&world)[0], ("ap-1".to_owned(), 0));
+    assert_eq!(replicas(&world)[1..], before, "what is there stays there");
+    let moved = world.with(nine(r#"{"clusters": {"*": {"weight": 1}}, "rebalance": true}"#));
+    let mut sizes: Vec<u64> = replicas(&moved).into_iter().map(|(_, replicas)| replicas).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [3, 3, 3]);
+}
+
+#[test]
+fn a_cluster_that_may_only_seem_to_have_left_keeps_its_share() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]).decisions("all", &["eu-1"]);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1 (keep)"]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 2)]);
+    assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)], "it has left");
+}
+
+/// A spoke's agent may write its works.
+#[test]
+fn a_spoke_that_asks_for_more_replicas_takes_none_from_the_others() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let shares = PlannedShares::default();
+    let world = fleet().with(split(preferences)).settled(&[web()]);
+    let planned = world.plan_of(&web()).shares.unwrap();
+    shares.note(&web(), planned.clone());
+    for cluster in ["eu-1", "us-1"] {
+        let fleet = fleet().with(split(preferences)).settled(&[web()]);
+        let greedy = fleet.edited(&web(), cluster, |work| {
+            work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = 100.into();
+        });
+        let plan =
+            greedy.see(|view| crate::desired::plan_works(view.sharing(&shares), &greedy.settings, &web()));
+        assert_eq!(plan.shares.as_ref(), Some(&planned), "{cluster}");
+    }
+}
+
+/// The plan of a process that remembers how it has split replicas, which it does.
+fn remembered(world: &World, shares: &PlannedShares) -> Option<Vec<(String, u64)>> {
+    let plan = world.see(|view| plan_works(view.sharing(shares), &world.settings, &web()));
+    let split = plan.shares?;
+    shares.note(&web(), split.clone());
+    Some(split.into_iter().map(|(cluster, share)| (cluster.to_string(), share)).collect())
+}
+
+#[test]
+fn what_leaves_for_a_moment_or_cannot_be_read_has_its_share_when_it_is_back() {
+    let uneven = r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#;
+    let even = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let shares = PlannedShares::default();
+    let world = fleet().with(split(uneven)).settled(&[web()]);
+    let before = remembered(&world, &shares).unwrap();
+    assert_eq!(before, [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
+    // From now on the weights would have it otherwise.
+    let world = world.with(split(even));
+    assert_eq!(remembered(&world, &shares).unwrap(), before);
+    let away = world.decisions("all", &["eu-1"]);
+    for _ in 0..2 {
+        assert_eq!(
+            remembered(&away, &shares).unwrap(),
+            before,
+            "it takes part while it may only seem to have left"
+        );
+    }
+    let frozen = away.params("multi", "nonsense");
+    assert_eq!(remembered(&frozen, &shares), None, "what is not planned is not split");
+    let back =
+        frozen.params("multi", &resource_listing(None).to_string()).decisions("all", &["eu-1", "us-1"]);
+    assert_eq!(remembered(&back, &shares).unwrap(), before);
+}
+
+#[test]
+fn a_spoke_that_is_only_kept_takes_no_minimum_from_the_others() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]);
+    let world = world.edited(&web(), "us-1", |work| {
+        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = u64::MAX.into();
+    });
+    let world = world.decisions("all", &["eu-1"]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 1)], "the minimum is its own, whatever the other says");
+    assert!(world.plan_of(&web()).shares.unwrap().values().sum::<u64>() <= 4);
+}

@@ -1,0 +1,108 @@
+//! What a change of a Secret, a grant or a reference changes.
+
+use super::*;
+use crate::kinds::SECRETS;
+use crate::{Key, Keys};
+use policy_sync_mirror::{Change, Failure};
+
+fn settled(references: &[Value], objects: &[Object]) -> World {
+    copying(references, objects).settled(&[gateway_origin("web")])
+}
+
+/// Both keys of these Gateways.
+fn keys_of(names: &[&str]) -> Keys {
+    let both = |name: &&str| [Key::Works(gateway_origin(name)), Key::Fold(gateway_origin(name))];
+    names.iter().flat_map(both).collect()
+}
+
+#[test]
+fn a_rotation_is_one_update() {
+    let world = settled(&[own("a")], &[secret("a")]);
+    assert_eq!(writes(&world), Vec::<String>::new());
+    let revision = world.copy_of(&gateway_origin("web"), "eu-1");
+    let mut world = world;
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&["web"]));
+    assert_eq!(writes(&world), ["update eu-1"]);
+    assert_eq!(manifests(&world)[1]["data"]["tls.key"], "bmV3");
+    assert!(revision["data"].is_object(), "the Secret comes before its Gateway");
+}
+
+#[test]
+fn the_gateways_revision_says_nothing_of_its_secrets() {
+    let revision = |world: &World| manifests(world).pop().unwrap()["metadata"]["annotations"].clone();
+    let world = settled(&[own("a")], &[secret("a")]);
+    let before = revision(&world);
+    let world = world.with(secret("a").holding("bmV3"));
+    assert_eq!(revision(&world), before);
+    assert_eq!(work(&world).revision, before["kuadrant.io/revision"].as_str().unwrap());
+}
+
+#[test]
+fn a_secret_that_is_deleted_is_withdrawn_and_told() {
+    let world = settled(&[own("a")], &[secret("a")]);
+    let world = world.without(secret("a"));
+    assert_eq!(carried(&world), ALONE);
+    assert_eq!(writes(&world), ["update eu-1"]);
+    assert_eq!(problems(&world).len(), 1);
+}
+
+#[test]
+fn a_grant_that_is_taken_away_takes_the_copy_along() {
+    let world = settled(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]);
+    let mut world = world;
+    assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
+    assert_eq!(carried(&world), ALONE);
+    assert_eq!(writes(&world), ["update eu-1"]);
+    assert_eq!(world.apply(&grant("g")), keys_of(&["web"]));
+    assert_eq!(writes(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_reference_that_is_taken_away_takes_the_copy_along() {
+    let world = settled(&[own("a"), own("b")], &[secret("a"), secret("b")]).with(web(&[own("a")]));
+    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(writes(&world), ["update eu-1"]);
+}
+
+#[test]
+fn parameters_that_no_longer_copy_take_all_copies_along() {
+    let world = settled(&[own("a")], &[secret("a")]).class("multi", &json!({"tlsSecrets": "none"}));
+    assert_eq!(writes(&world), ["update eu-1"]);
+    assert_eq!(carried(&world), ALONE);
+    assert_eq!(writes(&settled(&[own("a")], &[secret("a")]).params("multi", "{")), Vec::<String>::new());
+}
+
+#[test]
+fn only_gateways_that_name_it_are_affected() {
+    let references = [own("a"), of_tls("b")];
+    let api = gateway("api").certificates(&[own("b")]);
+    let mut world = settled(&references, &[secret("a"), secret("b")]).with(api);
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&["web"]));
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&[]), "nothing has changed");
+    assert_eq!(world.apply(&secret("b").label("team", "shop")), keys_of(&["api"]));
+    assert_eq!(world.apply(&secret("other")), keys_of(&[]));
+    assert_eq!(world.apply(&secret("b").in_ns("tls")), keys_of(&["web"]));
+    assert_eq!(world.delete(&secret("a")), keys_of(&["web"]));
+    assert_eq!(world.apply(&grant("g")), keys_of(&["web"]));
+    assert_eq!(
+        world.apply(&grant("g").in_ns("shop")),
+        keys_of(&[]),
+        "of one's own namespace nothing is asked"
+    );
+    assert_eq!(world.apply(&grant("g").in_ns("other")), keys_of(&[]));
+    assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
+}
+
+#[test]
+fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
+    let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
+    world.forget(&SECRETS.all());
+    let fault = Some(Failure::passing("secrets is forbidden (403)"));
+    let failing = |world: &World| world.change(Change::Failing(SECRETS.all(), fault.clone()));
+    assert_eq!(failing(&world), keys_of(&["web"]));
+    assert_eq!(failing(&world), keys_of(&[]), "it says the same again");
+    world.mirror.begin_resync(&SECRETS.all());
+    assert_eq!(world.apply(&secret("a")), keys_of(&[]), "the list is not whole yet");
+    assert_eq!(world.end_resync(&SECRETS.all()), keys_of(&["web"]));
+    assert_eq!(failing(&world), keys_of(&[]), "what was listed is planned from");
+}

@@ -1,0 +1,104 @@
+//! What is chosen for a Gateway its own annotations may narrow, never widen; one that leaves a cluster so is in grace there.
+
+use crate::testing::objects::{Object, cluster, gateway, gateway_origin, policy};
+use crate::testing::world::{World, shop};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE, FEDERATION_SELECTOR, GRACE_TIMEOUT};
+use policy_sync_api::moment::Moment;
+
+const GRACE: i64 = 600_000;
+const EU: &str = "region=eu";
+
+fn web() -> Object {
+    gateway("web").placed_on("all").without_annotation(GRACE_TIMEOUT)
+}
+
+/// Two clusters are chosen, and a third is there.
+fn fleet() -> World {
+    let of = |name: &str, region: &str| cluster(name).label("region", region);
+    let world = shop(&["eu-1", "us-1"]).with(of("eu-1", "eu")).with(of("us-1", "us")).with(of("eu-2", "eu"));
+    world.with(web()).with(policy("limits").targets("web"))
+}
+
+fn gateway_writes(world: &World) -> Vec<String> {
+    world.writes_of(&gateway_origin("web"))
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn it_is_where_it_is_chosen_and_selected_and_its_policies_are_there_too() {
+    let federation = r#"[{"key": "region", "operator": "In", "values": ["eu"]}]"#;
+    for (key, selector) in [(CLUSTER_SELECTOR, EU), (FEDERATION_SELECTOR, federation)] {
+        let world = fleet().with(web().annotation(key, selector));
+        assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1"]);
+        assert_eq!(world.outcomes("limits"), ["eu-1"]);
+        // Of policies, both count alike.
+        let world = fleet().with(policy("limits").targets("web").annotation(key, selector));
+        assert_eq!(world.outcomes("limits"), ["eu-1"]);
+    }
+    let none = fleet().with(web().annotation(CLUSTER_SELECTOR, EU).annotation(FEDERATION_SELECTOR, "[]"));
+    assert_eq!(none.outcomes_of(&gateway_origin("web")), ["eu-1"]);
+}
+
+#[test]
+fn what_it_no_longer_selects_it_serves_on_for_its_grace() {
+    let world = fleet().written().with(web().annotation(CLUSTER_SELECTOR, EU));
+    assert_eq!((gateway_writes(&world), world.writes("limits")), (vec!["mark us-1".to_owned()], vec![]));
+    let world = world.written();
+    assert_eq!(gateway_writes(&world.after(GRACE - 1_000)), NOTHING);
+    let world = fleet().written().with(web().annotation(CLUSTER_SELECTOR, EU)).written().after(GRACE);
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    assert_eq!(world.gateway_written().writes("limits"), ["delete us-1"]);
+}
+
+#[test]
+fn labels_that_change_count_at_once() {
+    // Without policies that it would wait for.
+    let world = fleet().without(policy("limits")).with(web().annotation(CLUSTER_SELECTOR, EU)).written();
+    let world = world.with(cluster("us-1").label("region", "eu"));
+    assert_eq!(gateway_writes(&world), ["create us-1"]);
+    let world = world.written().with(cluster("us-1").label("region", "us"));
+    assert_eq!(gateway_writes(&world), ["mark us-1"]);
+    let world = world.written().after(GRACE / 2).with(cluster("us-1").label("region", "eu"));
+    assert_eq!(gateway_writes(&world), ["mark us-1"], "it is selected again");
+    let world = world.written().with(cluster("us-1").label("region", "us")).written();
+    assert_eq!(gateway_writes(&world.after(GRACE - 1_000)), NOTHING, "the clock began anew");
+}
+
+#[test]
+fn one_that_cannot_be_read_leaves_all_as_it_is() {
+    let web = || web().annotation(CLUSTER_SELECTOR, "region in eu");
+    let world = fleet().with(web());
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), NOTHING, "what would be selected is not known");
+    let world = fleet().with(self::web().annotation(CLUSTER_SELECTOR, EU)).written().with(web());
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
+    assert_eq!((gateway_writes(&world), world.writes("limits")), (vec![], vec![]));
+    let problems = world.plan_of(&gateway_origin("web")).problems;
+    assert_eq!(
+        problems[0].to_string(),
+        r#"annotation kuadrant.io/cluster-selector: not a label key in "region in eu""#
+    );
+    // What is known withdraws all the same.
+    let world = world.decisions("all", &["us-1"]).after(5_000).written();
+    assert_eq!(gateway_writes(&world.after(GRACE)), ["delete eu-1"]);
+}
+
+#[test]
+fn a_spoke_that_takes_the_moment_away_gains_no_grace() {
+    let mut world = fleet().written().with(web().annotation(CLUSTER_SELECTOR, EU)).written();
+    let start = world.now;
+    while world.now < start + GRACE - 30_000 {
+        world = world.after(30_000).edited(&gateway_origin("web"), "us-1", |work| {
+            work["metadata"]["annotations"].as_object_mut().unwrap().remove(DISPLACED_SINCE);
+        });
+    }
+    assert_eq!(gateway_writes(&world.after(30_000)), ["delete us-1"]);
+}
+
+#[test]
+fn labels_of_a_cluster_that_is_gone_are_those_last_seen() {
+    let world = fleet().with(web().annotation(CLUSTER_SELECTOR, EU)).written().without(cluster("eu-1"));
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1"]);
+    let recheck = world.plan_of(&gateway_origin("web")).recheck;
+    assert_eq!(recheck.filter(|at| *at <= Moment(world.now)), None);
+}

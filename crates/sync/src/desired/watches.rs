@@ -1,0 +1,59 @@
+//! What to watch beside the needed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
+//! lists, in the one version that is synced. A kind that is listed no more is watched on until our annotations are gone from it.
+//! So are the kinds of a class that went a moment ago, as it may return.
+//! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
+
+use std::collections::BTreeSet;
+
+use super::eligibility::{held, versions};
+use crate::View;
+use crate::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, objects, role_of};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::{Role, TlsSecrets};
+use policy_sync_mirror::Wanted;
+
+/// Plans the watches. A kind that only invalid parameters used to list is watched on.
+#[must_use]
+pub fn plan(view: View<'_>) -> Wanted {
+    let mut wanted = Wanted::new();
+    let ours = view.our_classes().into_iter().map(|(name, class)| {
+        let params = view.class_params(&name.name).and_then(|params| params.known().cloned());
+        (class, params)
+    });
+    // One that may return finds everything as it was.
+    let departed = view.departed().map(|(_, class, params)| (class, params.cloned()));
+    for (class, params) in ours.chain(departed) {
+        if let Ok(Some(key)) = class.config_map() {
+            wanted.insert(config_map(&key), CONFIG_MAPS.gvr());
+        }
+        let Some(params) = params else { continue };
+        if params.tls_secrets == TlsSecrets::Copy {
+            wanted.extend([(SECRETS.all(), SECRETS.gvr()), (GRANTS.all(), GRANTS.gvr())]);
+        }
+        for kind in params.all_listed().map(|(_, gvr)| gvr.kind) {
+            if let (Some(role), Some(gvr)) = (view.role(&kind), held(view, &versions(view, &kind))) {
+                wanted.insert(objects(role, &kind), gvr.clone());
+            }
+        }
+    }
+    for (gvr, info) in view.resolved_kinds() {
+        let annotated = || view.policies_of(&gvr.kind).any(|(_, policy)| policy.fields.is_ours_to_remove());
+        let source = view.source_of(&gvr.kind);
+        if info.can_patch && !wanted.contains_key(&source) && annotated() {
+            wanted.insert(source, gvr.clone());
+        }
+    }
+    wanted
+}
+
+/// The versions in which classes list kinds that are watched in another one, and as what: whether they could be is to be found
+/// out.
+#[must_use]
+pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
+    let wanted = plan(view);
+    let versions = wanted
+        .keys()
+        .filter_map(role_of)
+        .flat_map(|(role, kind)| versions(view, kind).into_iter().map(move |(gvr, _)| (role, gvr)));
+    versions.filter(|(_, gvr)| wanted.values().all(|watched| watched != gvr)).collect()
+}

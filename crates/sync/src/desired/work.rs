@@ -1,0 +1,365 @@
+//! A planned work: one copy, what travels with it, the namespaces they live in, and how the agent writes and watches them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::copy::Copy;
+use crate::feedback::Feedback;
+use crate::rows::Strings;
+use crate::rows::schema::WorkSchema;
+use crate::rows::work::Content;
+use crate::{Problem, View};
+use policy_sync_api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
+use policy_sync_api::json::{Hash, length};
+use policy_sync_api::names::{ControllerName, GroupResource, Origin, WorkName};
+use policy_sync_api::params::{Conflicts, Role};
+use policy_sync_api::work::{
+    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
+    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
+};
+
+/// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
+pub const SIZE_LIMIT: usize = 500 * 1024;
+
+/// A planned work, the same in every cluster that gets it.
+#[derive(Clone, Debug)]
+pub struct PlannedWork {
+    /// Its name.
+    pub name: WorkName,
+    /// Our labels.
+    pub labels: Strings,
+    /// Our annotations.
+    pub annotations: Strings,
+    body: Body,
+    /// What a work that is as planned holds.
+    pub content: Content,
+    /// The revision of the copy in it, empty for an access work.
+    pub revision: String,
+    /// How many bytes its manifests have.
+    pub bytes: usize,
+}
+
+/// The spec of a work.
+#[derive(Clone, Debug)]
+enum Body {
+    /// As it is.
+    Held(ManifestWorkSpec),
+    /// As what makes it, where several would be too much to hold.
+    Unmade(Arc<dyn Make>),
+}
+
+/// What makes a spec, the same each time.
+pub(super) trait Make: fmt::Debug + Send + Sync {
+    /// The spec of the work, made again.
+    ///
+    /// # Errors
+    ///
+    /// Never of what has been made before.
+    fn spec(&self) -> Result<ManifestWorkSpec, Problem>;
+}
+
+impl PlannedWork {
+    fn new(
+        controller: &ControllerName,
+        name: WorkName,
+        purpose: &str,
+        annotations: Strings,
+        spec: ManifestWorkSpec,
+        revision: String,
+        bytes: usize,
+    ) -> Self {
+        let labels = labels(controller, purpose);
+        let content = Content::new(&spec, &labels, &annotations);
+        Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
+    }
+
+    /// The work whose spec `recipe` makes, `template`'s, with what is known of it since it was made.
+    pub(super) fn made(
+        template: &WorkTemplate<'_>,
+        gateways: &[&str],
+        recipe: Arc<dyn Make>,
+        (spec, revision, bytes): (Hash, String, usize),
+    ) -> Self {
+        let labels = labels(template.controller, template.purpose());
+        let annotations = template.annotations(gateways);
+        let content = Content::with(spec, &labels, &annotations);
+        Self {
+            name: template.name.clone(),
+            labels,
+            annotations,
+            body: Body::Unmade(recipe),
+            content,
+            revision,
+            bytes,
+        }
+    }
+
+    /// Its spec, which is made again where it is not held.
+    ///
+    /// # Errors
+    ///
+    /// Never of a work that was planned: it has been made once.
+    pub fn spec(&self) -> Result<Cow<'_, ManifestWorkSpec>, Problem> {
+        match &self.body {
+            Body::Held(spec) => Ok(Cow::Borrowed(spec)),
+            Body::Unmade(recipe) => recipe.spec().map(Cow::Owned),
+        }
+    }
+
+    /// Its spec, as far as it is held.
+    pub(super) fn into_spec(self) -> Result<ManifestWorkSpec, Problem> {
+        match self.body {
+            Body::Held(spec) => Ok(spec),
+            Body::Unmade(recipe) => recipe.spec(),
+        }
+    }
+
+    /// Whether its spec is held, so that asking for it takes no time.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self.body, Body::Held(_))
+    }
+
+    /// The whole object for `cluster`.
+    ///
+    /// # Errors
+    ///
+    /// As [`PlannedWork::spec`].
+    pub fn object(&self, cluster: &str) -> Result<Value, Problem> {
+        Ok(json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {
+                "name": self.name.0,
+                "namespace": cluster,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            },
+            "spec": self.spec()?,
+        }))
+    }
+}
+
+fn labels(controller: &ControllerName, purpose: &str) -> Strings {
+    Strings::from([
+        (MANAGED_BY.to_owned(), MANAGED_BY_US.to_owned()),
+        (CONTROLLER.to_owned(), controller.hash().to_owned()),
+        (WORK_FOR.to_owned(), purpose.to_owned()),
+    ])
+}
+
+/// An object that travels with a copy: written as the copy is, before it, and gone with it. It may be a Secret, so it is
+/// shown to nobody.
+pub(super) struct Companion {
+    pub(super) kind: GroupResource,
+    pub(super) object: Value,
+}
+
+/// What works carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyOf {
+    Gateway,
+    Policy,
+    Resource,
+}
+
+impl From<Role> for CopyOf {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Policy => Self::Policy,
+            Role::Resource => Self::Resource,
+        }
+    }
+}
+
+/// What the works of one origin have in common.
+#[derive(Debug)]
+pub(super) struct WorkTemplate<'a> {
+    pub(super) controller: &'a ControllerName,
+    pub(super) name: &'a WorkName,
+    pub(super) origin: &'a Origin,
+    pub(super) downstream_namespace: &'a str,
+    pub(super) copy_of: CopyOf,
+    pub(super) schema: WorkSchema,
+}
+
+impl WorkTemplate<'_> {
+    /// The work that carries `copy` and `companions` for the hub Gateways `gateways`, and asks for `feedback` about the
+    /// copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::TooLarge`].
+    pub(super) fn carry(
+        &self,
+        copy: Copy,
+        companions: Vec<Companion>,
+        gateways: &[&str],
+        feedback: Feedback,
+        conflicts: Conflicts,
+    ) -> Result<PlannedWork, Problem> {
+        let others = companions.iter().map(|companion| text(&companion.object, "namespace"));
+        let others: BTreeSet<&str> = others.filter(|name| *name != self.downstream_namespace).collect();
+        let namespaces: Vec<String> =
+            [self.downstream_namespace].into_iter().chain(others).map(str::to_owned).collect();
+        let orphaned: Vec<ResourceIdentifier> =
+            namespaces.iter().map(|name| identifier("", "namespaces", "", name)).collect();
+        let (group, resource) = (&self.origin.kind().group, &self.origin.kind().resource);
+        let object = identifier(group, resource, self.downstream_namespace, &self.origin.object().name);
+        let mut configs: Vec<ManifestConfig> = orphaned.iter().map(|name| self.created_once(name)).collect();
+        configs.extend(companions.iter().map(|Companion { kind, object }| {
+            let (namespace, name) = (text(object, "namespace"), text(object, "name"));
+            self.applied(identifier(&kind.group, &kind.resource, namespace, name), conflicts)
+        }));
+        configs.push(ManifestConfig {
+            feedback_rules: feedback.values,
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
+            condition_rules: if self.schema.condition_rules { feedback.conditions } else { Vec::new() },
+            ..self.applied(object, conflicts)
+        });
+        let namespace =
+            |name: &String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let mut manifests: Vec<Value> = namespaces.iter().map(namespace).collect();
+        manifests.extend(companions.into_iter().map(|companion| companion.object));
+        manifests.push(copy.object);
+        let bytes: usize = manifests.iter().map(length).sum();
+        if bytes > SIZE_LIMIT {
+            return Err(Problem::TooLarge { bytes, limit: SIZE_LIMIT });
+        }
+        let spec = ManifestWorkSpec {
+            workload: Workload { manifests: manifests.into_iter().map(Manifest).collect() },
+            delete_option: Some(DeleteOption {
+                propagation_policy: PropagationPolicy::SelectivelyOrphan,
+                selectively_orphans: Some(SelectivelyOrphan { orphaning_rules: orphaned }),
+            }),
+            manifest_configs: configs,
+        };
+        let (name, annotations) = (self.name.clone(), self.annotations(gateways));
+        let (purpose, revision) = (self.purpose(), copy.revision);
+        Ok(PlannedWork::new(self.controller, name, purpose, annotations, spec, revision, bytes))
+    }
+
+    /// What the works are for, as a label says it.
+    fn purpose(&self) -> &'static str {
+        match self.copy_of {
+            CopyOf::Gateway => "gateway",
+            CopyOf::Policy => "policy",
+            CopyOf::Resource => "resource",
+        }
+    }
+
+    /// The annotations of a work for the hub Gateways `gateways`. A resource is for none, and says so: a patch takes no annotation
+    /// away that another has put there.
+    fn annotations(&self, gateways: &[&str]) -> Strings {
+        Strings::from([
+            (PARENT.to_owned(), self.origin.to_string()),
+            (GATEWAYS.to_owned(), json!(gateways).to_string()),
+        ])
+    }
+
+    /// How the agent writes an object that is written once and never again.
+    fn created_once(&self, object: &ResourceIdentifier) -> ManifestConfig {
+        ManifestConfig {
+            resource_identifier: object.clone(),
+            update_strategy: Some(UpdateStrategy {
+                strategy: UpdateStrategyType::CreateOnly,
+                server_side_apply: None,
+            }),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
+            condition_rules: Vec::new(),
+        }
+    }
+
+    /// How the agent writes an object that follows the hub.
+    fn applied(&self, object: ResourceIdentifier, conflicts: Conflicts) -> ManifestConfig {
+        ManifestConfig {
+            resource_identifier: object,
+            update_strategy: Some(server_side_apply(self.controller, conflicts)),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
+            condition_rules: Vec::new(),
+        }
+    }
+}
+
+/// A text in an object's metadata.
+fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// What works can say. Before it is known nothing is planned for real.
+pub(super) fn schema(view: View<'_>) -> WorkSchema {
+    view.work_schema().unwrap_or(WorkSchema::FULL)
+}
+
+/// How an object is to be looked at, where the hub's ManifestWork can say it.
+fn scrape(schema: WorkSchema, wanted: FeedbackScrapeType) -> Option<FeedbackScrapeType> {
+    schema.feedback_scrape_type.then_some(wanted)
+}
+
+/// The work that gives a cluster's agent access to `kinds`.
+pub(super) fn access(
+    controller: &ControllerName,
+    schema: WorkSchema,
+    kinds: impl IntoIterator<Item = GroupResource>,
+) -> PlannedWork {
+    let role = format!("policy-sync-{}", controller.hash());
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let rules: Vec<Value> = kinds
+        .into_iter()
+        .map(|kind| json!({"apiGroups": [kind.group], "resources": [kind.resource], "verbs": verbs}))
+        .collect();
+    let manifest = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": role,
+            "labels": {
+                "open-cluster-management.io/aggregate-to-work": "true",
+                annotations::MANAGED_BY: annotations::MANAGED_BY_US,
+            },
+        },
+        "rules": rules,
+    });
+    let bytes = length(&manifest);
+    let spec = ManifestWorkSpec {
+        workload: Workload { manifests: vec![Manifest(manifest)] },
+        delete_option: Some(DeleteOption {
+            propagation_policy: PropagationPolicy::Foreground,
+            selectively_orphans: None,
+        }),
+        manifest_configs: vec![ManifestConfig {
+            resource_identifier: identifier("rbac.authorization.k8s.io", "clusterroles", "", &role),
+            update_strategy: Some(server_side_apply(controller, Conflicts::Keep)),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: scrape(schema, FeedbackScrapeType::Poll),
+            condition_rules: Vec::new(),
+        }],
+    };
+    let name = WorkName::access(controller);
+    PlannedWork::new(controller, name, "access", Strings::new(), spec, String::new(), bytes)
+}
+
+fn server_side_apply(controller: &ControllerName, conflicts: Conflicts) -> UpdateStrategy {
+    UpdateStrategy {
+        strategy: UpdateStrategyType::ServerSideApply,
+        server_side_apply: Some(ServerSideApply {
+            force: conflicts == Conflicts::Overwrite,
+            field_manager: controller.spoke_field_manager(),
+        }),
+    }
+}
+
+fn identifier(group: &str, resource: &str, namespace: &str, name: &str) -> ResourceIdentifier {
+    ResourceIdentifier {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}

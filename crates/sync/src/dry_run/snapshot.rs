@@ -1,0 +1,100 @@
+//! The objects of a hub from which a dry run plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::OfflineMirror;
+use crate::desired::watches;
+use crate::explain::Unavailable;
+use crate::kinds::role_of;
+use crate::rows::Strings;
+use crate::rows::gateway_fields::GatewayFields;
+use policy_sync_api::annotations::OF_POLICY;
+use policy_sync_api::cluster::ManagedClusterStatus;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{
+    ClusterName, ControllerName, GroupResource, GroupVersionResource, Origin, WorkName,
+};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_mirror::Wanted;
+
+/// The objects that a hub had when it was read.
+#[derive(Debug)]
+pub struct HubSnapshot {
+    /// The mirror from which plans are made.
+    pub mirror: OfflineMirror,
+    /// The works of the controller, of which the mirror keeps only hashes.
+    pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
+    /// The annotations of this controller on policies and Gateways, which the mirror does not keep.
+    pub(super) annotations: BTreeMap<Origin, Strings>,
+    /// Since when clusters are unavailable.
+    pub unavailable: Unavailable,
+}
+
+impl HubSnapshot {
+    /// A snapshot without objects.
+    #[must_use]
+    pub fn new(controller: ControllerName) -> Self {
+        Self {
+            mirror: OfflineMirror::new(controller),
+            works: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            unavailable: Unavailable::new(),
+        }
+    }
+
+    /// Adds the works of the controller.
+    pub fn take_works(&mut self, works: Vec<HubObject>) {
+        self.works = works.into_iter().map(|work| (place(&work), work)).collect();
+    }
+
+    /// Notes which of these ManagedClusters are unavailable.
+    pub fn take_clusters(&mut self, clusters: &[HubObject]) {
+        let unavailable = clusters.iter().filter_map(|cluster| {
+            let since = cluster.status_as::<ManagedClusterStatus>().unavailable_since()?;
+            Some((ClusterName::from(cluster.metadata.name.as_str()), Moment(since.as_millisecond())))
+        });
+        self.unavailable = unavailable.collect();
+    }
+
+    /// Keeps the annotations of this controller on Gateways.
+    pub fn take_gateways(&mut self, gateways: Vec<HubObject>) {
+        for gateway in gateways {
+            self.annotated(Origin::Gateway(gateway.key()), gateway, GatewayFields::is_ours);
+        }
+    }
+
+    /// Keeps the annotations of this controller on policies or resources of `kind`.
+    pub fn take_policies(&mut self, kind: &GroupResource, policies: Vec<HubObject>) {
+        for policy in policies {
+            let origin = Origin::new(kind.clone(), policy.key());
+            self.annotated(origin, policy, |key| OF_POLICY.contains(&key));
+        }
+    }
+
+    fn annotated(&mut self, origin: Origin, object: HubObject, is_ours: impl Fn(&str) -> bool) {
+        let ours = object.metadata.annotations.into_iter().filter(|(key, _)| is_ours(key));
+        self.annotations.insert(origin, ours.collect());
+    }
+
+    /// The sources that the controller would watch at the moment `now`.
+    #[must_use]
+    pub fn wanted(&self, now: Moment) -> Wanted {
+        watches::plan(self.mirror.read().view(OfflineMirror::settled(now)))
+    }
+
+    /// The versions in which classes list kinds, and as what.
+    #[must_use]
+    pub fn versions(&self, now: Moment) -> BTreeSet<(Role, GroupVersionResource)> {
+        let others = watches::others(self.mirror.read().view(OfflineMirror::settled(now)));
+        let wanted = self.wanted(now).into_iter();
+        let watched = wanted.filter_map(|(source, gvr)| Some((role_of(&source)?.0, gvr)));
+        watched.chain(others).collect()
+    }
+}
+
+/// The cluster and the name of a work.
+fn place(work: &HubObject) -> (ClusterName, WorkName) {
+    let metadata = &work.metadata;
+    (metadata.namespace.as_str().into(), WorkName(metadata.name.as_str().into()))
+}

@@ -1,0 +1,182 @@
+//! The works of everything, compared with those that were read.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::change::Change;
+use super::diagnostic::Diagnostic;
+use super::snapshot::HubSnapshot;
+use super::{PlanError, keys, regarding};
+use crate::desired::{PlannedWork, Waiting, WorksPlan, access, plan_works};
+use crate::diff::{self, WorkAction};
+use crate::rows::work::Content;
+use crate::{Key, OfflineMirror, PLACEMENT_SETTLES, Problem, Settings, View};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::object::HubObject;
+
+/// Something to write about a work, and what the controller would wait for.
+pub(super) struct Awaited {
+    action: WorkAction,
+    waits: Option<String>,
+}
+
+/// What to write for all Gateways and policies.
+pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec<Awaited>, Vec<Diagnostic>) {
+    let (mut actions, mut diagnostics) = (Vec::new(), Vec::new());
+    let guard = hub.mirror.read();
+    let unsettled = guard.view(OfflineMirror::unsettled());
+    keys(hub, now, |view, key| {
+        let Key::Works(origin) = key else { return };
+        let plan = plan_works(view, settings, origin);
+        let diff = diff::works(view, origin, &plan);
+        diagnostics.extend(plan_diagnostics(view, origin, &plan, &diff.problems));
+        let at_once: Vec<_> = if diff.actions.is_empty() {
+            Vec::new()
+        } else {
+            let plan = plan_works(unsettled, settings, origin);
+            let diff = diff::works(unsettled, origin, &plan);
+            // Without a time, every wait seems to have just begun.
+            let held = held(unsettled, &plan).map(|held| result(&held.action));
+            diff.actions.iter().map(result).chain(held).collect()
+        };
+        actions.extend(diff.actions.into_iter().map(|action| {
+            let waits = (!at_once.contains(&result(&action)))
+                .then(|| format!("once its Placement has not changed for {} s", PLACEMENT_SETTLES.as_secs()));
+            Awaited { action, waits }
+        }));
+        actions.extend(again(view, origin, &plan));
+        actions.extend(held(view, &plan));
+    });
+    (actions, diagnostics)
+}
+
+/// What an action leads to, on which cluster: two that lead to the same are the same.
+fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
+    let content = match action {
+        WorkAction::Create { work, .. } | WorkAction::Update { work, .. } => Some(work.content),
+        WorkAction::Mark { .. } | WorkAction::Delete { .. } => None,
+    };
+    (action.cluster().clone(), action.name().clone(), content)
+}
+
+/// Works that are wanted, and being deleted at present.
+fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+    plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
+        let work = outcome.work()?;
+        let hub = view.work(&work.name, cluster)?;
+        let going = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
+        going.then(|| Awaited {
+            action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
+            waits: Some("once the one that is being deleted is gone".to_owned()),
+        })
+    })
+}
+
+/// Works that are created only after others.
+fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+    plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
+        let (work, waiting) = (outcome.work()?, outcome.waiting()?);
+        let waits = match waiting {
+            Waiting::Policies(_) => "once its policies there are applied, or have been waited for".to_owned(),
+            Waiting::Older(policy) => {
+                format!("once the copy of {policy} there exists, or has been waited for")
+            }
+        };
+        view.work(&work.name, cluster).is_none().then(|| Awaited {
+            action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
+            waits: Some(waits),
+        })
+    })
+}
+
+/// What there is to say about `origin`.
+fn plan_diagnostics(
+    view: View<'_>,
+    origin: &Origin,
+    plan: &WorksPlan,
+    others: &[Problem],
+) -> Vec<Diagnostic> {
+    let regarding = regarding(view, origin);
+    let diagnostic = |problem: &Problem| {
+        let text = problem.text();
+        if problem.freezes() { regarding.error(text) } else { regarding.warning(text) }
+    };
+    let problems: BTreeSet<&Problem> = plan.problems.iter().chain(others).collect();
+    let waiting = origin
+        .as_gateway()
+        .filter(|_| plan.targeted)
+        .and_then(|key| incomplete(view, key))
+        .map(|text| regarding.warning(format!("{text}: until they are complete, nothing is withdrawn")));
+    problems.into_iter().map(diagnostic).chain(waiting).collect()
+}
+
+/// What to write for access, once all other works are written.
+pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<Awaited> {
+    let mut actions = Vec::new();
+    keys(hub, now, |view, key| {
+        let Key::Access(cluster) = key else { return };
+        let diff = diff::access(view, cluster, &access::plan(view, cluster));
+        actions.extend(diff.actions.into_iter().map(|action| {
+            let last = matches!(action, WorkAction::Delete { .. });
+            Awaited { action, waits: last.then(|| "once the other works of the cluster are gone".to_owned()) }
+        }));
+    });
+    actions
+}
+
+impl HubSnapshot {
+    /// Brings the works to what they would be after `actions`, and returns what changes by that. What would only be
+    /// created later is not there yet.
+    pub(super) fn carry_out(&mut self, actions: Vec<Awaited>) -> Result<Vec<Change>, PlanError> {
+        let mut changes = Vec::new();
+        for Awaited { action, waits } in actions {
+            let place = (action.cluster().clone(), action.name().clone());
+            let key = ObjectKey { namespace: place.0.0.clone(), name: place.1.0.clone() };
+            let before = self.works.get(&place);
+            let object = |work: &PlannedWork| work.object(&place.0.0).map_err(PlanError::Unmade);
+            let change = match &action {
+                WorkAction::Create { work, .. } => Change::of_work(key, None, Some(object(work)?)),
+                WorkAction::Update { work, .. } => Change::of_work(key, before, Some(object(work)?)),
+                WorkAction::Mark { unplaced, .. } => {
+                    let work = before.ok_or(PlanError::Missing)?;
+                    Change::of_mark(key, work, *unplaced)
+                }
+                WorkAction::Delete { .. } => Change::of_work(key, before, None),
+            };
+            let later = before.is_some() && matches!(action, WorkAction::Create { .. });
+            if change.after.is_null() {
+                self.works.remove(&place);
+            } else if !later {
+                let work = written(&change.after, before)?;
+                self.works.insert(place, work);
+            }
+            changes.push(change.waiting(waits));
+        }
+        Ok(changes)
+    }
+}
+
+/// The work `after`, as the hub would show it once it is written over `before`: what its agent last said is for an
+/// earlier generation.
+fn written(after: &Value, before: Option<&HubObject>) -> Result<HubObject, PlanError> {
+    let mut work: HubObject = serde_json::from_value(after.clone()).map_err(PlanError::Unreadable)?;
+    if let Some(before) = before {
+        work.metadata.uid.clone_from(&before.metadata.uid);
+        work.metadata.creation_timestamp.clone_from(&before.metadata.creation_timestamp);
+        work.metadata.generation = before.metadata.generation + 1;
+        work.status.clone_from(&before.status);
+    }
+    Ok(work)
+}
+
+/// Whether the decisions are fewer than their Placement says there are.
+#[must_use]
+pub fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
+    let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);
+    let (selected, decided) = (view.placement(&placement)?.selected, view.decided(&placement).len());
+    (decided < selected).then(|| {
+        format!("Placement {placement} has chosen {selected} clusters, its PlacementDecisions name {decided}")
+    })
+}

@@ -1,0 +1,54 @@
+//! The steps of a policy: its kind, its targets, its selector.
+
+use super::{Explainer, Reason, Step};
+use crate::desired::eligibility::of_target;
+use crate::desired::policy::foreign;
+use policy_sync_api::names::{ClusterName, ObjectKey};
+
+impl Explainer<'_> {
+    pub(super) fn policy_steps(&self) -> Vec<Step> {
+        let mut steps = vec![self.kind()];
+        if let Some(step) = self.missing() {
+            steps.push(step);
+            return steps;
+        }
+        steps.extend(self.gateways.keys().map(|key| self.target(key)));
+        let reference = format!("{} spec.targetRef", self.regarding);
+        for key in foreign(self.view, self.origin) {
+            let text = format!(
+                "its reference to Gateway {key} is dropped, because that is in another namespace: policies target \
+                 Gateways of their own"
+            );
+            steps.push(Step::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
+        }
+        let frozen = self.plan.problems.iter().any(crate::Problem::freezes);
+        if steps.len() == 1 && !frozen && self.view.policy(self.origin).is_some() {
+            steps.push(Step::stops(Reason::new("NoGateway", "it targets no Gateway").change(reference)));
+        }
+        steps.extend(self.problems());
+        steps
+    }
+
+    /// That it is going, or is not there.
+    pub(super) fn missing(&self) -> Option<Step> {
+        let reason = match self.view.policy(self.origin) {
+            Some(policy) if policy.deleting => Reason::new("Deleting", "it is being deleted"),
+            None if self.view.policies_synced(self.origin.kind()) => {
+                Reason::new("Missing", "it does not exist")
+            }
+            _ => return None,
+        };
+        Some(Step::stops(reason.change(self.regarding.clone())))
+    }
+
+    fn target(&self, key: &ObjectKey) -> Step {
+        let eligibility = of_target(self.view, key, self.origin.kind());
+        self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
+    }
+
+    /// Why none of the Gateways of ours that the policy targets is placed on `cluster`.
+    pub(super) fn targets_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
+        let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
+        self.gateways.keys().filter(ours).flat_map(|key| self.not_placed(key, cluster)).collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
+
+use std::cmp::Ordering;
+
+use super::{CLUSTER, Explainer, Reason, When};
+use crate::desired::{PlannedWork, Waiting};
+use crate::status::gateway;
+use crate::status::overriding::Overriding;
+use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
+use policy_sync_api::text::{NAMED, itemized};
+
+impl Explainer<'_> {
+    /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
+    pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
+        if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
+            let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
+            return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
+        }
+        let work = format!("ManifestWork {CLUSTER}/{}", planned.name);
+        let Some(found) = self.works.get(cluster) else {
+            let text = format!("the controller has not created {work} yet");
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
+        };
+        if let Some(since) = found.deleting {
+            let text = "its agent has not finished removing what was there before";
+            let reason = Reason::new("Leaving", text).when(When::Since(since));
+            return (false, reason.change(format!("the agent of cluster {CLUSTER}")));
+        }
+        if found.content.spec != planned.content.spec {
+            let text = format!("the controller has not brought {work} up to date yet");
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
+        }
+        let Some(entry) = self.entries.get(cluster) else { return (false, waiting()) };
+        if let Some(message) = entry.message.as_ref().filter(|_| !entry.applied) {
+            let text = format!("its agent could not apply it: {message}");
+            return (
+                false,
+                Reason::new("NotApplied", text).change(format!("{} on cluster {CLUSTER}", self.copy)),
+            );
+        }
+        if !entry.applied {
+            return (false, waiting());
+        }
+        match self.origin {
+            Origin::Gateway(_) => match gateway::lacks(found) {
+                None => (true, Reason::new("Programmed", "it is programmed there")),
+                Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
+            },
+            Origin::Object(..) => self.enforced(entry),
+        }
+    }
+
+    /// Why its work is not created yet.
+    pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
+        let awaited = match waiting {
+            Waiting::Policies(awaited) => awaited,
+            Waiting::Older(policy) => {
+                let reason = Reason::new("WaitsForOlder", format!("it {}", waiting.text()));
+                return reason.change(format!("{} {policy} on cluster {CLUSTER}", self.kind));
+            }
+        };
+        let class = self.view.gateway(self.origin.object()).map(|gateway| self.parameters(&gateway.class));
+        let text = match (awaited.policies.is_empty() && awaited.unlisted.is_empty(), awaited.overdue) {
+            (true, _) => "it waits until its policies are known".to_owned(),
+            (false, false) => format!("it {}", waiting.text()),
+            (false, true) => {
+                format!("it {}; longer than policyWaitSeconds, and policyWaitAction is hold", waiting.text())
+            }
+        };
+        let object = |policy: &Origin| format!("{} {} on cluster {CLUSTER}", policy.kind(), policy.object());
+        let reason = Reason::new("WaitsForPolicies", text);
+        // As many as the text names.
+        let reason = reason.changes(awaited.policies.iter().take(NAMED).map(object));
+        reason.changes(class.filter(|_| awaited.overdue).map(|place| format!("{place} policyWaitAction")))
+    }
+
+    fn enforced(&self, entry: &Synced) -> (bool, Reason) {
+        if let Some(message) = &entry.message {
+            let text = format!("it is applied, and how it fares is not known: {message}");
+            return (
+                false,
+                Reason::new("Untold", text).change(format!("{} status on cluster {CLUSTER}", self.copy)),
+            );
+        }
+        if entry.pending {
+            let text = "it is applied, and the cluster has not judged its present generation yet";
+            return (
+                false,
+                Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
+            );
+        }
+        let state = PolicyState::of_kind(self.role, entry);
+        let lacking = entry.condition(ENFORCED).filter(|condition| condition.status != "True");
+        let with = |status: &str| entry.conditions.iter().find(|condition| condition.status == status);
+        let lacking = lacking.or_else(|| with("False")).or_else(|| with("Unknown"));
+        match state {
+            PolicyState::Enforced => (true, Reason::new("Enforced", "it is enforced there")),
+            PolicyState::Applied => (true, Reason::new("Applied", "it is applied there")),
+            PolicyState::Accepted => {
+                let text = "it is accepted there, and its controller does not report whether it is enforced";
+                (true, Reason::new("Accepted", text))
+            }
+            PolicyState::Overridden => (false, self.overridden(entry, lacking)),
+            PolicyState::PartiallyEnforced => {
+                let because = entry.condition(ENFORCED).map(message).unwrap_or_default();
+                let text = format!("enforced on a part of its targets{because}");
+                (false, self.not_in_force("PartiallyEnforced", &text))
+            }
+            PolicyState::Rejected => {
+                let because = entry.condition(ACCEPTED).map(words).unwrap_or_default();
+                (false, self.not_in_force("Rejected", &format!("not accepted: {because}")))
+            }
+            PolicyState::NotEnforced => (false, self.not_in_force("NotEnforced", &lacks(lacking))),
+            _ if lacking.is_some() => (false, self.not_in_force("Unknown", &lacks(lacking))),
+            _ => {
+                let text = "it is applied there, and no controller reports whether it is enforced";
+                let change = format!("the policy controller of cluster {CLUSTER}");
+                (false, Reason::new("Unknown", text).change(change))
+            }
+        }
+    }
+
+    /// Names the policies that override it: those of the hub whose copies the cluster names, those from which its controller generated
+    /// others, and the cluster's own.
+    fn overridden(&self, entry: &Synced, condition: Option<&SyncedCondition>) -> Reason {
+        let overriding = Overriding::read(self.view, self.origin, entry);
+        let unnamed = || Overriding { of_cluster: true, ..Overriding::default() };
+        let Overriding { of_hub, generated, of_cluster } = overriding.unwrap_or_else(unnamed);
+        let mut who = Vec::new();
+        if !of_hub.is_empty() {
+            let is_one = of_hub.len() == 1;
+            let only = of_hub.first().filter(|_| is_one && generated.is_empty() && !of_cluster);
+            let age = only.and_then(|key| self.age(key, &entry.cluster));
+            let noun = if is_one { "policy" } else { "the policies" };
+            let names = itemized(of_hub.iter().map(ToString::to_string));
+            who.push(format!("{noun} {names} of the hub{}", age.unwrap_or_default()));
+        }
+        let sources: Vec<String> = generated.iter().map(|(kind, key)| format!("{kind} {key}")).collect();
+        if !sources.is_empty() {
+            let names = itemized(sources.iter().cloned());
+            who.push(format!("what the cluster's controller generated from {names} of the hub"));
+        }
+        if of_cluster {
+            who.push("a policy of the cluster's own".to_owned());
+        }
+        let because = condition.map(message).unwrap_or_default();
+        let text = format!("it is overridden by {}{because}", who.join(" and "));
+        let hub = of_hub.iter().map(|key| format!("{} {key}", self.kind));
+        let reason = Reason::new("Overridden", text).changes(hub.chain(sources));
+        reason.changes(of_cluster.then(|| format!("the policies of cluster {CLUSTER}'s own")))
+    }
+
+    /// How old the copy of the policy `key` is on `cluster`, beside that of this policy of the same kind; `None` if that is not known.
+    /// Controllers such as Kuadrant's order policies of one target by it, in whole seconds.
+    fn age(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<&'static str> {
+        let other = Origin::new(self.origin.kind().clone(), key.clone());
+        let other = self.view.work_of(&other, cluster)?.copied?;
+        Some(match other.cmp(&self.works.get(cluster)?.copied?) {
+            Ordering::Less => ", and its copy is older there",
+            Ordering::Equal => ", and the copies are of the same second there",
+            Ordering::Greater => ", and its copy is younger there",
+        })
+    }
+
+    fn not_in_force(&self, code: &'static str, why: &str) -> Reason {
+        let copy = format!("{} on cluster {CLUSTER}", self.copy);
+        Reason::new(code, format!("it is applied, and {why}")).change(self.regarding.clone()).change(copy)
+    }
+}
+
+fn waiting() -> Reason {
+    Reason::new("WaitingForApply", "its agent has not applied it yet")
+        .change(format!("the agent of cluster {CLUSTER}"))
+}
+
+/// The condition that is not true, with its reason and message.
+fn lacks(condition: Option<&SyncedCondition>) -> String {
+    let text = |found: &SyncedCondition| {
+        let (name, why) = (&found.condition_type, words(found));
+        match &*found.status {
+            "False" => format!("not {}: {why}", name.to_lowercase()),
+            status => format!("its condition {name} is {status}: {why}"),
+        }
+    };
+    condition.map(text).unwrap_or_default()
+}
+
+fn words(condition: &SyncedCondition) -> String {
+    let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    format!("{reason}{}", message(condition))
+}
+
+fn message(condition: &SyncedCondition) -> String {
+    let message = condition.message.as_deref().filter(|message| !message.is_empty());
+    message.map(|message| format!(": {message}")).unwrap_or_default()
+}

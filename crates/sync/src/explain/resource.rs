@@ -1,0 +1,103 @@
+//! The steps of a resource: its kind, what places it, its share of the replicas.
+
+use super::selection::by_policy;
+use super::{Explainer, Reason, Step, no_cluster, not_chosen};
+use crate::desired::eligibility::of_resources;
+use crate::desired::resource::{Unasked, placement};
+use policy_sync_api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::names::ClusterName;
+
+impl Explainer<'_> {
+    pub(super) fn resource_steps(&self) -> Vec<Step> {
+        let mut steps = vec![self.kind()];
+        match self.missing() {
+            Some(step) => steps.push(step),
+            None => {
+                steps.extend(self.placement());
+                steps.extend(self.problems());
+            }
+        }
+        steps
+    }
+
+    /// Whether anything places it.
+    fn placement(&self) -> Option<Step> {
+        let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
+        let terms = of_resources(self.view, self.origin.kind());
+        let stops = |code: &'static str, text: String| Reason::new(code, text).change(label.clone());
+        Some(match placement(self.view, self.origin, self.view.policy(self.origin)?, terms.entry()) {
+            Ok(Ok(placement)) => {
+                let clusters = self.view.decided(&placement).len();
+                let text = format!("Placement {placement} places it on {clusters} clusters");
+                Step::passes(Reason::new("Placed", text))
+            }
+            Ok(Err(unplaced)) => Step::stops(stops("NoPlacement", format!("it {unplaced}"))),
+            Err(Unasked::ControlledBy(owner)) => {
+                let text = format!(
+                    "it belongs to {owner}: what is made for another object, or for each cluster, the spoke makes itself"
+                );
+                Step::stops(Reason::new("Controlled", text))
+            }
+            Err(Unasked::NoPlacement) => {
+                let text = format!(
+                    "it has no label {PLACEMENT_LABEL}, and parameters name no placement of its kind"
+                );
+                let parameters = self.of_parameters().into_iter().map(|place| format!("{place}[].placement"));
+                Step::stops(stops("NotPlaced", text).changes(parameters))
+            }
+            Err(Unasked::NoDefault(placement)) => {
+                let text = format!(
+                    "it has no label {PLACEMENT_LABEL}, and there is no Placement {placement}, which parameters name for its \
+                     kind"
+                );
+                Step::stops(stops("NotPlaced", text).change(format!("Placement {placement}")))
+            }
+        })
+    }
+
+    /// The parameters that list its kind.
+    pub(super) fn of_parameters(&self) -> Vec<String> {
+        let parameters = self.listing_classes().map(|class| self.parameters(&class.name));
+        parameters.map(|place| format!("{place} {}", self.role.key())).collect()
+    }
+
+    /// Why what places it has not placed it on `cluster`.
+    pub(super) fn resource_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
+        let resource = self.view.policy(self.origin);
+        let terms = of_resources(self.view, self.origin.kind());
+        let placement = resource.map(|resource| placement(self.view, self.origin, resource, terms.entry()));
+        let Some(Ok(Ok(placement))) = placement else { return Vec::new() };
+        if self.view.cluster(cluster).is_none() {
+            return vec![no_cluster()];
+        }
+        let reason = not_chosen(self.view, &placement, "it");
+        vec![reason.change(format!("{} label {PLACEMENT_LABEL}", self.regarding))]
+    }
+
+    /// That its preferences do not name the cluster.
+    pub(super) fn not_named(&self) -> Option<Reason> {
+        let annotations = self.view.annotations(self.origin)?;
+        let preferences = annotations.get(REPLICA_PREFERENCES)?;
+        let text = format!(
+            "its annotation {REPLICA_PREFERENCES} does not name the cluster{}",
+            by_policy(annotations, REPLICA_PREFERENCES, preferences)
+        );
+        Some(
+            Reason::new("NotNamed", text)
+                .change(format!("{} annotation {REPLICA_PREFERENCES}", self.regarding)),
+        )
+    }
+
+    /// Its share of the replicas on `cluster`, where they are split.
+    pub(super) fn share(&self, cluster: &ClusterName) -> Option<Reason> {
+        let shares = self.plan.shares.as_ref()?;
+        let spec: serde_json::Value = serde_json::from_str(&self.view.policy(self.origin)?.spec).ok()?;
+        let (share, all) = (shares.get(cluster)?, spec["replicas"].as_u64()?);
+        let entry = self.entries.get(cluster);
+        let ready = entry.and_then(|entry| entry.fields.get("readyReplicas"));
+        let ready = ready.map(|ready| format!(", of which {ready} are ready")).unwrap_or_default();
+        let reason = Reason::new("Share", format!("the cluster gets {share} of its {all} replicas{ready}"));
+        Some(reason.change(format!("{} annotation {REPLICA_PREFERENCES}", self.regarding)))
+    }
+}

@@ -1,0 +1,366 @@
+//! Why something is on a cluster or is not: each step of the decision has a sentence, and an object to change.
+
+mod gateways;
+mod present;
+mod resources;
+
+use std::collections::BTreeMap;
+
+use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
+use crate::rows::kind::{KindInfo, Resolution};
+use crate::testing::answers::{applied, refused};
+use crate::testing::objects::{
+    class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin, target,
+};
+use crate::testing::world::{World, resolved, shop};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::placed_by_policy::{Placed, Set};
+
+fn explained(world: &World, origin: &Origin, unavailable: &Unavailable) -> Explanation {
+    let kind = if origin.as_gateway().is_some() { "Gateway" } else { "RateLimitPolicy" };
+    world.see(|view| explain(view, &world.settings, origin, kind, unavailable))
+}
+
+fn verdict(world: &World, cluster: &str) -> Verdict {
+    explained(world, &policy_origin("limits"), &Unavailable::new())
+        .clusters
+        .remove(&ClusterName::from(cluster))
+        .unwrap()
+}
+
+/// `<code>: <text> [<change> | …]`
+fn told(reason: &Reason) -> String {
+    format!("{}: {} [{}]", reason.code, reason.text, reason.change.join(" | "))
+}
+
+/// All reasons of the policy `limits` on `cluster`, where it is not fine.
+fn why(world: &World, cluster: &str) -> Vec<String> {
+    let verdict = verdict(world, cluster);
+    assert!(verdict.state != State::InSync, "{verdict:?}");
+    verdict.reasons.iter().map(told).collect()
+}
+
+/// The steps that stop it everywhere.
+fn stops(world: &World) -> Vec<String> {
+    let steps = explained(world, &policy_origin("limits"), &Unavailable::new()).steps;
+    steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
+}
+
+/// What keeps `limits` from all clusters, which all of them say.
+fn stopped(world: &World) -> Vec<String> {
+    assert_eq!(stops(world), why(world, "eu-1"));
+    assert!(!verdict(world, "eu-1").state.is_desired());
+    stops(world)
+}
+
+/// Gateway `web` is on eu-1 and us-1, the hub has ap-1 as well, and the policy `limits` targets it.
+fn world() -> World {
+    let clusters = ["ap-1", "eu-1", "us-1"].into_iter().map(|name| cluster(name).label("region", &name[..2]));
+    let world = clusters.fold(shop(&["eu-1", "us-1"]), World::with);
+    world.with(policy("limits").targets("web"))
+}
+
+const PARAMS: &str = "ConfigMap params/multi key params";
+const LABEL: &str = "Gateway shop/web label cluster.open-cluster-management.io/placement";
+
+#[test]
+fn where_all_is_well_the_steps_say_how_it_got_there() {
+    let world = world()
+        .written()
+        .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
+    let explanation = explained(&world, &policy_origin("limits"), &Unavailable::new());
+    let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
+    assert_eq!(
+        steps,
+        [
+            "KindListed: GatewayClass multi lists ratelimitpolicies.kuadrant.io []",
+            "Ours: it targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 2 clusters []",
+        ]
+    );
+    let eu = &explanation.clusters[&ClusterName::from("eu-1")];
+    assert!(eu.state.is_desired() && eu.state.is_present() && eu.state == State::InSync);
+    assert_eq!(eu.reasons.iter().map(told).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
+    let names: Vec<&str> = explanation.clusters.keys().map(|name| &*name.0).collect();
+    assert_eq!(names, ["ap-1", "eu-1", "us-1"]);
+}
+
+#[test]
+fn a_class_of_another_controller_is_not_ours() {
+    let other = class("multi").spec("controllerName", "example.com/other".into());
+    let own = class("own").spec("parametersRef", serde_json::Value::Null);
+    let world = world()
+        .with(own)
+        .with(class("listing"))
+        .params("listing", &listing(&["ratelimitpolicies"]).to_string());
+    let says = "ClassNotOurs: it targets Gateway shop/web of GatewayClass multi, which is not ours: its controllerName \
+                is example.com/other, not kuadrant.io/policy-sync \
+                [Gateway shop/web spec.gatewayClassName | GatewayClass multi]";
+    assert_eq!(stopped(&world.with(other)), [says]);
+}
+
+#[test]
+fn without_any_class_of_ours_no_kind_is_synced() {
+    let world = world().with(class("multi").spec("controllerName", "example.com/other".into()));
+    let says = "NoClass: no GatewayClass of the hub has the controllerName kuadrant.io/policy-sync \
+                [GatewayClass spec.controllerName]";
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_named() {
+    let world = world().with(gateway("web").of_class("gone").placed_on("all"));
+    let says = "ClassMissing: it targets Gateway shop/web of GatewayClass gone, which does not exist \
+                [GatewayClass gone | Gateway shop/web spec.gatewayClassName]";
+    assert_eq!(stopped(&world), [says]);
+}
+
+#[test]
+fn a_kind_that_no_class_lists_says_where_to_list_it() {
+    let world = world().params("multi", &listing(&["authpolicies"]).to_string());
+    let says = format!(
+        "KindNotListed: no GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io [{PARAMS}]"
+    );
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_kind_that_another_class_lists_says_where_to_list_it() {
+    let world = world().class("other", &listing(&["ratelimitpolicies"])).params("multi", "{}");
+    let says = format!(
+        "KindNotListed: it targets Gateway shop/web of GatewayClass multi, whose parameters do not list \
+         ratelimitpolicies.kuadrant.io [{PARAMS} | Gateway shop/web spec.gatewayClassName]"
+    );
+    assert_eq!(stopped(&world), [says]);
+}
+
+#[test]
+fn a_definition_that_is_gone_is_named() {
+    let world = world().resolution("ratelimitpolicies", Resolution::Gone);
+    let says = "KindGone: the hub has no CustomResourceDefinition ratelimitpolicies.kuadrant.io \
+                [CustomResourceDefinition ratelimitpolicies.kuadrant.io]";
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_kind_that_does_not_resolve_freezes() {
+    let world =
+        world().resolution("ratelimitpolicies", Resolution::NotAPolicy("it is cluster-scoped".into()));
+    let change = format!("[CustomResourceDefinition ratelimitpolicies.kuadrant.io | {PARAMS}]");
+    let problem = "kuadrant.io/v1 ratelimitpolicies: it is cluster-scoped";
+    assert_eq!(
+        why(&world, "eu-1"),
+        [format!("Frozen: it is frozen, so that it does not get there: {problem} {change}")]
+    );
+    assert_eq!(
+        stops(&world)[0],
+        format!("KindFrozen: its kind cannot be synced at present: {problem} {change}")
+    );
+}
+
+#[test]
+fn targets_that_are_none_of_ours_are_named() {
+    let route = serde_json::json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
+    let no_gateway = world().with(policy("limits").spec("targetRef", route));
+    let says = "NoGateway: it targets no Gateway [RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&no_gateway), [says]);
+
+    let missing = world().with(policy("limits").targets("nothing"));
+    let says = "NoGateway: it targets Gateway shop/nothing, which does not exist \
+                [Gateway shop/nothing | RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&missing), [says]);
+
+    let going = world().with(gateway("web").placed_on("all").deleting());
+    let says = "GatewayDeleting: it targets Gateway shop/web, which is being deleted [Gateway shop/web]";
+    assert_eq!(stopped(&going), [says]);
+
+    let mut elsewhere = target("web");
+    elsewhere["namespace"] = "bank".into();
+    let elsewhere = world().with(policy("limits").spec("targetRef", elsewhere));
+    let says = "OtherNamespace: its reference to Gateway bank/web is dropped, because that is in another namespace: \
+                policies target Gateways of their own [RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&elsewhere), [says]);
+}
+
+#[test]
+fn a_gateway_that_is_not_placed_there_says_what_places_it() {
+    let says = format!(
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it [Placement shop/all | {LABEL}]"
+    );
+    assert_eq!(why(&world(), "ap-1"), [says]);
+    let says = format!(
+        "NoPlacement: Gateway shop/web has no label cluster.open-cluster-management.io/placement [{LABEL}]"
+    );
+    assert_eq!(why(&world().with(gateway("web")), "eu-1"), [says]);
+    let says = format!(
+        "NoPlacement: Gateway shop/web names Placement shop/none, which does not exist [Placement shop/none | {LABEL}]"
+    );
+    assert_eq!(why(&world().with(gateway("web").placed_on("none")), "eu-1"), [says]);
+    let says = format!(
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it so far: it has chosen 3 \
+         clusters, and its PlacementDecisions name 2 [Placement shop/all | {LABEL}]"
+    );
+    assert_eq!(why(&world().with(placement("all").selects(3)), "ap-1"), [says]);
+}
+
+#[test]
+fn each_gateway_that_is_not_placed_there_is_named() {
+    let world = world().with(gateway("api")).with(policy("limits").targets_all(&["api", "web"]));
+    let codes: Vec<&str> = verdict(&world, "ap-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["NoPlacement", "NotPlaced"]);
+}
+
+#[test]
+fn a_selector_that_does_not_select_is_quoted() {
+    let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let says = "NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's \
+                labels [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector | \
+                ManagedCluster <cluster> labels]";
+    let world = world().with(selector);
+    assert_eq!(why(&world, "us-1"), [says]);
+    assert_eq!(verdict(&world, "eu-1").reasons[0].code, "NotWritten");
+    assert_eq!(verdict(&world, "ap-1").reasons[0].code, "NotPlaced");
+}
+
+#[test]
+fn a_selector_that_a_policy_in_rego_has_set_says_so_as_long_as_it_is_its_own() {
+    let says = |selector: &str, before: Option<&str>| {
+        let set = Set::new(Some("region=eu"), before);
+        let placed =
+            Placed { annotations: BTreeMap::from([(CLUSTER_SELECTOR.to_owned(), set)]), ..Placed::default() };
+        let limits = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, selector);
+        let limits = limits.annotation(PLACED_BY_POLICY, &serde_json::to_string(&placed).unwrap());
+        why(&world().with(limits), "us-1")[0].clone()
+    };
+    assert!(
+        says("region=eu", None)
+            .contains("does not select the cluster's labels; a policy in Rego has set it [")
+    );
+    let wish = "a policy in Rego has set it, where its developer wrote \"region=us\" [";
+    assert!(says("region=eu", Some("region=us")).contains(wish));
+    assert!(!says("region=ap", Some("region=us")).contains("Rego"), "that is a new wish");
+}
+
+#[test]
+fn what_is_frozen_says_by_what() {
+    let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region in");
+    let world = world().decisions("all", &["eu-1"]).after(60_000).written();
+    let world = world.with(selector).decisions("all", &["eu-1", "us-1"]);
+    let problem = "annotation kuadrant.io/cluster-selector: not a label key in \"region in\" \
+                   [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector]";
+    let stays = format!("Frozen: it is frozen, so that what is there stays as it is: {problem}");
+    assert_eq!(why(&world, "eu-1"), [stays]);
+    let none = format!("Frozen: it is frozen, so that it does not get there: {problem}");
+    assert_eq!(why(&world, "us-1"), [none]);
+    assert_eq!(stops(&world), [format!("BadSelector: {problem}")]);
+}
+
+#[test]
+fn invalid_parameters_name_their_config_map() {
+    let world = world().params("multi", "nonsense");
+    let said = why(&world, "eu-1");
+    assert!(
+        said[0].starts_with("Frozen: ") && said[0].contains("GatewayClass multi has invalid parameters"),
+        "{said:?}"
+    );
+    assert!(said[0].ends_with(&format!("[{PARAMS}]")), "{said:?}");
+}
+
+#[test]
+fn versions_that_disagree_name_all_config_maps() {
+    let two = serde_json::json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
+    // The older class's version holds.
+    let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
+    let mut world = world()
+        .class("zwei", &two)
+        .with(created("zwei", "2026-01-01T00:00:00Z"))
+        .with(created("multi", "2026-01-02T00:00:00Z"));
+    world.resolve("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
+    let said = why(&world, "eu-1");
+    assert!(
+        said[0].ends_with("[ConfigMap params/multi key params | ConfigMap params/zwei key params]"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn every_problem_has_something_to_change() {
+    let reserved = crate::Settings { reserved_namespaces: vec!["*".into()], ..Default::default() };
+    let world = World { settings: reserved, ..world() };
+    let said = why(&world, "eu-1");
+    assert!(said[0].contains("[Namespace shop | the controller's --downstream-namespace-prefix"), "{said:?}");
+    let odd = crate::explain::tests::world().with(policy("limits").spec("targetRefs", 1.into()));
+    assert!(stops(&odd)[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"), "{:?}", stops(&odd));
+    assert!(why(&odd, "eu-1")[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"));
+}
+
+#[test]
+fn a_policy_that_leaves_says_so() {
+    let world = world().written().with(policy("limits").targets("nothing"));
+    let said: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(said, ["NoGateway", "Leaving"]);
+    let world = world.terminating(&policy_origin("limits"), "eu-1");
+    let eu = verdict(&world, "eu-1");
+    assert_eq!(eu.reasons[1].text, "its agent has not finished removing it");
+    assert!(eu.state.is_present() && !eu.state.is_desired());
+}
+
+#[test]
+fn the_same_hub_is_explained_in_the_same_words() {
+    let explain_all =
+        || format!("{:?}", explained(&world().written(), &policy_origin("limits"), &Unavailable::new()));
+    assert_eq!(explain_all(), explain_all());
+}
+
+#[test]
+fn a_policy_that_is_gone_or_going_says_so() {
+    let going = world().with(policy("limits").targets("web").deleting());
+    assert_eq!(stopped(&going), ["Deleting: it is being deleted [RateLimitPolicy shop/limits]"]);
+    let gone = world().written().without(policy("limits"));
+    let codes: Vec<&str> = verdict(&gone, "eu-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["Missing", "Leaving"]);
+}
+
+#[test]
+fn what_was_not_read_yet_freezes() {
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        cluster("ap-1"),
+    ];
+    let world = world().written().restarted(objects).after(60_000);
+    let waits = "waiting for the list of the parameters of GatewayClass multi []";
+    assert_eq!(
+        why(&world, "eu-1"),
+        [format!("Frozen: it is frozen, so that what is there stays as it is: {waits}")]
+    );
+    assert_eq!(why(&world, "ap-1")[0], format!("KindFrozen: its kind cannot be synced at present: {waits}"));
+}
+
+#[test]
+fn a_cluster_whose_labels_nobody_knows_keeps_what_is_there_for_that_reason() {
+    let east = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let world = world().with(east.clone()).written();
+    // This process has never seen the ManagedCluster.
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        cluster("us-1").label("region", "us"),
+    ];
+    let world = world.restarted(objects).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = world.kind("ratelimitpolicies", "RateLimitPolicy").with(east).after(60_000);
+    assert_eq!(
+        why(&world, "eu-1"),
+        [
+            "UnknownLabels: what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that \
+          decide what is there are not known [ManagedCluster <cluster>]"
+        ]
+    );
+    let kept = verdict(&world, "eu-1");
+    assert!(kept.state.is_desired() && kept.reasons.len() == 1, "{kept:?}");
+}

@@ -1,0 +1,112 @@
+//! The same of Gateways.
+
+use super::*;
+use crate::testing::answers::programmed;
+
+fn of_web(world: &World) -> Explanation {
+    explained(world, &gateway_origin("web"), &Unavailable::new())
+}
+
+fn on(world: &World, cluster: &str) -> Verdict {
+    of_web(world).clusters.remove(&ClusterName::from(cluster)).unwrap()
+}
+
+fn first(world: &World, cluster: &str) -> String {
+    told(&on(world, cluster).reasons[0])
+}
+
+#[test]
+fn a_gateway_that_is_programmed_is_fine() {
+    let world = world().written().gateway_answered("eu-1", &programmed("192.0.2.1").observed(1));
+    assert!(on(&world, "eu-1").state == State::InSync);
+    assert_eq!(first(&world, "eu-1"), "Programmed: it is programmed there []");
+    let steps: Vec<String> = of_web(&world).steps.iter().map(|step| told(&step.reason)).collect();
+    assert_eq!(
+        steps,
+        ["Ours: it is a Gateway of GatewayClass multi, which Placement shop/all places on 2 clusters []"]
+    );
+    assert_eq!(
+        first(&world, "us-1"),
+        "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]"
+    );
+}
+
+#[test]
+fn what_a_cluster_says_against_it_is_told() {
+    let unusable =
+        applied().observed(1).condition("Programmed", "False", "AddressNotUsable", "no such address");
+    let world = world().written().gateway_answered("eu-1", &unusable);
+    let says = "NotProgrammed: it is applied, and not programmed: AddressNotUsable: no such address \
+                [Gateway shop/web | Gateway kuadrant-shop/web on cluster <cluster>]";
+    assert_eq!(first(&world, "eu-1"), says);
+}
+
+#[test]
+fn a_gateway_that_is_not_ours_or_not_placed_says_so() {
+    let other = world().with(gateway("web").of_class("other").placed_on("all"));
+    let says = "ClassMissing: it is a Gateway of GatewayClass other, which does not exist \
+                [GatewayClass other | Gateway shop/web spec.gatewayClassName]";
+    assert_eq!(first(&other, "eu-1"), says);
+    assert!(first(&world(), "ap-1").starts_with("NotPlaced: "));
+    let frozen = world().params("multi", "nonsense");
+    assert!(first(&frozen, "eu-1").starts_with("Frozen: it is frozen, so that it does not get there: "));
+}
+
+#[test]
+fn in_grace_it_says_until_when_and_so_does_its_policy() {
+    let web = || gateway("web").placed_on("all").annotation("kuadrant.io/grace-timeout", "600");
+    let world = world().with(web()).written().decisions("all", &["eu-1"]).after(5_000).written();
+    let until = When::Until(Moment((world.now / 1000 + 600) * 1000));
+    for verdict in [on(&world, "us-1"), verdict(&world, "us-1")] {
+        let grace = verdict.reasons.iter().find(|reason| reason.code == "InGrace").unwrap();
+        assert!(verdict.state.is_desired());
+        assert_eq!(grace.when, Some(until));
+        assert_eq!(
+            told(grace),
+            "InGrace: the cluster is no longer chosen for it: Gateway shop/web only serves on there, in grace \
+             [Placement shop/all | Gateway shop/web annotation kuadrant.io/grace-timeout]"
+        );
+    }
+    assert!(on(&world, "eu-1").reasons.iter().all(|reason| reason.code != "InGrace"));
+    // One that another Gateway keeps there is in no grace.
+    let kept = world.decisions("few", &["us-1"]).with(gateway("api").placed_on("few"));
+    let kept = kept.with(policy("limits").targets_all(&["api", "web"]));
+    assert!(verdict(&kept, "us-1").reasons.iter().all(|reason| reason.code != "InGrace"));
+    let over = kept.with(policy("limits").targets("web")).after(600_000);
+    let us = verdict(&over, "us-1");
+    let codes: Vec<&str> = us.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!((codes, us.state.is_desired()), (vec!["NotPlaced", "Leaving"], false));
+    assert_eq!(us.reasons[1].text, "it leaves once its Gateway has left the cluster");
+    let gone = over.gateway_written();
+    assert_eq!(verdict(&gone, "us-1").reasons[1].text, "what is there is going to be removed");
+}
+
+#[test]
+fn a_gateway_that_waits_for_its_policies_names_them() {
+    let holds = |seconds: u32| {
+        let mut params = listing(&["ratelimitpolicies"]);
+        params["policyWaitSeconds"] = seconds.into();
+        params["policyWaitAction"] = "hold".into();
+        let world = world().params("multi", &params.to_string()).settled(&[policy_origin("limits")]);
+        world.answered("us-1", &applied()).after(5_000)
+    };
+    let policy = "ratelimitpolicies.kuadrant.io shop/limits on cluster <cluster>";
+    let waits = format!("WaitsForPolicies: it waits for its policies: ratelimitpolicies/limits [{policy}]");
+    assert_eq!(first(&holds(60), "eu-1"), waits);
+    let overdue = format!(
+        "WaitsForPolicies: it waits for its policies: ratelimitpolicies/limits; longer than policyWaitSeconds, and \
+         policyWaitAction is hold [{policy} | {PARAMS} policyWaitAction]"
+    );
+    assert_eq!(first(&holds(1), "eu-1"), overdue);
+    assert!(first(&holds(1), "us-1").starts_with("NotWritten: "), "its policy is applied there");
+    assert!(of_web(&holds(1)).steps.iter().all(|step| step.passes));
+}
+
+#[test]
+fn while_a_placement_is_rewritten_a_policy_stays() {
+    let world = world().written().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
+    assert_eq!(
+        verdict(&world, "us-1").reasons[0].text,
+        "its Placement is being decided: that the cluster is not chosen may only seem so"
+    );
+}

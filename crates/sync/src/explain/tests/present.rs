@@ -1,0 +1,235 @@
+//! What is said of a work that is there, or should be.
+
+use serde_json::json;
+
+use super::*;
+use crate::kinds::POLICIES;
+use crate::testing::objects::Object;
+use policy_sync_api::generators::{GENERATORS, Generator};
+use policy_sync_api::names::{GroupResource, ObjectKey};
+
+#[test]
+fn what_the_controller_has_not_written_is_named() {
+    let said = why(&world(), "eu-1");
+    assert!(said[0].starts_with(
+        "NotWritten: the controller has not created ManifestWork <cluster>/ratelimitpolicy-limits-"
+    ));
+    let changed = world().written().with(policy("limits").targets("web").label("team", "shop"));
+    let said = why(&changed, "eu-1");
+    assert!(
+        said[0].starts_with("NotWritten: the controller has not brought ManifestWork <cluster>/"),
+        "{said:?}"
+    );
+    let before = world().written().terminating(&policy_origin("limits"), "eu-1");
+    let says =
+        "Leaving: its agent has not finished removing what was there before [the agent of cluster <cluster>]";
+    assert_eq!(why(&before, "eu-1"), [says]);
+    assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(When::Since(_))));
+}
+
+#[test]
+fn a_work_of_somebody_else_is_named_as_what_to_change() {
+    let mut foreign =
+        world().written().works.into_iter().find(|((name, _), _)| name.starts_with("ratelimit")).unwrap().1;
+    foreign["metadata"]["annotations"] = serde_json::json!({});
+    foreign["metadata"]["namespace"] = "eu-1".into();
+    let said = why(&world().with_work(foreign), "eu-1");
+    let says = "ForeignWork: cluster <cluster> has a ManifestWork ratelimitpolicy-limits-";
+    assert!(
+        said[0].starts_with(says) && said[0].contains("[ManifestWork <cluster>/ratelimitpolicy-limits-"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_its_agent_says_is_told_in_its_words() {
+    let world = world().written();
+    let waits = "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [waits]);
+    let copy = "RateLimitPolicy kuadrant-shop/limits on cluster <cluster>";
+    let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
+    let says = format!("NotApplied: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
+    assert_eq!(why(&conflict, "eu-1"), [says]);
+    assert!(!verdict(&conflict, "eu-1").state.is_present());
+
+    let told = |answer| crate::explain::tests::world().written().answered("eu-1", &answer);
+    let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
+    let says = "Overridden: it is overridden by a policy of the cluster's own: by local/limits \
+                [the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&told(overridden), "eu-1"), [says]);
+    let named = applied().observed(1).condition(
+        "Enforced",
+        "False",
+        "Overridden",
+        "RateLimitPolicy is overridden by [kuadrant-shop/zzz]",
+    );
+    let says = "Overridden: it is overridden by policy shop/zzz of the hub: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+                [RateLimitPolicy shop/zzz]";
+    let two = || {
+        let world = crate::explain::tests::world().written().with(policy("zzz").targets("web"));
+        world.settled(&[policy_origin("zzz")])
+    };
+    assert_eq!(why(&two().answered("eu-1", &named), "eu-1"), [says]);
+    for (of_zzz, age) in [
+        ("2026-01-01T00:00:01Z", "older"),
+        ("2026-01-01T00:00:02Z", "of the same second"),
+        ("2026-01-01T00:00:03Z", "younger"),
+    ] {
+        let world = two().answered_of("zzz", "eu-1", &applied().created(of_zzz));
+        let said = why(&world.answered("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
+        assert!(
+            said[0].contains(" of the hub, and ") && said[0].contains(&format!(" {age} there: ")),
+            "{said:?}"
+        );
+    }
+    let both = applied().observed(1).condition(
+        "Enforced",
+        "False",
+        "Overridden",
+        "overridden by kuadrant-shop/zzz, kuadrant-shop/local.",
+    );
+    let says = "Overridden: it is overridden by policy shop/zzz of the hub and a policy of the cluster's own: overridden by \
+                kuadrant-shop/zzz, kuadrant-shop/local. \
+                [RateLimitPolicy shop/zzz | the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&two().answered("eu-1", &both), "eu-1"), [says]);
+    // A policy with that name was created on the spoke: the agent reports the conflict.
+    let taken = two().answered_of("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
+    let says = "Overridden: it is overridden by a policy of the cluster's own: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
+                [the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&taken.answered("eu-1", &named), "eu-1"), [says]);
+    let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
+    let says = format!(
+        "Rejected: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(invalid), "eu-1"), [says]);
+    let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
+    let says = format!(
+        "Unknown: it is applied, and its condition Enforced is Unknown: Unknown: waits for the gateway \
+         [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(unknown), "eu-1"), [says]);
+    // Of several conditions the one that is False is the reason.
+    let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
+    let says = format!(
+        "NotEnforced: it is applied, and not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(both.condition("Programmed", "False", "Invalid", "no port")), "eu-1"), [says]);
+    let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
+    assert!(
+        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
+    );
+    let says_nothing = verdict(&told(applied()), "eu-1");
+    assert!(
+        says_nothing.state == State::OutOfSync && says_nothing.reasons[0].code == "Unknown",
+        "{says_nothing:?}"
+    );
+}
+
+#[test]
+fn an_override_by_what_the_cluster_makes_of_another_policy_names_that_policy() {
+    for Generator { source, generated } in GENERATORS {
+        let (kind, origin) = (
+            generated.kind,
+            Origin::new(
+                GroupResource::new(generated.group, generated.resource),
+                ObjectKey::new("shop", "own"),
+            ),
+        );
+        let sources = GroupResource::new(source.group, source.resource);
+        let mut params = listing(&[generated.resource]);
+        let kinds = params["policiesToSync"].as_array_mut().unwrap();
+        kinds.push(json!({"group": source.group, "version": "v1", "resource": source.resource}));
+        let mut world = world().params("multi", &params.to_string());
+        for (group, resource, kind) in
+            [(source.group, source.resource, source.kind), (generated.group, generated.resource, kind)]
+        {
+            world.resolve_as(group, resource, resolved(kind));
+            world.list(&POLICIES.resource(GroupResource::new(group, resource)), &[]);
+        }
+        let world = world.with(Object::policy(generated.group, generated.resource, "own").targets("web"));
+        let world = world.settled(std::slice::from_ref(&origin));
+        let overridden = |world: World, names: &str| {
+            let message = format!("{kind} is overridden by [{names}]");
+            let answer = applied().observed(1).condition("Enforced", "False", "Overridden", &message);
+            let world = world.edited(&origin, "eu-1", |work| work["status"] = answer.status(work));
+            let explanation =
+                world.see(|view| explain(view, &world.settings, &origin, kind, &Unavailable::new()));
+            (told(&explanation.clusters[&ClusterName::from("eu-1")].reasons[0]), world)
+        };
+        // Without a policy of the source kind it is the cluster's own.
+        let own = format!(
+            "Overridden: it is overridden by a policy of the cluster's own: {kind} is overridden by [kuadrant-shop/other] \
+             [the policies of cluster <cluster>'s own]"
+        );
+        let (said, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(said, own);
+        let other = Object::policy(source.group, source.resource, "other").targets("web");
+        let world = world.with(other).settled(&[Origin::new(sources, ObjectKey::new("shop", "other"))]);
+        let of_hub = format!("{} shop/other", source.kind);
+        let made = format!(
+            "Overridden: it is overridden by what the cluster's controller generated from {of_hub} of the hub: \
+             {kind} is overridden by [kuadrant-shop/other] [{of_hub}]"
+        );
+        let (said, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(said, made);
+        let (said, _) = overridden(world, "kuadrant-shop/others kuadrant-else/other");
+        assert!(said.contains("a policy of the cluster's own"), "{said}");
+    }
+}
+
+#[test]
+fn what_an_agent_cannot_tell_is_no_refusal() {
+    let info = KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") };
+    let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
+    let world =
+        world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
+    let says = "Untold: it is applied, and how it fares is not known: the agent cannot tell status.ancestors: no such \
+                key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [says]);
+    assert!(verdict(&world, "eu-1").state.is_present());
+}
+
+#[test]
+fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world = world().written().answered("eu-1", &enforced);
+    let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
+    let explanation = explained(&world, &policy_origin("limits"), &silent);
+    let eu = &explanation.clusters[&ClusterName::from("eu-1")];
+    assert!(eu.state != State::InSync && eu.state.is_present());
+    let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(
+        (codes, eu.reasons[1].when),
+        (vec!["Enforced", "AgentSilent"], Some(When::Since(Moment(7_000))))
+    );
+    assert_eq!(explanation.clusters[&ClusterName::from("ap-1")].reasons.len(), 1);
+}
+
+#[test]
+fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_agent() {
+    let fault = "parameters params/multi cannot be read: configmaps is forbidden (403)";
+    let conditions = serde_json::json!({"conditions": [{"type": "Accepted", "status": "Unknown", "reason": "ParametersUnread",
+        "message": fault, "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let world = world().with(class("multi").status(conditions));
+    let right = "the controller's right to get, list and watch it";
+    let says = format!(
+        "ParametersUnread: it targets Gateway shop/web of GatewayClass multi, which the controller cannot serve: {fault} \
+         [{PARAMS} | {right}]"
+    );
+    assert_eq!(stops(&world), [says]);
+}
+
+#[test]
+fn a_policy_that_waits_for_an_older_copy_names_it() {
+    let aged = |name: &str, second: u32| {
+        let created = json!(format!("2025-12-31T00:00:{second:02}Z"));
+        policy(name).targets("web").metadata("creationTimestamp", created)
+    };
+    let mut params = crate::testing::objects::listing(&["ratelimitpolicies"]);
+    params["policyWaitSeconds"] = json!(10);
+    let world = crate::testing::world::shop(&["eu-1"]).params("multi", &params.to_string());
+    let world = world.with(aged("older", 0)).with(aged("limits", 5));
+    let says = "WaitsForOlder: it waits for the copy of policy shop/older, which has the same target and is older \
+                [RateLimitPolicy shop/older on cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [says]);
+}

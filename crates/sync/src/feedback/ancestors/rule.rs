@@ -1,0 +1,84 @@
+//! The rule that makes an agent tell `status.ancestors`, in CEL: JSONPath cannot reach a list in a list.
+//!
+//! Only the standard macros and functions, `substring` and `join` are used, and every field is asked whether it is there.
+//! [`super`] has the format, and reads it back.
+
+use serde_json::json;
+
+use super::{CONDITION, HEADER, MESSAGE_LIMIT, NAME_LIMIT};
+use crate::feedback::condition::TEXT_LIMIT;
+use policy_sync_api::annotations::{CONDITIONS, REVISION};
+use policy_sync_api::gateway::GROUP;
+use policy_sync_api::work::{ConditionRule, ConditionRuleType};
+
+/// Asks what is said of the Gateways of these names in the copy's namespace, by whomever.
+pub(in crate::feedback) fn rule(gateways: &[&str]) -> ConditionRule {
+    ConditionRule {
+        condition: CONDITION.to_owned(),
+        rule: ConditionRuleType::CEL,
+        cel_expressions: vec!["true".to_owned()],
+        message_expression: Some(message(gateways)),
+    }
+}
+
+fn message(gateways: &[&str]) -> String {
+    // JSON is CEL where it is only texts.
+    let (gateways, conditions) = (json!(gateways), json!(CONDITIONS));
+    let ours = [
+        "has(a.ancestorRef)".to_owned(),
+        format!("(!has(a.ancestorRef.group) || a.ancestorRef.group == '{GROUP}')"),
+        "(!has(a.ancestorRef.kind) || a.ancestorRef.kind == 'Gateway')".to_owned(),
+        "(!has(a.ancestorRef.namespace) || a.ancestorRef.namespace == object.metadata.namespace)".to_owned(),
+        format!("has(a.ancestorRef.name) && a.ancestorRef.name in {gateways}"),
+        "has(a.conditions)".to_owned(),
+    ];
+    let ancestors = format!(
+        "(has(object.status) && has(object.status.ancestors) ? object.status.ancestors : []).filter(a, {})",
+        ours.join(" && ")
+    );
+    let asked = format!("a.conditions.filter(c, has(c.type) && c.type in {conditions})");
+    let reported = {
+        let condition = ["c.type".to_owned(), or_empty("c.status"), observed("c"), or_empty("c.reason")];
+        let conditions = texts(&format!("{asked}.map(c, {})", short_texts(&condition)));
+        let section = or_empty("a.ancestorRef.sectionName");
+        let name = ["a.ancestorRef.name".to_owned(), section, or_empty("a.controllerName")];
+        let ancestor = format!("{} + {}", short_texts(&name), texts(&format!("[{conditions}]")));
+        texts(&format!("l.map(a, {ancestor})"))
+    };
+    // One more than is kept, so that it shows where it was cut.
+    let words =
+        texts(&format!("{asked}.map(c, {}){}", or_empty("c.message"), cut_to(TEXT_LIMIT.saturating_add(1))));
+    let words = format!("l.map(a, {words}).join('')");
+    let revision = format!(
+        "has(object.metadata.annotations) && '{REVISION}' in object.metadata.annotations \
+         ? object.metadata.annotations['{REVISION}'] : ''"
+    );
+    let whole = texts(&format!("[{revision}, string(object.metadata.generation), {reported}, {words}]"));
+    format!("[{ancestors}].map(l, '{HEADER}' + {whole}){}.join('')", cut_to(MESSAGE_LIMIT))
+}
+
+fn or_empty(field: &str) -> String {
+    format!("has({field}) ? {field} : ''")
+}
+
+fn observed(condition: &str) -> String {
+    format!("has({condition}.observedGeneration) ? string({condition}.observedGeneration) : ''")
+}
+
+/// The texts of a list, each with its length before it, as one.
+fn texts(list: &str) -> String {
+    format!("{list}.map(s, string(size(s)) + ':' + s).join('')")
+}
+
+/// The same where each is to be a name: one more character than is kept of it, so that it shows where it was cut.
+fn short_texts(items: &[String]) -> String {
+    texts(&format!("[{}]{}", items.join(", "), cut_to(NAME_LIMIT.saturating_add(1))))
+}
+
+/// Cuts each text of a list.
+fn cut_to(characters: usize) -> String {
+    format!(".map(s, size(s) > {characters} ? s.substring(0, {characters}) : s)")
+}
+
+#[cfg(test)]
+mod tests;

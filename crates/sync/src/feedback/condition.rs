@@ -1,0 +1,64 @@
+//! Conditions, as an agent tells them, and what counts of them.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::room::Room;
+use super::value::Part;
+use policy_sync_api::condition::{self, is_reason};
+use policy_sync_api::names::HASH_DIGITS;
+use policy_sync_api::object::HubObject;
+use policy_sync_api::work::{FieldValue, ManifestWorkStatus};
+
+/// The most bytes that are kept of one text from a spoke.
+pub const TEXT_LIMIT: usize = 1024;
+
+/// A condition of a copy, as fed back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AnsweredCondition {
+    /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
+    pub condition_type: Arc<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Box<str>,
+    /// A word for programs.
+    pub reason: Option<Box<str>>,
+    /// A sentence for people.
+    pub message: Option<Box<str>>,
+    /// The generation for which it was written.
+    pub observed_generation: Option<i64>,
+}
+
+impl AnsweredCondition {
+    pub(super) fn take(&mut self, part: Part, value: &FieldValue, room: &mut Room) {
+        let text = value.string.as_deref();
+        match part {
+            Part::Status => self.status = text.and_then(condition::status).unwrap_or_default().into(),
+            Part::Reason => {
+                self.reason = text.filter(|text| is_reason(text)).map(|text| room.text(text, TEXT_LIMIT));
+            }
+            Part::Message => self.message = text.map(|text| room.text(text, TEXT_LIMIT)),
+            Part::ObservedGeneration => self.observed_generation = value.integer,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let texts = [&self.reason, &self.message].into_iter().flatten().map(|text| text.len());
+        size_of::<Self>() + self.condition_type.len() + self.status.len() + texts.sum::<usize>()
+    }
+}
+
+/// What the agent says of having applied what `object`, a work with this status, holds now.
+pub(crate) fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
+    let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
+    of_type(&status.conditions, "Applied").filter(current)
+}
+
+pub(super) fn of_type<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == condition_type)
+}
+
+/// A revision is a hash. What is longer is none.
+pub(crate) fn as_revision(text: &str) -> Option<&str> {
+    (text.len() <= HASH_DIGITS).then_some(text)
+}

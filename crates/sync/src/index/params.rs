@@ -1,0 +1,93 @@
+//! What the parameters of a class of ours say at present.
+
+use std::sync::Arc;
+
+use super::{CLASS_RETURNS, Departed, Index};
+use crate::kinds::{CLASSES, config_map};
+use crate::rows::class::{Class, ConfigMap};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::params::{Params, ParamsError, ParamsFault};
+use policy_sync_mirror::Tables;
+
+impl Index {
+    /// Remembers a class that was deleted, for as long as it may be made anew.
+    pub(super) fn departed(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
+        self.departed.retain(|_, departed| departed.since.after(CLASS_RETURNS) > now);
+        if let Some(class) = before.filter(|class| self.is_ours(class)).cloned() {
+            let params = self.known_params.get(key).cloned();
+            self.departed.insert(key.clone(), Departed { class, params, since: now });
+        }
+    }
+
+    /// A class of that name is there again, of whomever: what it was known to say is known on, until it says otherwise.
+    pub(super) fn returned(&mut self, key: &ObjectKey) {
+        if let Some(Departed { params: Some(params), .. }) = self.departed.remove(key) {
+            self.known_params.insert(key.clone(), params);
+        }
+    }
+
+    /// The class `key` came, went or changed; `before` is what it was.
+    pub(super) fn class_changed(&mut self, tables: &Tables, key: &ObjectKey, before: Option<&Class>) {
+        match (before, tables.get(&CLASSES, key)) {
+            (Some(before), Some(after)) if before.is_as(after) => {}
+            _ => self.remember_params(tables),
+        }
+    }
+
+    /// Keeps the last valid parameters of every class of ours, and of no other.
+    pub(super) fn remember_params(&mut self, tables: &Tables) {
+        let mut known = std::mem::take(&mut self.known_params);
+        let ours = tables.rows(&CLASSES).filter(|(_, class)| self.is_ours(class));
+        self.known_params = ours
+            .filter_map(|(key, class)| {
+                let valid = self.params_of(tables, &key.name, class).and_then(Result::ok);
+                Some((key.clone(), valid.or_else(|| known.remove(key))?))
+            })
+            .collect();
+    }
+
+    pub(crate) fn is_ours(&self, class: &Class) -> bool {
+        *class.controller_name == *self.controller.as_str()
+    }
+
+    /// The parameters of `class`, which is called `name`: `None` where they were not read yet.
+    pub(crate) fn params_of(
+        &self,
+        tables: &Tables,
+        name: &str,
+        class: &Class,
+    ) -> Option<Result<Arc<Params>, ParamsFault>> {
+        let fault = |place, error| Some(Err(ParamsFault { place, error }));
+        let (place, params) = match class.config_map() {
+            Err(error) => return fault(format!("GatewayClass {name}"), error),
+            Ok(None) => (String::new(), Arc::default()),
+            Ok(Some(key)) => {
+                let (place, source) = (format!("parameters {key}"), config_map(&key));
+                let row = tables.row::<ConfigMap>(&source, &key);
+                match row.map(|row| row.params.clone()) {
+                    Some(Ok(params)) => (place, params),
+                    Some(Err(error)) => return fault(place, error),
+                    None => {
+                        tables.synced(&source)?;
+                        return fault(place, error("", "the ConfigMap does not exist".to_owned()));
+                    }
+                }
+            }
+        };
+        let downstream = tables.get(&CLASSES, &ObjectKey::new("", &params.downstream_class));
+        if downstream.is_some_and(|class| self.is_ours(class)) {
+            let text = format!(
+                "{:?} is itself a class of {} on this hub: copies would be copied again",
+                params.downstream_class,
+                self.controller.as_str()
+            );
+            return fault(place, error("downstreamClass", text));
+        }
+        Some(Ok(params))
+    }
+}
+
+fn error(place: &str, fault: String) -> ParamsError {
+    ParamsError { place: place.to_owned(), fault }
+}

@@ -1,0 +1,47 @@
+//! Since when policies are as they are.
+
+use std::sync::Arc;
+
+use super::Index;
+use crate::rows::policy::Policy;
+use crate::{PolicyKind, kinds};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::shrink;
+use policy_sync_mirror::{Source, Tables};
+
+impl Index {
+    /// The policy `object` of `source` came, went or changed at `now`; `before` is what it was.
+    pub(super) fn policy_changed(
+        &mut self,
+        tables: &Tables,
+        source: &Source,
+        kind: &PolicyKind,
+        object: &ObjectKey,
+        before: Option<&Policy>,
+        now: Moment,
+    ) {
+        let origin = Origin::new(kind.clone(), object.clone());
+        let after = tables.row::<Arc<Policy>>(source, object);
+        if kinds::role_of(source).is_some_and(|(role, _)| role == Role::Policy) {
+            self.same_target.changed(kind, object, before, after.map(|policy| &**policy));
+        }
+        let Some(after) = after else {
+            self.policies_changed.remove(&origin);
+            return shrink::give_back(&mut self.policies_changed);
+        };
+        // What the first listing brings may have changed at any time before.
+        let is_known = tables.synced(source).is_some();
+        let is_same = |before: &Policy| match kinds::role_of(source) {
+            Some((Role::Resource, _)) => before.holds_as(after),
+            _ => before.is_generation_of(after),
+        };
+        if is_known && !before.is_some_and(is_same) {
+            self.policies_changed.insert(origin, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Since when the clusters of Gateways' works are not chosen, or not selected: brought up to date as works, Gateways, decisions
+//! and the labels of clusters change.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Index;
+use crate::key::WorkKey;
+use crate::kinds::{DECISIONS, GATEWAYS};
+use crate::rows::cluster::Decision;
+use crate::rows::gateway::Gateway;
+use crate::rows::work::Work;
+use policy_sync_api::annotations::SELECTORS;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::selector::ClusterSelector;
+use policy_sync_mirror::{Index as _, Tables};
+
+impl Index {
+    /// The work `key` came or changed; `before` is the moment that it had, `None` if it was not there or not of this Gateway.
+    pub(super) fn displacement_seen(
+        &mut self,
+        tables: &Tables,
+        key: &WorkKey,
+        work: &Work,
+        before: Option<Option<Moment>>,
+        now: Moment,
+    ) {
+        let Some(gateway) = work.purpose.gateway() else {
+            return self.unplaced.forget(key);
+        };
+        let moment = work.unplaced;
+        // That its agent answers changes nothing.
+        if before == Some(moment) {
+            return;
+        }
+        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
+        let chosen =
+            chooses(tables, gateway, &key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
+        let known = self.unplaced.get(key).decided(chosen, now);
+        // One that comes without a moment has lost none.
+        let written = before.is_some() || moment.is_some();
+        self.unplaced.set(key, if written { known.written(moment, now) } else { known });
+    }
+
+    /// The decision `key` came, went or changed at `now`; `before` is what it was.
+    pub(super) fn decides(
+        &mut self,
+        tables: &Tables,
+        key: &ObjectKey,
+        before: Option<&Decision>,
+        now: Moment,
+    ) {
+        let [before, after] = [before, tables.get(&DECISIONS, key)]
+            .map(|row| row.and_then(|row| Some((row.placement.as_deref()?, &*row.clusters))));
+        let (was_of, is_of) = (before.map(|(name, _)| name), after.map(|(name, _)| name));
+        let names = |found: Option<(&'_ str, &[ClusterName])>, of: &str| -> Vec<ClusterName> {
+            found.filter(|(name, _)| *name == of).map(|(_, clusters)| clusters.to_vec()).unwrap_or_default()
+        };
+        let placements: BTreeSet<&str> = was_of.into_iter().chain(is_of).collect();
+        for name in placements {
+            let placement = ObjectKey::new(&key.namespace, name);
+            self.displacements_decided(tables, &placement, &names(before, name), &names(after, name), now);
+            self.placement_changed.note(placement, now);
+        }
+    }
+
+    /// A decision for the Placement `placement` names other clusters than before.
+    fn displacements_decided(
+        &mut self,
+        tables: &Tables,
+        placement: &ObjectKey,
+        before: &[ClusterName],
+        after: &[ClusterName],
+        now: Moment,
+    ) {
+        let (before, after): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+        let changed: HashSet<ClusterName> =
+            before.symmetric_difference(&after).map(|name| (*name).clone()).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let chosen = chosen(tables, placement);
+        let is_changed = |cluster: &ClusterName| changed.contains(cluster);
+        let asks = |(key, row): &(&ObjectKey, &Gateway)| {
+            key.namespace == placement.namespace && row.placement() == Some(&*placement.name)
+        };
+        for (gateway, _) in tables.rows(&GATEWAYS).filter(asks) {
+            self.decide(tables, gateway, &chosen, is_changed, now);
+        }
+    }
+
+    /// The labels of `cluster` changed.
+    pub(super) fn displacements_selected(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
+        let is_asked = |row: &Gateway| SELECTORS.iter().any(|key| row.annotations.contains_key(*key));
+        let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| is_asked(row)).map(|(key, _)| key);
+        for gateway in selecting {
+            if self.work_of(tables, &Origin::Gateway(gateway.clone()), cluster).is_some() {
+                let chosen = chooses(tables, gateway, cluster).then(|| cluster.clone());
+                self.decide(
+                    tables,
+                    gateway,
+                    &chosen.into_iter().collect(),
+                    |changed| changed == cluster,
+                    now,
+                );
+            }
+        }
+    }
+
+    /// The Gateway `gateway` came, names another Placement, or selects others of its clusters.
+    pub(super) fn displacements_asked(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
+        let placement = placement_of(tables, gateway);
+        let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
+        self.decide(tables, gateway, &chosen, |_| true, now);
+    }
+
+    fn decide(
+        &mut self,
+        tables: &Tables,
+        gateway: &ObjectKey,
+        chosen: &HashSet<ClusterName>,
+        changed: impl Fn(&ClusterName) -> bool,
+        now: Moment,
+    ) {
+        let Some(works) = self.works_of.get(&Origin::Gateway(gateway.clone())) else { return };
+        let works: Vec<WorkKey> = works.iter().filter(|(_, cluster)| changed(cluster)).cloned().collect();
+        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
+        for key in works {
+            let is_chosen =
+                chosen.contains(&key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
+            let known = self.unplaced.get(&key);
+            self.unplaced.set(&key, known.decided(is_chosen, now));
+        }
+    }
+
+    /// Whether the `selector` of the Gateway `gateway` selects `cluster`; without one, or one that can be read, none is left out.
+    fn selects(
+        &self,
+        tables: &Tables,
+        selector: Option<&ClusterSelector>,
+        gateway: &ObjectKey,
+        cluster: &ClusterName,
+    ) -> bool {
+        let (view, origin) = (self.view(tables, Moment::default()), Origin::Gateway(gateway.clone()));
+        selector.is_none_or(|selector| view.selects(selector, &origin, cluster))
+    }
+}
+
+fn selector(gateway: &Gateway) -> Option<ClusterSelector> {
+    ClusterSelector::read(&gateway.annotations).ok()?
+}
+
+fn placement_of(tables: &Tables, gateway: &ObjectKey) -> Option<ObjectKey> {
+    let name = tables.get(&GATEWAYS, gateway)?.placement()?;
+    Some(ObjectKey { namespace: gateway.namespace.clone(), name: name.into() })
+}
+
+/// The clusters that the decisions for `placement` name.
+fn chosen(tables: &Tables, placement: &ObjectKey) -> HashSet<ClusterName> {
+    decisions_of(tables, placement).flat_map(|decision| &decision.clusters).cloned().collect()
+}
+
+pub(crate) fn decisions_of<'t>(
+    tables: &'t Tables,
+    placement: &ObjectKey,
+) -> impl Iterator<Item = &'t Decision> + use<'t> {
+    let (namespace, name) = (placement.namespace.clone(), placement.name.clone());
+    let is_of = move |(key, decision): &(&ObjectKey, &Decision)| {
+        key.namespace == namespace && decision.placement.as_deref() == Some(&*name)
+    };
+    tables.rows(&DECISIONS).filter(is_of).map(|(_, decision)| decision)
+}
+
+/// Whether a decision for the Gateway `gateway` names `cluster`.
+fn chooses(tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+    placement_of(tables, gateway).is_some_and(|placement| {
+        decisions_of(tables, &placement).any(|decision| decision.clusters.contains(cluster))
+    })
+}

@@ -1,0 +1,161 @@
+//! Works: what they are for, and what is derived from that as they come, change and go.
+
+use std::sync::Arc;
+
+use super::Index;
+use crate::PolicyKind;
+use crate::key::{WorkKey, row_key};
+use crate::kinds::{GATEWAYS, WORKS};
+use crate::rows::work::{Purpose, Work};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::shrink::give_back;
+use policy_sync_mirror::Tables;
+
+impl Index {
+    /// Has a work that is about to be put in share what it has in common with others.
+    pub(super) fn share(&mut self, key: &mut ObjectKey, work: &mut Work) {
+        key.name = self.strings.intern(key.name.clone());
+        key.namespace = self.strings.intern(key.namespace.clone());
+        if let Purpose::Copy(origin) = &mut work.purpose
+            && let Some((known, _)) = self.works_of.get_key_value(origin)
+        {
+            *origin = known.clone();
+        }
+        work.revision = work.revision.take().map(|revision| self.strings.intern(revision));
+        work.gateways = self.gateway_names.intern(work.gateways.clone());
+        work.answer = work.answer.take().map(|answer| self.answers.intern(answer));
+    }
+
+    /// A work came, went or changed; `before` is what it was.
+    pub(super) fn work_changed(
+        &mut self,
+        tables: &Tables,
+        key: &WorkKey,
+        before: Option<&Work>,
+        now: Moment,
+    ) {
+        let after = tables.get(&WORKS, &row_key(key));
+        if let Some(after) = after {
+            self.counts.add(after);
+        }
+        if let Some(before) = before {
+            self.counts.take(before);
+        }
+        self.grants_counted(&key.1, before, after.is_some_and(|after| after.grants));
+        let same = before.filter(|before| after.is_some_and(|after| after.uid == before.uid));
+        if same.is_none() {
+            self.unplaced.forget(key);
+        }
+        if let Some(after) = after {
+            let of_gateway = same.filter(|before| before.purpose == after.purpose);
+            self.displacement_seen(tables, key, after, of_gateway.map(|before| before.unplaced), now);
+        }
+        // A spoke that changes the time again and again delays nothing.
+        let was_copied = match same {
+            Some(before) => before.copied.is_some(),
+            // In a mirror of a moment, all works are listed at the moment 0.
+            None => tables.synced(&WORKS.all()).is_none_or(|at| at == Moment::default()),
+        };
+        if !was_copied && after.is_some_and(|after| after.copied.is_some()) {
+            self.copied.note(key.clone(), now);
+        }
+        let [was_for, is_for] = [before, after].map(|work| work.map(|work| &work.purpose));
+        if was_for != is_for {
+            was_for.into_iter().for_each(|purpose| self.unlink(key, purpose));
+            is_for.into_iter().for_each(|purpose| self.link(key, purpose));
+        }
+        let was_applied = |after: &Work| {
+            same.is_some_and(|before| before.is_applied() && before.generation == after.generation)
+        };
+        if let Some(after) = after.filter(|after| after.is_applied() && !was_applied(after))
+            && let Some(origin) = after.origin()
+        {
+            self.applied.insert(origin.clone(), now);
+        }
+    }
+
+    /// Notes what the work `key` is for.
+    fn link(&mut self, key: &WorkKey, purpose: &Purpose) {
+        if let Purpose::Copy(origin) = purpose {
+            self.works_of.entry(origin.clone()).or_default().insert(key.clone());
+            self.carries(&key.1, origin.kind(), true);
+        }
+    }
+
+    /// Forgets what the work `key` was for.
+    fn unlink(&mut self, key: &WorkKey, purpose: &Purpose) {
+        let Purpose::Copy(origin) = purpose else { return };
+        if let Some(works) = self.works_of.get_mut(origin) {
+            works.remove(key);
+            if works.is_empty() {
+                self.works_of.remove(origin);
+                self.applied.remove(origin);
+                give_back(&mut self.works_of);
+                give_back(&mut self.applied);
+            }
+        }
+        self.carries(&key.1, origin.kind(), false);
+    }
+
+    /// Counts a work of `cluster` that was `before` among those that carry ReferenceGrants, where it is one now.
+    fn grants_counted(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
+        if before.is_some_and(|before| before.grants) == now {
+            return;
+        }
+        self.carries(cluster, &PolicyKind::reference_grants(), now);
+    }
+
+    /// Counts one work more of `cluster` that carries `kind`, or one less.
+    fn carries(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
+        let carried = self.carried.entry(cluster.clone()).or_default();
+        let count = carried.entry(kind.clone()).or_default();
+        *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        carried.retain(|_, count| *count > 0);
+        if carried.is_empty() {
+            self.carried.remove(cluster);
+            self.last_labels.remove(cluster);
+        }
+    }
+
+    /// The work that is for `origin` in `cluster`. All works of an origin have one name, but for those of a kind whose own
+    /// name has changed.
+    pub(crate) fn work_of<'t>(
+        &self,
+        tables: &'t Tables,
+        origin: &Origin,
+        cluster: &ClusterName,
+    ) -> Option<&'t Work> {
+        tables.get(&WORKS, &row_key(self.work_key_of(origin, cluster)?))
+    }
+
+    /// The key of the work that is for `origin` in `cluster`.
+    pub(crate) fn work_key_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&WorkKey> {
+        let keys = self.works_of.get(origin)?;
+        let (first, last) = (keys.first()?, keys.last()?);
+        if first.0 == last.0 {
+            keys.get(&(first.0.clone(), cluster.clone()))
+        } else {
+            keys.iter().find(|(_, found)| found == cluster)
+        }
+    }
+
+    /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
+    /// a spoke may write any names.
+    pub(crate) fn served<'t>(
+        &'t self,
+        tables: &'t Tables,
+        cluster: &'t ClusterName,
+        work: &'t Work,
+    ) -> impl Iterator<Item = ObjectKey> + 't {
+        let namespace = work.origin().map(|origin| origin.object().namespace.clone());
+        let named = namespace.into_iter().flat_map(|namespace| {
+            let key = move |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
+            work.gateways.iter().map(key)
+        });
+        named.filter(move |key| {
+            tables.get(&GATEWAYS, key).is_some()
+                || self.work_of(tables, &Origin::Gateway(key.clone()), cluster).is_some()
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Keys of plans and of works.
+
+use std::collections::BTreeSet;
+
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_mirror::{self as mirror, Priority};
+
+/// Something to plan for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// Which watches should run.
+    Watches,
+    /// The status of a GatewayClass.
+    Class(ObjectKey),
+    /// The access work of a cluster.
+    Access(ClusterName),
+    /// The works of a Gateway or of a policy, whether or not it still exists.
+    Works(Origin),
+    /// What a hub policy, or a Gateway, says of its clusters.
+    Fold(Origin),
+}
+
+/// The keys that a change affects.
+pub type Keys = BTreeSet<Key>;
+
+impl mirror::Key for Key {
+    const CATEGORIES: &'static [&'static str] = &["watches", "class", "access", "gateway", "policy", "fold"];
+
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Watches => "watches",
+            Self::Class(_) => "class",
+            Self::Access(_) => "access",
+            Self::Works(Origin::Gateway(_)) => "gateway",
+            Self::Works(Origin::Object(..)) => "policy",
+            Self::Fold(_) => "fold",
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match self {
+            Self::Watches | Self::Class(_) | Self::Access(_) => Priority::First,
+            Self::Works(origin) | Self::Fold(origin) => Priority::InTurn(origin.object().namespace.clone()),
+        }
+    }
+
+    /// Many answers become one write.
+    fn is_batched(&self) -> bool {
+        matches!(self, Self::Fold(_))
+    }
+}
+
+/// The key of a work: its name, the same in every cluster, and the cluster.
+pub type WorkKey = (WorkName, ClusterName);
+
+/// The key of the row of a work.
+pub(crate) fn row_key(key: &WorkKey) -> ObjectKey {
+    ObjectKey { namespace: key.1.0.clone(), name: key.0.0.clone() }
+}
+
+/// The work with a row of this key.
+#[must_use]
+pub fn work_key(key: &ObjectKey) -> WorkKey {
+    (WorkName(key.name.clone()), ClusterName(key.namespace.clone()))
+}

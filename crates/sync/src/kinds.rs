@@ -1,0 +1,97 @@
+//! The registry: what the sync watches, and what it keeps of it.
+
+use std::sync::Arc;
+
+use super::PolicyKind;
+use super::rows::class::{Class, ConfigMap};
+use super::rows::cluster::{Cluster, Decision, Placement};
+use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
+use super::rows::policy::Policy;
+use super::rows::secret::Secret;
+use super::rows::work::Work;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::params::Role;
+use policy_sync_api::{annotations, cluster, gateway, secret, work};
+use policy_sync_mirror::{Family, Kind, Line, Requirement, Source};
+
+/// GatewayClasses.
+pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");
+/// The ConfigMaps that classes name, one by one.
+pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::new("", "v1", "configmaps");
+/// Gateways.
+pub static GATEWAYS: Kind<Gateway> = Kind::new(gateway::GROUP, "v1", "gateways");
+/// ReferenceGrants.
+pub static GRANTS: Kind<Grant> = Kind::new(gateway::GROUP, "v1beta1", "referencegrants");
+/// Secrets with the certificates of listeners.
+pub static SECRETS: Kind<Secret> = Kind::new("", "v1", "secrets").with_fields(secret::TLS_ONLY);
+/// ManagedClusters.
+pub static CLUSTERS: Kind<Cluster> = Kind::new(cluster::GROUP, "v1", "managedclusters");
+/// Placements.
+pub static PLACEMENTS: Kind<Placement> = Kind::new(cluster::GROUP, "v1beta1", "placements");
+/// PlacementDecisions.
+pub static DECISIONS: Kind<Decision> = Kind::new(cluster::GROUP, "v1beta1", "placementdecisions");
+/// ManifestWorks of this controller.
+pub static WORKS: Kind<Work> = Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
+/// Policies of the kinds that parameters list, each in one version, followed while that can be synced.
+pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
+/// Resources of the kinds that parameters list, in the same way. Of what these hold, all may travel.
+pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text();
+/// What has to be listed before anything is planned.
+pub const NEEDED: [&Line; 6] =
+    [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
+
+/// The API group without which a cluster has no Gateways.
+pub const GATEWAY_API: Requirement = Requirement {
+    group: gateway::GROUP,
+    version: "v1",
+    resource: "gatewayclasses",
+    of_spokes: None,
+    kinds: "GatewayClasses",
+    project: "Gateway API",
+};
+/// The API groups without which a cluster is no hub.
+pub const REQUIRED: [Requirement; 2] = [
+    GATEWAY_API,
+    Requirement {
+        group: work::GROUP,
+        version: "v1",
+        resource: "manifestworks",
+        of_spokes: Some("appliedmanifestworks"),
+        kinds: "ManifestWorks",
+        project: "Open Cluster Management",
+    },
+];
+
+/// The sources of [`NEEDED`].
+pub fn needed() -> impl Iterator<Item = Source> {
+    NEEDED.into_iter().map(Source::from)
+}
+
+/// The label selector of the works of `controller`.
+#[must_use]
+pub fn of_controller(controller: &ControllerName) -> String {
+    format!("{}={}", annotations::CONTROLLER, controller.hash())
+}
+
+/// The objects of `kind`, which parameters list as what `role` says.
+#[must_use]
+pub fn objects(role: Role, kind: &PolicyKind) -> Source {
+    match role {
+        Role::Policy => POLICIES.resource(kind.clone()),
+        Role::Resource => RESOURCES.resource(kind.clone()),
+    }
+}
+
+/// As what parameters list the kind of `source`, and the kind, where its objects are policies or resources.
+#[must_use]
+pub fn role_of(source: &Source) -> Option<(Role, &PolicyKind)> {
+    let policies = POLICIES.resource_of(source).map(|kind| (Role::Policy, kind));
+    policies.or_else(|| RESOURCES.resource_of(source).map(|kind| (Role::Resource, kind)))
+}
+
+/// The ConfigMap `key`.
+#[must_use]
+pub fn config_map(key: &ObjectKey) -> Source {
+    CONFIG_MAPS.object(key.clone())
+}

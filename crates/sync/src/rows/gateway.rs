@@ -1,0 +1,101 @@
+//! Gateways.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::gateway_fields::GatewayFields;
+use super::{RawSpec, Strings, raw_spec};
+use policy_sync_api::annotations::{GRACE_TIMEOUT, SELECTORS};
+use policy_sync_api::cluster::PLACEMENT_LABEL;
+use policy_sync_api::gateway::{GatewaySpec, named_secrets};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ControllerName, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_mirror::{Pruned, Row};
+
+/// A Gateway on the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Option<Moment>,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// Whether it was asked to go.
+    pub deleting: bool,
+    /// Its GatewayClass.
+    pub class: Arc<str>,
+    /// Labels, without ours.
+    pub labels: Strings,
+    /// Annotations, without ours.
+    pub annotations: Strings,
+    /// Spec.
+    pub spec: RawSpec,
+    /// The Secrets that its listeners name, each once.
+    pub secrets: Box<[ObjectKey]>,
+    /// What stands where it is ours to write.
+    pub fields: GatewayFields,
+}
+
+impl Gateway {
+    /// The row of `object`, where we write as `field_manager`.
+    #[must_use]
+    pub fn new(object: &HubObject, field_manager: &str) -> Self {
+        let others = |strings: &Strings| {
+            let others = strings.iter().filter(|(key, _)| !GatewayFields::is_ours(key));
+            others.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let named = object.spec_value();
+        let named = named_secrets(&named, &object.metadata.namespace).map(|named| named.secret);
+        let secrets: BTreeSet<ObjectKey> = named.collect();
+        Self {
+            uid: object.metadata.uid.as_str().into(),
+            created: object.metadata.created(),
+            generation: object.metadata.generation,
+            deleting: object.metadata.deletion_timestamp.is_some(),
+            class: object.spec_as::<GatewaySpec>().gateway_class_name.into(),
+            labels: others(&object.metadata.labels),
+            annotations: others(&object.metadata.annotations),
+            spec: raw_spec(object),
+            secrets: secrets.into_iter().collect(),
+            fields: GatewayFields::read(object, field_manager),
+        }
+    }
+
+    /// The Placement that its label names.
+    #[must_use]
+    pub fn placement(&self) -> Option<&str> {
+        self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// What says which clusters it is for: its Placement, and which of those that this chooses.
+    pub(crate) fn chooses(&self) -> impl PartialEq + '_ {
+        (self.placement(), SELECTORS.map(|key| self.annotations.get(key)))
+    }
+
+    /// Whether `other` differs in nothing that decides on works.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        fn decides(row: &Gateway) -> impl PartialEq + '_ {
+            (&row.uid, row.deleting, &row.class, &row.labels, &row.annotations, &row.spec)
+        }
+        decides(self) == decides(other)
+    }
+}
+
+impl Row for Gateway {
+    /// Its metadata says it all.
+    fn decides(&self) -> Option<Hash> {
+        let grace = self.annotations.get(GRACE_TIMEOUT);
+        let selectors = SELECTORS.map(|key| self.annotations.get(key));
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, self.placement(), grace, selectors)))
+    }
+}
+
+impl Pruned for Gateway {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        Self::new(object, &controller.hub_field_manager())
+    }
+}

@@ -1,0 +1,106 @@
+//! The status of a GatewayClass of ours: whether its parameters are valid, and whether its kinds can be synced.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::reason::{ClassAccepted, PoliciesResolved};
+use crate::desired::eligibility::{conflict, not_in_role, not_resolved};
+use crate::problem::TEXT_LIMIT;
+use crate::rows::kind::{KindReason, Resolution};
+use crate::{ClassParams, View};
+use policy_sync_api::condition::condition;
+use policy_sync_api::names::ObjectKey;
+use policy_sync_api::params::Params;
+use policy_sync_api::text::{capped, itemized};
+
+/// A status to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassStatus {
+    /// The class that was seen.
+    pub uid: Arc<str>,
+    /// Its conditions of ours, whole.
+    pub conditions: Vec<Condition>,
+}
+
+/// Plans the status of the GatewayClass `key`: `None` where it already says what it should, or where that is not
+/// known yet.
+#[must_use]
+pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
+    let class = view.class(key)?;
+    let wanted = match view.class_params(&key.name)? {
+        ClassParams::Unread { fault: None, .. } => return None,
+        ClassParams::Unread { fault: Some(fault), .. } => {
+            let message = capped(&fault, TEXT_LIMIT).into_owned();
+            said(
+                ClassAccepted::ParametersUnread,
+                message.clone(),
+                PoliciesResolved::ParametersUnread,
+                message,
+            )
+        }
+        ClassParams::Invalid { fault, .. } => {
+            let message = capped(&fault.to_string(), TEXT_LIMIT).into_owned();
+            said(
+                ClassAccepted::InvalidParameters,
+                message.clone(),
+                PoliciesResolved::InvalidParameters,
+                message,
+            )
+        }
+        ClassParams::Valid(params) => {
+            let (reason, message) = resolved(view, &params)?;
+            let accepted = "the parameters are valid".to_owned();
+            said(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
+        }
+    };
+    let wanted = wanted.map(|(name, said, message)| {
+        condition(&class.conditions, name, said, message, class.generation, view.now)
+    });
+    let settled = wanted.iter().all(|condition| class.conditions.contains(condition));
+    (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })
+}
+
+type Said = (&'static str, (&'static str, &'static str), String);
+
+fn said(
+    accepted: ClassAccepted,
+    of_parameters: String,
+    resolved: PoliciesResolved,
+    of_kinds: String,
+) -> [Said; 2] {
+    [("Accepted", accepted.words(), of_parameters), ("PoliciesResolved", resolved.words(), of_kinds)]
+}
+
+fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
+    let (mut faults, mut kinds) = (Vec::new(), 0);
+    for (role, gvr) in params.all_listed() {
+        kinds += 1;
+        if let Some(fault) = not_in_role(view, role, &gvr.kind) {
+            faults.push((KindReason::NotSyncable, not_resolved(gvr, &Resolution::NotSyncable(fault)).text()));
+            continue;
+        }
+        match &view.kind(&gvr) {
+            Some(state) => match &state.resolution {
+                Resolution::Resolved(info) => {
+                    let conflict = conflict(view, &gvr);
+                    if let Some(problem) = conflict {
+                        faults.push((KindReason::VersionConflict, problem.text()));
+                    } else if !info.can_patch {
+                        let text =
+                            format!("{gvr}: the controller may not patch it: its annotations are missing");
+                        faults.push((KindReason::Forbidden, text));
+                    }
+                }
+                fault => {
+                    faults.push((fault.reason(), not_resolved(gvr, fault).text()));
+                }
+            },
+            None => return None,
+        }
+    }
+    let Some((reason, _)) = faults.first() else {
+        return Some((KindReason::Resolved, format!("{kinds} kinds are synced")));
+    };
+    Some((*reason, itemized(faults.iter().map(|(_, fault)| fault.clone()))))
+}

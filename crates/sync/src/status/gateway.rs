@@ -1,0 +1,370 @@
+//! The fold of a Gateway: what all its clusters say about it, in the status of the hub Gateway, and which clusters
+//! these are, in its labels and an annotation.
+//!
+//! ```text
+//! works, answers ──▶ what each cluster says ──▶ Programmed    True only where every cluster says so
+//!                                           └─▶ items         addresses and listeners, as many as the API takes
+//! clusters ──▶ metadata
+//! ```
+//!
+//! A cluster that has not answered for the present revision is named as pending. Its addresses and listeners stay as
+//! it said them last, because traffic still goes there; what it said of them being programmed counts no more.
+
+mod items;
+mod metadata;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::contest::Contest;
+use super::fare::Fare;
+use super::reason::{GatewayAccepted, GatewayProgrammed};
+use super::{Notice, NoticeReason, answer, notice};
+use crate::desired::eligibility::of_gateway;
+use crate::desired::placement::{NoPlacement, placement};
+use crate::desired::{Outcome, Waiting, WorksPlan, plan_works};
+use crate::diff::{Diff, WorkAction};
+use crate::feedback::Answer;
+use crate::rows::gateway::Gateway;
+use crate::rows::work::Work;
+use crate::{Problem, Settings, View, diff};
+use policy_sync_api::condition::condition;
+use policy_sync_api::gateway::GatewayStatus;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+use policy_sync_api::text::{capped, itemized};
+
+pub use metadata::Metadata;
+
+/// The most bytes of what one cluster says in a message.
+const TEXT_LIMIT: usize = 512;
+/// The most bytes of what an Event takes.
+const NOTE_LIMIT: usize = 1024;
+/// The most bytes of a message; the API counts characters.
+const MESSAGE_LIMIT: usize = 32 * 1024;
+
+/// What a Gateway should say of its clusters, as far as it does not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GatewayFold {
+    /// The Gateway that was seen.
+    pub uid: Arc<str>,
+    /// Its labels and the annotation of ours, all of them.
+    pub metadata: Option<Metadata>,
+    /// Where other controllers of this make own some of that: who they are, and what to write where it is for one of them
+    /// to say.
+    pub contest: Option<(Contest, Option<Metadata>)>,
+    /// Its status, as far as it is ours.
+    pub status: Option<GatewayStatus>,
+    /// The conditions that are left of its status where it is not ours any more.
+    pub parting: Option<Vec<Condition>>,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// How it is counted, `None` where it is nothing to us.
+    pub fare: Option<Fare>,
+    /// When time alone changes what it says.
+    pub recheck: Option<Moment>,
+    /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
+    /// has waited for as long as its class lets it.
+    pub comes: bool,
+    /// When time alone changes what its works come to.
+    pub works_recheck: Option<Moment>,
+}
+
+/// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold {
+    let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
+        return GatewayFold::default();
+    };
+    let uid = gateway.uid.clone();
+    if !of_gateway(view, key).is_ours() {
+        let metadata = metadata::without_ours(&gateway.fields);
+        let parting = parting(view, gateway);
+        return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
+    }
+    let origin = Origin::Gateway(key.clone());
+    let works = plan_works(view, settings, &origin);
+    let works_recheck = works.recheck;
+    if works.problems.iter().any(Problem::passes) {
+        let fare = Some(Fare::UNKNOWN);
+        return GatewayFold { fare, recheck: works_recheck, works_recheck, ..GatewayFold::default() };
+    }
+    let (metadata, left_out) = metadata::planned(view, gateway, &works);
+    let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
+    let contest = (!others.is_empty() && (metadata.is_some() || owns))
+        .then(|| (Contest::new(view, &origin, others), owns.then(Metadata::default)));
+    let Diff { actions, problems, .. } = diff::works(view, &origin, &works);
+    let comes =
+        works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
+    let clusters = clusters(view, &origin, &works);
+    let placement = placement(view, key);
+    let (left_behind, next) = notice::left_behind(view, &origin);
+    let builder =
+        StatusBuilder { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
+    let status = builder.status(&left_out);
+    let notices = builder.notices(&status);
+    let fare = Some(Fare::of_gateway(view, &origin, &works, &status));
+    let status = (status != gateway.fields.status).then_some(status);
+    let recheck = Moment::earliest(works_recheck, next);
+    GatewayFold {
+        uid,
+        metadata,
+        contest,
+        status,
+        parting: None,
+        notices,
+        fare,
+        recheck,
+        comes,
+        works_recheck,
+    }
+}
+
+/// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,
+/// that nobody knows whether it is programmed; where its class is another's, nothing.
+fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
+    let fields = &gateway.fields;
+    if fields.owned_status.is_empty() {
+        return None;
+    }
+    if view.class(&ObjectKey::new("", &gateway.class)).is_some() {
+        return Some(Vec::new());
+    }
+    let name = "Programmed";
+    let (said, message) =
+        (GatewayProgrammed::ClassGone.words(), format!("GatewayClass {} does not exist", gateway.class));
+    let programmed = condition(&fields.status.conditions, name, said, message, gateway.generation, view.now);
+    let settled = fields.owned_status.iter().eq([&name]) && fields.status.conditions.contains(&programmed);
+    (!settled).then(|| vec![programmed])
+}
+
+/// What one cluster says.
+struct Reported<'v> {
+    /// Why it does not count as programmed.
+    lacks: Option<Lack>,
+    /// What it has said last.
+    answer: Option<&'v Answer>,
+    /// Whether that is for the present revision.
+    current: bool,
+}
+
+/// Why a cluster does not count as programmed.
+struct Lack {
+    pending: bool,
+    text: String,
+}
+
+impl Lack {
+    fn pending(text: &str) -> Option<Self> {
+        Some(Self { pending: true, text: text.to_owned() })
+    }
+
+    fn waits(waiting: &Waiting) -> Option<Self> {
+        Some(Self { pending: !waiting.is_overdue(), text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
+    }
+}
+
+/// What each cluster says where the Gateway is placed.
+fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Reported<'v>> {
+    let missing = |outcome: &Outcome| {
+        let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
+        Reported { lacks, answer: None, current: false }
+    };
+    let outcomes = works.outcomes.iter();
+    let mut clusters: BTreeMap<ClusterName, Reported<'v>> =
+        outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
+    for (_, cluster, work) in view.works_of(origin) {
+        if let Some(reported) = clusters.get_mut(cluster) {
+            *reported = reported_by(work, answer::expected(works.outcomes.get(cluster), work));
+        }
+    }
+    clusters
+}
+
+/// What `work` says, as far as its answer is for the revision `expected`; none is for what is not planned.
+fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
+    if work.deleting.is_some() {
+        let lacks = Lack::pending("still being removed from where it was before");
+        return Reported { lacks, answer: None, current: false };
+    }
+    let Some(answer) = work.answer.as_deref() else {
+        return Reported { lacks: Lack::pending("pending"), answer: None, current: false };
+    };
+    let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
+    let current = of_the_present && answer::is_current(answer);
+    let lacks = match &answer.message {
+        Some(message) if expected.is_some() => {
+            Some(Lack { pending: false, text: capped(message, TEXT_LIMIT).into_owned() })
+        }
+        _ if !current => Lack::pending("pending"),
+        _ => not_programmed(answer),
+    };
+    Reported { lacks, answer: Some(answer), current }
+}
+
+/// What is so of `clusters`, in words that go on after a message; nothing where there are none.
+fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
+    let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
+    if clusters.is_empty() { String::new() } else { format!("; {what}: {}", itemized(clusters.into_iter())) }
+}
+
+/// Why a cluster does not count as programmed, going by what its work `work` of a Gateway holds, be that what is planned
+/// or not; `None` where it does.
+#[must_use]
+pub fn lacks(work: &Work) -> Option<String> {
+    reported_by(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
+}
+
+/// What a cluster says against its copy being programmed.
+fn not_programmed(answer: &Answer) -> Option<Lack> {
+    let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);
+    let refused = condition("Accepted").filter(|accepted| &*accepted.status == "False");
+    let Some(condition) = refused.or_else(|| condition("Programmed")) else {
+        return Lack::pending("pending");
+    };
+    if refused.is_none() && &*condition.status == "True" {
+        return None;
+    }
+    let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    let text = match condition.message.as_deref().filter(|message| !message.is_empty()) {
+        Some(message) => Cow::Owned(format!("{reason}: {message}")),
+        None => Cow::Borrowed(reason),
+    };
+    // So begins every Gateway: nobody has judged it yet.
+    Some(Lack { pending: &*condition.status == "Unknown", text: capped(&text, TEXT_LIMIT).into_owned() })
+}
+
+struct StatusBuilder<'v> {
+    now: Moment,
+    gateway: &'v Gateway,
+    works: &'v WorksPlan,
+    placement: Result<ObjectKey, NoPlacement>,
+    /// What is wrong with works that are there.
+    problems: Vec<Problem>,
+    clusters: BTreeMap<ClusterName, Reported<'v>>,
+    /// Those that it has been leaving for long.
+    left_behind: BTreeSet<ClusterName>,
+}
+
+impl StatusBuilder<'_> {
+    fn status(&self, left_out: &[String]) -> GatewayStatus {
+        let items = items::planned(self.now, self.gateway, &self.clusters);
+        let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
+        if self.works.problems.iter().any(Problem::is_unknown) {
+            // What its clusters do stays as it is, and was said.
+            let written = &self.gateway.fields.status.conditions;
+            conditions.extend(written.iter().find(|condition| condition.type_ == "Programmed").cloned());
+        } else {
+            conditions.push(self.condition("Programmed", self.programmed(&items.left_out())));
+        }
+        GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
+    }
+
+    fn condition(&self, name: &str, (said, message): ((&str, &str), String)) -> Condition {
+        let Gateway { fields, generation, .. } = self.gateway;
+        let message = capped(&message, MESSAGE_LIMIT).into_owned();
+        condition(&fields.status.conditions, name, said, message, *generation, self.now)
+    }
+
+    fn accepted(&self, left_out: &[String]) -> ((&'static str, &'static str), String) {
+        let problems: Vec<&Problem> =
+            self.works.problems.iter().filter(|problem| problem.freezes()).collect();
+        if let Some(first) = problems.first() {
+            let text = itemized(problems.iter().map(|problem| problem.text()));
+            return (GatewayAccepted::Frozen(first).words(), text);
+        }
+        let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
+        let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;
+        for problem in self.works.problems.iter().filter(accepted) {
+            message = format!("{message}; {}", problem.text());
+        }
+        if !left_out.is_empty() {
+            let left_out = itemized(left_out.iter().cloned());
+            message = format!("{message}; left out, because they do not fit: {left_out}");
+        }
+        (GatewayAccepted::Accepted.words(), message)
+    }
+
+    fn programmed(&self, left_out: &str) -> ((&'static str, &'static str), String) {
+        let all = self.clusters.len();
+        let mut lacking: Vec<(bool, String)> =
+            self.clusters.iter().filter_map(|reported| self.lacks(reported)).collect();
+        // Those that say why come before those that only have to be waited for.
+        lacking.sort_by_key(|(pending, _)| *pending);
+        let pending = lacking.iter().all(|(pending, _)| *pending);
+        let count = lacking.len();
+        let lacking = itemized(lacking.into_iter().map(|(_, text)| text));
+        let (said, message) = if self.works.problems.iter().any(Problem::freezes) {
+            let lacking =
+                if count == 0 { String::new() } else { format!("; what was sent before lacks: {lacking}") };
+            (GatewayProgrammed::Pending, format!("as it is now, it is not sent to its clusters{lacking}"))
+        } else if all == 0 {
+            (GatewayProgrammed::NotPlaced, self.not_placed())
+        } else if count == 0 {
+            let text = format!("programmed on all of its clusters: {all}{}", self.unaddressed());
+            (GatewayProgrammed::Programmed, text)
+        } else {
+            let said = match (self.works.is_overdue(), pending) {
+                (true, _) => GatewayProgrammed::PoliciesPending,
+                (false, true) => GatewayProgrammed::Pending,
+                (false, false) => GatewayProgrammed::NotProgrammed,
+            };
+            (said, format!("not programmed on {count} of {all} clusters: {lacking}"))
+        };
+        (said.words(), format!("{message}{left_out}{}", self.remains()))
+    }
+
+    /// Those clusters by which the addresses are not complete, in words that go on after a message.
+    fn unaddressed(&self) -> String {
+        let has_none = |reported: &Reported<'_>| {
+            let gateway = reported.answer.and_then(|answer| answer.gateway.as_ref());
+            gateway.is_none_or(|gateway| gateway.addresses.is_empty())
+        };
+        let clusters = self.clusters.iter().filter(|(_, reported)| has_none(reported));
+        also("without an address", clusters.map(|(cluster, _)| cluster))
+    }
+
+    /// Where something of it is left, in words that go on after a message.
+    fn remains(&self) -> String {
+        let clusters = &self.left_behind;
+        if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }
+    }
+
+    /// What people should hear of.
+    fn notices(&self, status: &GatewayStatus) -> Vec<Notice> {
+        let stuck = notice::of_left_behind(self.left_behind.clone());
+        self.notice(status).into_iter().chain(stuck).collect()
+    }
+
+    /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.
+    fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
+        let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
+        let mut reasons = NoticeReason::OF_PROGRAMMED.into_iter();
+        let reason = reasons.find(|reason| reason.as_str() == programmed.reason)?;
+        let lacks = |(_, reported): &(&ClusterName, &Reported<'_>)| {
+            reported.lacks.as_ref().is_some_and(|lack| !lack.pending)
+        };
+        let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
+        let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
+        Some(Notice { reason, clusters, note })
+    }
+
+    fn lacks(&self, (cluster, reported): (&ClusterName, &Reported<'_>)) -> Option<(bool, String)> {
+        let lack = reported.lacks.as_ref()?;
+        let lack = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
+            Some(problem) => (false, format!("{cluster} ({})", problem.text())),
+            None => (lack.pending, format!("{cluster} ({})", lack.text)),
+        };
+        Some(lack)
+    }
+
+    fn not_placed(&self) -> String {
+        match &self.placement {
+            Ok(placement) => format!("Placement {placement} has chosen no cluster"),
+            Err(unplaced) => format!("it {unplaced}"),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What the hub says of its clusters: conditions of a GatewayClass, the annotations of a policy, and the status, labels and
+//! annotation of a Gateway, each folded from what the spokes answer.
+
+mod answer;
+pub mod class;
+pub mod contest;
+pub mod fare;
+pub mod gateway;
+mod notice;
+pub(crate) mod overriding;
+pub mod policy;
+pub(crate) mod reason;
+
+pub use notice::{Notice, STUCK};
+pub use reason::{NoticeReason, RefusalReason};
+
+#[cfg(test)]
+mod tests;

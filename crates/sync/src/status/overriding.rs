@@ -1,0 +1,84 @@
+//! Which policies override a copy, as the message of its condition `Enforced` names them.
+//!
+//! Kuadrant writes `RateLimitPolicy is overridden by [kuadrant-shop/a kuadrant-shop/b]`. These are names on the spoke, and some of
+//! them may be copies of hub policies. The spoke may write anything: a name counts as a copy only if there is a work for it on that
+//! cluster, and only in the namespace of the policy itself, because policies of other namespaces cannot have the same target.
+
+use std::collections::BTreeSet;
+
+use crate::View;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::generators::{GENERATORS, Generator};
+use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey, Origin};
+use policy_sync_api::text::NAMED;
+
+/// The most names of a message that are looked up.
+const NAMES_LIMIT: usize = 64;
+
+/// The policies that override a copy on one cluster, as many of each as texts name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overriding {
+    /// Policies of the hub of the same kind, whose copies override it.
+    pub(crate) of_hub: BTreeSet<ObjectKey>,
+    /// Policies of the hub of other kinds, from whose copies the cluster's controller generated policies that override it: the kind and
+    /// the policy.
+    pub(crate) generated: BTreeSet<(&'static str, ObjectKey)>,
+    /// Whether the message also names policies of the cluster, or no policy at all.
+    pub(crate) of_cluster: bool,
+}
+
+impl Overriding {
+    /// The policies that override the copy of `origin` on the cluster of `entry`, one of the cluster's if no other is known; `None` if none
+    /// does.
+    pub(crate) fn read(view: View<'_>, origin: &Origin, entry: &Synced) -> Option<Self> {
+        let condition = entry.conditions.iter().find(|condition| condition.is_overridden())?;
+        let message = condition.message.as_deref().unwrap_or_default();
+        let mut found = Self::default();
+        for name in names(message, &entry.namespace).take(NAMES_LIMIT) {
+            found.add(view, origin, &entry.cluster, name);
+        }
+        // Without names in the message no policy of the hub can be identified.
+        found.of_cluster |= found.of_hub.is_empty() && found.generated.is_empty();
+        Some(found)
+    }
+
+    /// Adds the policy `name` of the namespace of the copy of `origin` on `cluster`.
+    fn add(&mut self, view: View<'_>, origin: &Origin, cluster: &ClusterName, name: &str) {
+        let (kind, own) = (origin.kind(), origin.object());
+        let key = ObjectKey { namespace: own.namespace.clone(), name: name.into() };
+        let is_copied =
+            |kind: &GroupResource| is_copied(view, &Origin::new(kind.clone(), key.clone()), cluster);
+        let source = |generator: &&Generator| {
+            let Generator { source, generated } = generator;
+            (&*kind.group, &*kind.resource) == (generated.group, generated.resource)
+                && is_copied(&GroupResource::new(source.group, source.resource))
+        };
+        if key != *own && is_copied(kind) {
+            if self.of_hub.len() < NAMED {
+                self.of_hub.insert(key);
+            }
+        } else if let Some(generator) = GENERATORS.iter().find(source) {
+            if self.generated.len() < NAMED {
+                self.generated.insert((generator.source.kind, key));
+            }
+        } else {
+            self.of_cluster = true;
+        }
+    }
+}
+
+/// Whether the object with the name of the copy of `origin` on `cluster` is that copy. If the agent reports a conflict instead, it
+/// belongs to the cluster.
+fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
+    let answer = view.work_of(origin, cluster).map(|work| work.answer.as_ref());
+    answer.is_some_and(|answer| answer.is_none_or(|answer| answer.applied || answer.revision.is_some()))
+}
+
+/// The names in `text` that are written as `<namespace>/<name>`.
+fn names<'t>(text: &'t str, namespace: &str) -> impl Iterator<Item = &'t str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
+    let words = text.split(move |c| !is_of_name(c)).map(|word| word.trim_matches('.'));
+    words
+        .filter_map(move |word| word.split_once('/').filter(|(found, _)| *found == namespace))
+        .map(|(_, name)| name)
+}

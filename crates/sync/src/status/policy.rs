@@ -1,0 +1,272 @@
+//! The fold: what all clusters say about a policy, in annotations of the hub policy.
+
+mod conditions;
+mod cut;
+mod detail;
+mod entry;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::contest::Contest;
+use super::fare::Fare;
+use super::{Notice, answer, notice};
+use crate::desired::eligibility::{KindEligibility, of_kind};
+use crate::desired::{Outcome, plan_works};
+use crate::diff::{self, Diff, WorkAction};
+use crate::rows::policy::PolicyFields;
+use crate::rows::work::Work;
+use crate::waits::Wait;
+use crate::{Problem, Settings, View};
+use policy_sync_api::annotations::{
+    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced,
+};
+use policy_sync_api::json::Hash;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::text::itemized;
+
+/// The most bytes that our annotations may have together, keys and values.
+pub const OUR_LIMIT: usize = 128 * 1024;
+/// The most bytes that all annotations of a policy may have with ours; the API allows 256 KiB.
+pub const ALL_LIMIT: usize = 240 * 1024;
+
+/// What all clusters say about a policy, and what to do about its annotations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldPlan {
+    /// The list in numbers, `None` where the policy is gone or nothing can be known of it.
+    pub summary: Option<Summary>,
+    /// What to do.
+    pub fold: Fold,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// How it is counted, `None` where it is nothing to us.
+    pub fare: Option<Fare>,
+    /// When time alone changes that.
+    pub recheck: Option<Moment>,
+    /// Whether its works are to be planned: one that has waited for older copies is to be created, or waits for another one.
+    pub comes: bool,
+}
+
+impl FoldPlan {
+    pub(crate) const NOTHING: Self = Self {
+        summary: None,
+        fold: Fold::Settled,
+        notices: Vec::new(),
+        fare: None,
+        recheck: None,
+        comes: false,
+    };
+}
+
+/// What to do about the annotations of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fold {
+    /// They say what they should, or it is not ours to say.
+    Settled,
+    /// Other controllers of this make own some of them.
+    Contested {
+        /// Who they are.
+        contest: Contest,
+        /// What to do where this one is to write.
+        ours: Box<Fold>,
+        /// What to do where it is not: it lets go of what it owns.
+        theirs: Box<Fold>,
+    },
+    /// These, and no other of ours, should be there.
+    Write {
+        /// The kind, for the request.
+        gvr: GroupVersionResource,
+        /// Its name in objects.
+        kind: Arc<str>,
+        /// The policy that was seen.
+        uid: Arc<str>,
+        /// The annotations.
+        annotations: BTreeMap<&'static str, String>,
+    },
+}
+
+/// Plans the annotations of the policy `origin`.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
+    let (gvr, info) = match of_kind(view, origin.kind()) {
+        KindEligibility::Listed(gvr, info) => (gvr, info),
+        // Frozen, its annotations say why; unlisted, they go. Either takes a kind that is still watched.
+        KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
+            match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
+                Some((gvr, info)) => (gvr.clone(), info.clone()),
+                None => return FoldPlan::NOTHING,
+            }
+        }
+    };
+    let Some(policy) = view.policy(origin).filter(|policy| !policy.deleting) else {
+        return FoldPlan::NOTHING;
+    };
+    let works = plan_works(view, settings, origin);
+    if works.problems.iter().any(Problem::passes) {
+        let fare = view.works_of(origin).next().is_some().then_some(Fare::UNKNOWN);
+        return FoldPlan { fare, recheck: works.recheck, ..FoldPlan::NOTHING };
+    }
+    let entries = entries(view, settings, origin, &works);
+    let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
+    // No controller enforces a resource: that nothing reports on it is expected.
+    let unknown = if view.role(origin.kind()) == Some(Role::Resource) { 0 } else { summary.unknown };
+    let summary = Summary { unknown, ..summary };
+    let Diff { actions, problems, .. } = diff::works(view, origin, &works);
+    let waited = actions.iter().any(|action| match action {
+        WorkAction::Create { cluster, .. } => {
+            view.last_wait(origin, cluster).is_some() && view.refused_since(origin, cluster).is_none()
+        }
+        _ => false,
+    });
+    let is_noted =
+        |(cluster, wait): (&ClusterName, &Wait)| view.last_wait(origin, cluster).as_ref() == Some(wait);
+    let comes = waited || !works.waits.iter().all(is_noted);
+    let problems: BTreeSet<Problem> = works.problems.iter().cloned().chain(problems).collect();
+    let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
+    let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
+    let others = &policy.fields.other_owners;
+    let (is_said, is_nothing) = (hashes == policy.fields.hashes, annotations.is_empty());
+    let write = |annotations| Fold::Write {
+        gvr: gvr.clone(),
+        kind: info.kind.clone(),
+        uid: policy.uid.clone(),
+        annotations,
+    };
+    let fold = if !info.can_patch || others.is_empty() && is_said {
+        Fold::Settled
+    } else if others.is_empty() {
+        write(taking_over(annotations, &policy.fields))
+    } else {
+        let theirs = if policy.fields.owned { write(BTreeMap::new()) } else { Fold::Settled };
+        if is_nothing {
+            // Another controller writes the annotations of a policy that targets no Gateway of this controller.
+            theirs
+        } else {
+            let ours = write(ours_alone(taking_over(annotations, &policy.fields), &policy.fields));
+            let contest = Contest::new(view, origin, others);
+            Fold::Contested { contest, ours: Box::new(ours), theirs: Box::new(theirs) }
+        }
+    };
+    let (notices, next) = notice::of_policy(view, origin, &entries);
+    let fare = Fare::of_policy(&works, &entries);
+    FoldPlan {
+        summary: Some(summary),
+        fold,
+        notices,
+        fare,
+        recheck: Moment::earliest(works.recheck, next),
+        comes,
+    }
+}
+
+fn annotations(
+    problems: &BTreeSet<Problem>,
+    entries: &[Synced],
+    targeted: bool,
+    summary: &Summary,
+    other_bytes: usize,
+) -> BTreeMap<&'static str, String> {
+    let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes));
+    let mut annotations = BTreeMap::new();
+    if !problems.is_empty() {
+        annotations.insert(POLICY_SYNC_MESSAGE, itemized(problems.iter().map(Problem::text)));
+    }
+    if targeted || !entries.is_empty() {
+        let summary = serde_json::to_string(summary).unwrap_or_default();
+        let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
+        let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
+        let entries: Vec<_> = entries.iter().map(cut::to_limit).collect();
+        let (detail, text) = detail::fit(&entries, room.saturating_sub(taken));
+        annotations.insert(POLICIES_SYNCED, text);
+        annotations.insert(POLICIES_SYNCED_DETAIL, detail);
+        annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
+    }
+    // Where others leave no room for the least of it, that is better left out than refused again and again.
+    if bytes(&annotations) > room {
+        annotations.retain(|key, _| *key == POLICY_SYNC_MESSAGE);
+    }
+    if bytes(&annotations) > room {
+        annotations.clear();
+    }
+    annotations
+}
+
+/// What is to go, but has another owner, would stay if it were only left out. With a text of ours it becomes ours
+/// alone, and goes the next time.
+fn taking_over(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &PolicyFields,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(hash) = hash.filter(|_| shared && !annotations.contains_key(key)) {
+            let text = if hash == Hash::of_text("") { "-" } else { "" };
+            annotations.insert(key, text.to_owned());
+        }
+    }
+    annotations
+}
+
+/// What another owns in the same words would stay its own, too: with a space behind it is ours alone, and without one the
+/// next time.
+fn ours_alone(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &PolicyFields,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(text) = annotations.get_mut(key).filter(|_| shared)
+            && hash == Some(Hash::of_text(text))
+        {
+            text.push(' ');
+        }
+    }
+    annotations
+}
+
+fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
+    annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
+}
+
+/// What every cluster says about the policy or the Gateway `origin`, sorted by cluster.
+pub(crate) fn entries(
+    view: View<'_>,
+    settings: &Settings,
+    origin: &Origin,
+    works: &crate::desired::WorksPlan,
+) -> Vec<Synced> {
+    let mut clusters: BTreeMap<&ClusterName, Option<_>> =
+        works.outcomes.keys().map(|cluster| (cluster, None)).collect();
+    for (_, cluster, work) in view.works_of(origin) {
+        clusters.insert(cluster, Some(work));
+    }
+    let copy = entry::CopyName {
+        name: origin.object().name.to_string(),
+        namespace: settings.prefixed(&origin.object().namespace),
+    };
+    clusters
+        .into_iter()
+        .map(|(cluster, work)| {
+            let outcome = works.outcomes.get(cluster);
+            let expected = work.and_then(|work| answer::expected(outcome, work));
+            let entry = entry::synced(cluster, &copy, expected, work);
+            Synced {
+                frozen: outcome.and_then(Outcome::frozen).map(str::to_owned),
+                // A copy that is to be there is created again once its old work is gone.
+                pending: entry.pending || entry.deleting && outcome.is_some(),
+                ..entry
+            }
+        })
+        .collect()
+}
+
+/// What `cluster` says of the copy called `name` that `work` holds, be that what is planned or not.
+#[must_use]
+pub fn entry_of_work(cluster: &ClusterName, name: String, work: &Work) -> Synced {
+    let copy = entry::CopyName { name, namespace: String::new() };
+    entry::synced(cluster, &copy, work.revision.as_deref(), Some(work))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! One cluster's entry: what it says, as far as that is for the copy as it is planned.
+
+use std::sync::Arc;
+
+use super::conditions;
+use crate::feedback::Ancestors;
+use crate::rows::work::{Purpose, Work};
+use crate::status::answer;
+use policy_sync_api::annotations::Synced;
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::policy_state::is_partial;
+
+pub(super) struct CopyName {
+    pub(super) name: String,
+    pub(super) namespace: String,
+}
+
+/// What `cluster` says of the copy that `work` holds, as far as its answer is for the revision `expected`.
+pub(super) fn synced(
+    cluster: &ClusterName,
+    copy: &CopyName,
+    expected: Option<&str>,
+    work: Option<&Work>,
+) -> Synced {
+    let mut entry = Synced {
+        cluster: cluster.clone(),
+        name: copy.name.clone(),
+        namespace: copy.namespace.clone(),
+        applied: false,
+        pending: true,
+        deleting: false,
+        message: None,
+        conditions: Vec::new(),
+        partial: false,
+        frozen: None,
+        fields: serde_json::Map::new(),
+        dropped: Vec::new(),
+        cut: false,
+    };
+    let Some(work) = work else { return entry };
+    if work.deleting.is_some() {
+        return Synced { pending: false, deleting: true, ..entry };
+    }
+    let (Some(answer), Some(expected)) = (&work.answer, expected) else { return entry };
+    entry.message = answer.message.as_deref().map(str::to_owned);
+    if !answer.applied || answer.revision.as_deref() != Some(expected) {
+        return entry;
+    }
+    entry.applied = true;
+    entry.pending = !answer::is_current(answer);
+    if let Some(Ancestors::Unreadable(fault)) = &answer.ancestors {
+        entry.message = Some(fault.to_string());
+    }
+    if !entry.pending {
+        entry.conditions = conditions::synced(answer);
+        if let Purpose::Copy(origin) = &work.purpose {
+            entry.partial = entry.conditions.iter().any(|condition| is_partial(origin.kind(), condition));
+        }
+        entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
+        let field =
+            |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));
+        entry.fields = answer.fields.iter().filter_map(field).collect();
+    }
+    entry
+}

@@ -1,0 +1,211 @@
+//! However many clusters and however long their texts: the annotations stay valid JSON, and within the limits.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::tests::problems::bad_selector;
+use policy_sync_api::annotations::SyncedCondition;
+use policy_sync_api::policy_state::PolicyState;
+
+fn condition(name: &str, status: &str, message: &str) -> SyncedCondition {
+    SyncedCondition {
+        condition_type: name.to_owned(),
+        status: status.to_owned(),
+        reason: Some("Reason".to_owned()),
+        message: Some(message.to_owned()),
+    }
+}
+
+/// So many clusters with names of this length, where every condition has this status and message.
+fn fleet(clusters: usize, name_length: usize, status: &str, message: &str) -> Vec<Synced> {
+    let entry = |n: usize| Synced {
+        cluster: format!("{n:0>name_length$}").as_str().into(),
+        name: "limits".to_owned(),
+        namespace: "kuadrant-shop".to_owned(),
+        applied: true,
+        pending: false,
+        deleting: false,
+        message: None,
+        conditions: ["Accepted", "Enforced"].map(|name| condition(name, status, message)).into(),
+        fields: serde_json::Map::from_iter([("generation".to_owned(), json!(2))]),
+        dropped: vec!["list".to_owned()],
+        cut: false,
+        partial: false,
+        frozen: None,
+    };
+    (0..clusters).map(entry).collect()
+}
+
+fn written(entries: &[Synced], other_bytes: usize) -> BTreeMap<&'static str, String> {
+    let summary = Summary::new(entries, |_| true);
+    let annotations = annotations(&BTreeSet::new(), entries, true, &summary, other_bytes);
+    let ours = bytes(&annotations);
+    assert!(ours <= OUR_LIMIT, "ours have {ours} bytes");
+    assert!(ours == 0 || ours + other_bytes <= ALL_LIMIT, "all have {} bytes", ours + other_bytes);
+    annotations
+}
+
+/// The level of detail, and the entries that are told.
+fn told(entries: &[Synced], other_bytes: usize) -> (String, Vec<Value>) {
+    let annotations = written(entries, other_bytes);
+    let summary: Summary = serde_json::from_str(&annotations[POLICIES_SYNCED_SUMMARY]).unwrap();
+    assert_eq!(summary.clusters, entries.len());
+    let told = serde_json::from_str(&annotations[POLICIES_SYNCED]).unwrap();
+    (annotations[POLICIES_SYNCED_DETAIL].clone(), told)
+}
+
+#[test]
+fn a_hundred_clusters_are_told_in_full() {
+    let (level, told) = told(&fleet(100, 20, "True", "fine"), 0);
+    assert_eq!((&*level, told.len()), ("full", 100));
+    assert_eq!(told[0]["conditions"].as_array().unwrap().len(), 2);
+    assert_eq!(told[0]["fields"], json!({"generation": 2}));
+}
+
+#[test]
+fn a_thousand_are_told_without_what_is_well() {
+    let (level, told) = told(&fleet(1_000, 20, "True", "fine"), 0);
+    assert_eq!((&*level, told.len()), ("minimal", 1_000));
+    assert_eq!(told[0].get("conditions"), None);
+    assert_eq!(told[0]["applied"], true);
+}
+
+#[test]
+fn a_shortened_entry_keeps_the_condition_that_decides_its_state() {
+    let mut entries = fleet(1_000, 20, "True", "fine");
+    entries[0].conditions[0] = condition("Ready", "False", "starting");
+    let (level, told) = told(&entries, 0);
+    assert_eq!(level, "minimal");
+    let shortened: Synced = serde_json::from_value(told[0].clone()).unwrap();
+    assert_eq!(PolicyState::of(&shortened), PolicyState::of(&entries[0]));
+    assert_eq!(PolicyState::of(&shortened), PolicyState::Enforced);
+}
+
+#[test]
+fn what_is_not_well_is_told_in_256_characters() {
+    let mut entries = fleet(170, 20, "False", &"ü".repeat(300));
+    entries.iter_mut().for_each(|entry| entry.conditions.truncate(1));
+    let (level, told) = told(&entries, 0);
+    assert_eq!((&*level, told.len()), ("minimal", 170));
+    assert_eq!(told[0]["conditions"][0]["message"], "ü".repeat(256));
+    assert_eq!((told[0].get("fields"), told[0].get("dropped")), (None, None));
+}
+
+#[test]
+fn where_that_is_too_long_only_the_keys_are_told() {
+    let (level, told) = told(&fleet(1_000, 20, "False", &"x".repeat(500)), 0);
+    assert_eq!((&*level, told.len()), ("keys", 1_000));
+    let keys: Vec<&String> = told[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["cluster", "name", "namespace"]);
+}
+
+#[test]
+fn where_those_are_too_many_the_first_are_told() {
+    for clusters in [2_000, 5_000] {
+        let (level, told) = told(&fleet(clusters, 60, "False", &"x".repeat(1_000)), 0);
+        assert_eq!(level, format!("first {} of {clusters}", told.len()));
+        assert!(told.len() > 900, "{}", told.len());
+    }
+}
+
+#[test]
+fn the_room_is_used_to_the_last_entry() {
+    let entries = fleet(5_000, 60, "True", "");
+    let first = serde_json::to_string(&told(&entries, 0).1[0]).unwrap().len();
+    let taken = bytes(&written(&entries, 0));
+    assert!(OUR_LIMIT - taken <= first + 1, "{taken}");
+}
+
+#[test]
+fn texts_that_grow_when_they_are_quoted_are_measured_quoted() {
+    for text in ["\"", "\u{1}", "\\", "\u{10ffff}", "<", "\u{2028}"] {
+        told(&fleet(150, 20, "False", &text.repeat(1_000)), 0);
+    }
+}
+
+#[test]
+fn what_other_annotations_leave_is_kept_to() {
+    let entries = fleet(1_000, 20, "False", &"x".repeat(500));
+    for (other, level) in [(100 * 1024, "keys"), (140 * 1024, "keys"), (200 * 1024, "first ")] {
+        let (found, _) = told(&entries, other);
+        assert!(found.starts_with(level), "{other}: {found}");
+    }
+}
+
+#[test]
+fn every_limit_is_kept_to_byte_by_byte() {
+    let entries = fleet(3, 10, "True", "");
+    let all = bytes(&written(&entries, 0));
+    for room in 0..=all + 1 {
+        written(&entries, ALL_LIMIT - room);
+    }
+    assert_eq!(told(&entries, ALL_LIMIT - all).0, "full");
+    assert_eq!(told(&entries, ALL_LIMIT - all + 1).0, "minimal");
+}
+
+#[test]
+fn where_others_leave_no_room_nothing_is_written() {
+    for other in [ALL_LIMIT, 256 * 1024] {
+        assert!(written(&fleet(1, 10, "True", ""), other).is_empty());
+    }
+}
+
+#[test]
+fn ten_long_problems_have_room() {
+    let problems: BTreeSet<Problem> =
+        (0..20).map(|n| bad_selector(format!("{n}{}", "\u{1}ü".repeat(100_000)))).collect();
+    let annotations = annotations(&problems, &[], true, &Summary::default(), 0);
+    assert!(annotations[POLICY_SYNC_MESSAGE].len() <= 10 * 1_026 + 20);
+}
+
+/// A hundred clusters, where so many say `words` in each condition.
+fn with_talkers(talkers: usize, words: &str) -> Vec<Synced> {
+    let mut entries = fleet(talkers, 20, "False", words);
+    entries.extend(fleet(100, 20, "True", "fine").into_iter().skip(talkers));
+    entries
+}
+
+#[test]
+fn the_words_of_some_clusters_lower_the_detail_of_no_other() {
+    for text in ["x", "\"", "\u{1}", "ü", "\u{10ffff}"] {
+        let entries = with_talkers(60, &text.repeat(1_000));
+        let (level, told) = told(&entries, 0);
+        assert_eq!((&*level, told.len()), ("full", 100), "{text:?}");
+        let limit = |entry: &Value| entry.to_string().len() <= 1_024;
+        assert!(told.iter().all(limit), "{text:?}: an entry has more than 1 KiB");
+        assert!(told[..60].iter().all(|entry| entry["cut"] == true), "{text:?}");
+        for (entry, full) in told[60..].iter().zip(&entries[60..]) {
+            assert_eq!(*entry, json!(full), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_long_entry_has_messages_of_256_characters_and_then_no_fields() {
+    let entry = |field: usize| {
+        let mut entry = fleet(1, 20, "False", &"x".repeat(900)).remove(0);
+        entry.conditions.truncate(1);
+        entry.message = Some("m".repeat(300));
+        entry.fields = serde_json::Map::from_iter([("list".to_owned(), json!("y".repeat(field)))]);
+        entry
+    };
+    for (field, kept) in [(100, true), (500, false)] {
+        let (_, told) = told(&[entry(field)], 0);
+        assert_eq!(told[0]["conditions"][0]["message"], "x".repeat(256));
+        assert_eq!((&told[0]["message"], &told[0]["cut"]), (&json!("m".repeat(256)), &json!(true)));
+        assert_eq!(told[0].get("fields").is_some(), kept, "{field}");
+    }
+}
+
+#[test]
+fn an_entry_of_1_kib_is_told_whole() {
+    let entry = |length: usize| fleet(1, 20, "False", &"x".repeat(length)).remove(0);
+    let rest = serde_json::to_string(&entry(0)).unwrap().len();
+    let fitting = (1_024 - rest) / 2;
+    let (_, told) = told(&[entry(fitting)], 0);
+    assert_eq!(
+        (told[0].get("cut"), &told[0]["conditions"][0]["message"]),
+        (None, &json!("x".repeat(fitting)))
+    );
+    assert_eq!(self::told(&[entry(fitting + 1)], 0).1[0]["cut"], true);
+}

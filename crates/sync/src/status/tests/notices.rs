@@ -1,0 +1,105 @@
+//! What people should hear of a policy.
+
+use crate::testing::answers::{Answer, applied, refused};
+use crate::testing::objects::{policy, policy_origin};
+use crate::testing::world::{World, shop};
+use policy_sync_api::moment::Moment;
+
+const STUCK: i64 = 300_000;
+
+fn on_two() -> World {
+    shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written()
+}
+
+fn overridden() -> Answer {
+    applied().condition("Enforced", "False", "Overridden", "by a policy of the spoke")
+}
+
+/// `<reason>: <note>`, and in how long there may be more.
+fn notices(world: &World) -> (Vec<String>, Option<i64>) {
+    let plan = world.fold("limits");
+    let said =
+        plan.notices.iter().map(|notice| format!("{}: {}", notice.reason.as_str(), notice.note)).collect();
+    (said, plan.recheck.map(|Moment(at)| at - world.now))
+}
+
+#[test]
+fn that_it_is_synced() {
+    let world = on_two().answered("eu-1", &applied());
+    assert_eq!(notices(&world), (vec![], Some(STUCK)));
+    let world = world.answered("us-1", &applied());
+    let synced = "Synced: generation 1 is applied on all of its clusters: 2";
+    assert_eq!(notices(&world), (vec![synced.to_owned()], None));
+    assert!(world.fold("limits").notices[0].reason.is_good());
+}
+
+#[test]
+fn where_a_policy_of_the_spoke_wins() {
+    let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
+    let (said, _) = notices(&world);
+    assert_eq!(said[1], "Overridden: a policy of the cluster takes precedence on: us-1");
+    assert!(!world.fold("limits").notices[1].reason.is_good());
+    let (said, _) = notices(&world.answered("us-1", &applied()));
+    assert_eq!(said.len(), 1);
+}
+
+#[test]
+fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
+    let by = |names: &str| {
+        applied().condition(
+            "Enforced",
+            "False",
+            "Overridden",
+            &format!("RateLimitPolicy is overridden by [{names}]"),
+        )
+    };
+    let world = on_two().with(policy("zzz").targets("web")).settled(&[policy_origin("zzz")]);
+    let note = |world: &World| {
+        let said = notices(world).0;
+        let note = said.iter().find_map(|said| said.strip_prefix("Overridden: "));
+        note.map(str::to_owned).unwrap_or_default()
+    };
+    let by_copy = world.answered("eu-1", &by("kuadrant-shop/zzz"));
+    assert_eq!(note(&by_copy), "policy shop/zzz of the hub takes precedence on: eu-1");
+    let by_both = by_copy.answered("us-1", &by("kuadrant-shop/local kuadrant-shop/zzz"));
+    assert_eq!(
+        note(&by_both),
+        "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
+    );
+    // A hub policy without a copy there, the policy itself, and a policy of another namespace are no copies.
+    for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
+        let world = on_two()
+            .with(policy("zzz").targets("web"))
+            .settled(&[policy_origin("zzz")])
+            .answered("eu-1", &by(names));
+        assert_eq!(note(&world), "a policy of the cluster takes precedence on: eu-1", "{names}");
+    }
+}
+
+#[test]
+fn where_nothing_has_come_of_it_for_long() {
+    let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
+    let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);
+    assert_eq!(notices(&world), (vec![], Some(1)));
+    let world = world.after(1);
+    assert_eq!(notices(&world).0, [stuck("eu-1; us-1")]);
+    // What its owner has just changed has as long again.
+    let changed = policy("limits").targets("web").metadata("generation", 2.into());
+    assert_eq!(notices(&world.with(changed)), (vec![], Some(STUCK)));
+    let now = Moment(on_two().now).rfc3339();
+    let going = on_two().edited(&policy_origin("limits"), "us-1", |work| {
+        work["metadata"]["deletionTimestamp"] = now.into();
+    });
+    let going = going.answered("eu-1", &applied());
+    assert_eq!(notices(&going.after(STUCK)).0, [stuck("us-1")]);
+}
+
+#[test]
+fn a_note_names_ten_clusters() {
+    let names: Vec<String> = (0..1000).map(|n| format!("spoke-{n}")).collect();
+    let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = shop(&clusters).with(policy("limits").targets("web")).written().after(STUCK);
+    let plan = world.fold("limits");
+    assert_eq!((plan.notices.len(), plan.notices[0].clusters.len()), (1, 1000));
+    assert!(plan.notices[0].note.ends_with("; and 990 more after 5 minutes"), "{}", plan.notices[0].note);
+}

@@ -1,0 +1,173 @@
+//! What a spoke's agent says of a work: by default that it is applied, and nothing else.
+
+use serde_json::{Value, json};
+
+use super::objects::{gateway_origin, policy_origin};
+use super::world::World;
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    applied: &'static str,
+    work_generation: Option<i64>,
+    since: String,
+    revision: Option<String>,
+    message: String,
+    values: Vec<Value>,
+    ancestors: Option<(String, String)>,
+    feedback_failed: Option<String>,
+}
+
+/// The copy is applied, as it is planned and in its generation 1.
+pub fn applied() -> Answer {
+    let answer = Answer {
+        applied: "True",
+        work_generation: None,
+        since: "2001-01-01T00:00:00Z".to_owned(),
+        revision: None,
+        message: String::new(),
+        values: vec![],
+        ancestors: None,
+        feedback_failed: None,
+    };
+    answer.integer("_generation", 1)
+}
+
+/// It is not, for this reason.
+pub fn refused(message: &str) -> Answer {
+    Answer { applied: "False", message: message.to_owned(), ..applied() }
+}
+
+impl Answer {
+    pub fn for_work_generation(self, generation: i64) -> Self {
+        Self { work_generation: Some(generation), ..self }
+    }
+
+    /// Since when it is applied, or not.
+    pub fn since(self, moment: &str) -> Self {
+        Self { since: moment.to_owned(), ..self }
+    }
+
+    pub fn of_revision(self, revision: &str) -> Self {
+        Self { revision: Some(revision.to_owned()), ..self }
+    }
+
+    pub fn value(mut self, name: &str, value: Value) -> Self {
+        self.values.retain(|value| value["name"] != name);
+        self.values.push(json!({"name": name, "fieldValue": value}));
+        self
+    }
+
+    pub fn integer(self, name: &str, integer: i64) -> Self {
+        self.value(name, json!({"type": "Integer", "integer": integer}))
+    }
+
+    pub fn string(self, name: &str, string: &str) -> Self {
+        self.value(name, json!({"type": "String", "string": string}))
+    }
+
+    /// The generation for which the copy's status was written.
+    pub fn observed(self, generation: i64) -> Self {
+        self.integer("_observedGeneration", generation)
+    }
+
+    /// When the copy was created on the spoke.
+    pub fn created(self, moment: &str) -> Self {
+        self.string("_created", moment)
+    }
+
+    pub fn condition(self, name: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.string(&format!("_{name}_status"), status)
+            .string(&format!("_{name}_reason"), reason)
+            .string(&format!("_{name}_message"), message)
+    }
+
+    /// The generation for which one condition was written.
+    pub fn condition_observed(self, name: &str, generation: i64) -> Self {
+        self.integer(&format!("_{name}_observedGeneration"), generation)
+    }
+
+    /// The agent computes the condition about the copy's ancestors, with this reason and message.
+    pub fn ancestors(self, reason: &str, message: &str) -> Self {
+        Self { ancestors: Some((reason.to_owned(), message.to_owned())), ..self }
+    }
+
+    /// The agent could not feed everything back, for this reason.
+    pub fn feedback_failed(self, error: &str) -> Self {
+        Self { feedback_failed: Some(format!("Sync status feedback failed with error {error}")), ..self }
+    }
+
+    /// The status of `work` that says so.
+    pub fn status(&self, work: &Value) -> Value {
+        let copy = &work["spec"]["workload"]["manifests"][1];
+        let planned = copy["metadata"]["annotations"]["kuadrant.io/revision"].as_str().unwrap_or_default();
+        let revision = self.revision.clone().unwrap_or_else(|| planned.to_owned());
+        let config = &work["spec"]["manifestConfigs"][1]["resourceIdentifier"];
+        let generation = self.work_generation.or(work["metadata"]["generation"].as_i64());
+        let condition = |message: &str| {
+            json!({"type": "Applied", "status": self.applied, "reason": "R", "message": message,
+                "lastTransitionTime": self.since, "observedGeneration": generation})
+        };
+        let mut conditions = vec![condition(&self.message)];
+        conditions.extend(self.ancestors.iter().map(|(reason, message)| {
+            json!({"type": "PolicySyncAncestors", "status": "True", "reason": reason, "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation})
+        }));
+        conditions.extend(self.feedback_failed.iter().map(|message| {
+            json!({"type": "StatusFeedbackSynced", "status": "False", "reason": "StatusFeedbackSyncFailed",
+                "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        }));
+        json!({
+            "conditions": [condition("1 of 2 manifests are not applied")],
+            "resourceStatus": {"manifests": [
+                {"resourceMeta": {"ordinal": 0, "group": "", "resource": "namespaces"}, "conditions": []},
+                {
+                    "resourceMeta": {"ordinal": 1, "group": config["group"], "resource": config["resource"]},
+                    "conditions": conditions,
+                    "statusFeedback": {"values": self.clone().string("_revision", &revision).values},
+                },
+            ]},
+        })
+    }
+}
+
+/// It is applied and programmed, and a listener `http` serves a route at this address.
+pub fn programmed(address: &str) -> Answer {
+    applied()
+        .condition("Accepted", "True", "Accepted", "")
+        .condition("Programmed", "True", "Programmed", "")
+        .string("_address_0", address)
+        .integer("_listener_http_attachedRoutes", 1)
+        .string("_listener_http_kind_HTTPRoute", "gateway.networking.k8s.io")
+        .listener_condition("http", "Programmed", "True", "Programmed", "")
+}
+
+impl Answer {
+    pub fn listener_condition(
+        self,
+        listener: &str,
+        name: &str,
+        status: &str,
+        reason: &str,
+        message: &str,
+    ) -> Self {
+        let part = |part: &str| format!("_listener_{listener}_{name}_{part}");
+        self.string(&part("status"), status).string(&part("reason"), reason).string(&part("message"), message)
+    }
+}
+
+impl World {
+    /// The agent of `cluster` says this of its work for the Gateway `web`.
+    pub fn gateway_answered(self, cluster: &str, answer: &Answer) -> Self {
+        self.edited(&gateway_origin("web"), cluster, |work| work["status"] = answer.status(work))
+    }
+
+    /// The agent of `cluster` says this of its work for the policy `limits`.
+    pub fn answered(self, cluster: &str, answer: &Answer) -> Self {
+        self.answered_of("limits", cluster, answer)
+    }
+
+    /// The same of the work of the policy `policy`.
+    pub fn answered_of(self, policy: &str, cluster: &str, answer: &Answer) -> Self {
+        self.edited(&policy_origin(policy), cluster, |work| work["status"] = answer.status(work))
+    }
+}

@@ -1,0 +1,417 @@
+//! Which plans a change of the mirror may change.
+//!
+//! Nothing is planned before the needed kinds have been listed once; then everything is, so until then a change
+//! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
+//! microseconds and no request.
+
+mod clusters;
+
+use std::sync::Arc;
+
+use super::{Key, Keys};
+use crate::desired::age;
+use crate::found::{VERSIONS, WORK_SCHEMA};
+use crate::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS,
+    role_of,
+};
+use crate::rows::class::Class;
+use crate::rows::cluster::Decision;
+use crate::rows::gateway::Gateway;
+use crate::rows::policy::Policy;
+use crate::rows::work::{Purpose, Work};
+use crate::{Changes, PolicyKind, View};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use policy_sync_api::params::Role;
+use policy_sync_mirror::{AnyRow, Changed, Source};
+
+/// The keys whose plan may be another after `changes`.
+#[must_use]
+pub fn affected(changes: &Changes<'_>) -> Keys {
+    let triggers = Triggers(changes.view());
+    if triggers.0.ready() {
+        changes.iter().flat_map(|changed| triggers.affected_by(changed)).collect()
+    } else {
+        Keys::new()
+    }
+}
+
+/// Every key there is, none before anything can be planned.
+#[must_use]
+pub fn everything(view: View<'_>) -> Keys {
+    if view.ready() { Triggers(view).everything() } else { Keys::new() }
+}
+
+/// The mirror just after a change.
+struct Triggers<'m>(View<'m>);
+
+impl<'m> Triggers<'m> {
+    fn affected_by(&self, changed: &Changed) -> Keys {
+        match changed {
+            Changed::Everything => return self.everything(),
+            Changed::Listed(source) => return self.listed(source),
+            Changed::Forgotten(source) => return self.forgotten(source),
+            Changed::Failing { source, toggled } => return self.failing(source, *toggled),
+            Changed::Object { .. } => {}
+        }
+        if let Some((key, before)) = changed.object_of(&CLASSES) {
+            self.class(key, before)
+        } else if changed.object_of(&CONFIG_MAPS).is_some() {
+            // Classes can bear on each other, and so can their parameters.
+            self.of_classes()
+        } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
+            self.gateway(key, before)
+        } else if let Some((key, before)) = changed.object_of(&CLUSTERS) {
+            self.cluster(key, before)
+        } else if let Some((key, _)) = changed.object_of(&PLACEMENTS) {
+            self.of_namespace(&key.namespace)
+        } else if let Some((key, before)) = changed.object_of(&DECISIONS) {
+            self.decision(key, before)
+        } else if let Some((key, before)) = changed.object_of(&WORKS) {
+            self.work(key, before)
+        } else if let Some((secret, _)) = changed.object_of(&SECRETS) {
+            self.when_listed(&SECRETS.all(), |_, named| named == secret)
+        } else if let Some((grant, _)) = changed.object_of(&GRANTS) {
+            self.when_listed(&GRANTS.all(), |gateway, secret| {
+                secret.namespace == grant.namespace && secret.namespace != gateway.namespace
+            })
+        } else if changed.object_of(&WORK_SCHEMA).is_some() {
+            self.everything()
+        } else if let Changed::Object { source, key, before } = changed {
+            let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
+            self.of_resource(source, key, before.map(|before| &**before))
+        } else {
+            Keys::new()
+        }
+    }
+
+    /// An object of a kind of many resources changed.
+    fn of_resource(&self, source: &Source, key: &ObjectKey, before: Option<&Policy>) -> Keys {
+        if let Some((role, kind)) = role_of(source) {
+            self.object(role, kind, key, before)
+        } else if let Some(kind) = VERSIONS.resource_of(source) {
+            self.kind(kind)
+        } else {
+            Keys::new()
+        }
+    }
+
+    fn everything(&self) -> Keys {
+        let mut keys = self.of_classes();
+        keys.extend(self.0.carrying().map(|cluster| Key::Access(cluster.clone())));
+        // An access work may outlive the works that it was for.
+        let access = self.0.works().filter(|(.., work)| matches!(work.purpose, Purpose::Access(_)));
+        keys.extend(access.map(|(_, cluster, _)| Key::Access(cluster)));
+        keys
+    }
+
+    /// `source` was listed whole for the first time.
+    fn listed(&self, source: &Source) -> Keys {
+        if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.known_of(source) }
+    }
+
+    /// `source` is watched no longer.
+    fn forgotten(&self, source: &Source) -> Keys {
+        role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
+    }
+
+    /// It is known of ConfigMaps, Secrets or ReferenceGrants what was not known.
+    fn known_of(&self, source: &Source) -> Keys {
+        if source.is(&CONFIG_MAPS) {
+            self.of_classes()
+        } else if source.is(&SECRETS) || source.is(&GRANTS) {
+            self.naming(|_, _| true)
+        } else {
+            Keys::new()
+        }
+    }
+
+    /// What keeps `source` from being listed changed, and where it `toggled` whether anything does: a Gateway waits for
+    /// policies that are about to be listed, and tells why it does not know of Secrets; a class, of its parameters.
+    fn failing(&self, source: &Source, toggled: bool) -> Keys {
+        if self.0.synced(source).is_some() {
+            return Keys::new();
+        }
+        if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
+    }
+
+    /// The Gateways that may wait for what happened, and say so.
+    fn waiting(&self) -> Keys {
+        self.0.gateways().flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
+    }
+
+    fn class(&self, key: &ObjectKey, before: Option<&Class>) -> Keys {
+        match (before, self.0.class(key)) {
+            // The status is ours: a change of it alone is none of the parameters.
+            (Some(before), Some(after)) if before.is_as(after) => Keys::from([Key::Class(key.clone())]),
+            _ => self.of_classes(),
+        }
+    }
+
+    /// Classes can bear on each other (a version listed twice, a downstream class that is ours), so a change of one
+    /// is a change of all. Classes change rarely.
+    fn of_classes(&self) -> Keys {
+        let mut keys = Keys::from([Key::Watches]);
+        keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
+        keys.extend(self.waiting());
+        keys.extend(self.0.objects().flat_map(|(object, _)| both(&object)));
+        keys.extend(self.0.origins().flat_map(|origin| both(origin)));
+        keys
+    }
+
+    fn gateway(&self, key: &ObjectKey, before: Option<&Gateway>) -> Keys {
+        match (before, self.0.gateway(key)) {
+            // What is ours to write decides nothing else.
+            (Some(before), Some(after)) if before.is_as(after) => {
+                Keys::from([Key::Fold(Origin::Gateway(key.clone()))])
+            }
+            _ => {
+                let mut keys = self.of_namespace(&key.namespace);
+                // One that is gone is in no table, and what was told of it is to be forgotten.
+                keys.extend(both(&Origin::Gateway(key.clone())));
+                keys
+            }
+        }
+    }
+
+    fn decision(&self, key: &ObjectKey, before: Option<&Decision>) -> Keys {
+        let mut rows = before.into_iter().chain(self.0.placement_decision(key));
+        if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
+    }
+
+    /// Policies reach only Gateways of their own namespace, and resources its Placements, so what happens in one stays there.
+    fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
+        let here = |key: &ObjectKey| key.namespace == *namespace;
+        let mut keys = Keys::new();
+        let gateways = self.0.gateways().filter(|(key, _)| here(key));
+        keys.extend(gateways.flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))));
+        keys.extend(self.objects_in(namespace).flat_map(|object| both(&object)));
+        let origins = self.0.origins().filter(|origin| here(origin.object()));
+        keys.extend(origins.flat_map(|origin| both(origin)));
+        keys
+    }
+
+    /// The policies and resources of a namespace.
+    fn objects_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Origin> {
+        let objects = self.0.objects().filter(|(object, _)| object.object().namespace == *namespace);
+        objects.map(|(object, _)| object)
+    }
+
+    fn object(&self, role: Role, kind: &PolicyKind, object: &ObjectKey, before: Option<&Policy>) -> Keys {
+        // Gateways wait for policies.
+        let here = self
+            .0
+            .gateways()
+            .filter(|(gateway, _)| role == Role::Policy && gateway.namespace == object.namespace);
+        let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
+        let origin = Origin::new(kind.clone(), object.clone());
+        keys.extend(both(&origin));
+        // Whether others wait for it, and their order, follows from its place, its targets and its clusters.
+        let after = self.0.policy(&origin);
+        let is_same = match (before, after) {
+            (Some(before), Some(after)) => {
+                (before.created, before.deleting, &before.targets)
+                    == (after.created, after.deleting, &after.targets)
+                    && before.annotations == after.annotations
+            }
+            (before, after) => before.is_none() && after.is_none(),
+        };
+        if !is_same {
+            for policy in before.into_iter().chain(after) {
+                keys.extend(age::affected(self.0, &origin, policy).into_iter().map(Key::Fold));
+            }
+        }
+        // A kind that is listed no more is watched until its last annotation is gone.
+        keys.insert(Key::Watches);
+        keys
+    }
+
+    fn kind(&self, kind: &PolicyKind) -> Keys {
+        let mut keys = self.of_kind(kind);
+        keys.insert(Key::Watches);
+        keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
+        keys
+    }
+
+    fn of_kind(&self, kind: &PolicyKind) -> Keys {
+        let policies = self.0.policies_of(kind);
+        let policy = |(key, _): (&ObjectKey, _)| Origin::new(kind.clone(), key.clone());
+        let mut keys: Keys = policies.flat_map(|found| both(&policy(found))).collect();
+        let origins = self.0.origins().filter(|origin| origin.kind() == kind);
+        keys.extend(origins.flat_map(|origin| both(origin)));
+        keys.extend(self.waiting());
+        keys
+    }
+
+    /// Until the first listing is whole nothing is planned from it, and then everything is.
+    fn when_listed(&self, source: &Source, affects: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
+        if self.0.synced(source).is_some() { self.naming(affects) } else { Keys::new() }
+    }
+
+    /// The Gateways with a listener that names a Secret that fits, both as `fits` is told.
+    fn naming(&self, fits: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
+        let names = |key: &ObjectKey, row: &Gateway| row.secrets.iter().any(|secret| fits(key, secret));
+        let gateways = self.0.gateways().filter(|(key, row)| names(key, row));
+        gateways.flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
+    }
+
+    fn work(&self, key: &ObjectKey, before: Option<&Work>) -> Keys {
+        let (name, cluster) = (WorkName(key.name.clone()), ClusterName(key.namespace.clone()));
+        let after = self.0.work(&name, &cluster);
+        let (before, after) = match (before, after) {
+            (Some(before), Some(after)) if before.purpose == after.purpose => (before, after),
+            (before, after) => {
+                let mut keys =
+                    before.map(|before| self.work_gone(&name, &cluster, before)).unwrap_or_default();
+                keys.extend(after.into_iter().flat_map(|after| self.work_appeared(&name, &cluster, after)));
+                return keys;
+            }
+        };
+        let content = before.content != after.content
+            || before.deleting != after.deleting
+            || before.uid != after.uid
+            || before.unplaced != after.unplaced;
+        let applied = before.applied_since != after.applied_since;
+        let answer = content || before.answer != after.answer;
+        let mut keys = self.work_changed(&name, &cluster, &after.purpose, content, answer);
+        if content || applied {
+            keys.extend(self.after(&cluster, after, applied && after.applied_since.is_some()));
+        }
+        let shown = |work: &Work| (work.copied, work.deleting, work.uid.clone(), work.gateways.clone());
+        if shown(before) != shown(after) {
+            keys.extend(self.of_same_target(&after.purpose, &cluster, true));
+        }
+        keys
+    }
+
+    /// The work for `purpose` in `cluster` was created or deleted, or if `copied` its copy: younger policies with the same target may wait for
+    /// it, and the order of its neighbors may be another. Clusters report copies by the thousands, so these policies look at it with their
+    /// folds.
+    fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
+        let Purpose::Copy(origin) = purpose else { return Keys::new() };
+        let Some(policy) = self.0.policy(origin) else { return Keys::new() };
+        let mut found = age::followers(self.0, origin, policy, cluster);
+        if copied {
+            let neighbors = age::neighbors(self.0, origin, policy, cluster);
+            found.extend((!neighbors.is_empty()).then(|| (**origin).clone()));
+            found.extend(neighbors);
+        }
+        found.into_iter().map(Key::Fold).collect()
+    }
+
+    /// A work came that was not there, or that was for something else.
+    fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
+        let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
+        keys.extend(self.after(cluster, work, work.applied_since.is_some()));
+        // A Gateway is kept for its grace period on a cluster that is not chosen, and its policies with it.
+        if let Some(gateway) = work.purpose.gateway()
+            && self.0.displacement(name, cluster).left.is_some()
+        {
+            keys.extend(self.of_namespace(&gateway.namespace));
+        }
+        keys.extend(self.of_same_target(&work.purpose, cluster, work.copied.is_some()));
+        keys
+    }
+
+    /// A work went, or is for something else now.
+    fn work_gone(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
+        let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
+        keys.extend(self.unblocked_by(cluster, work));
+        keys.extend(self.of_same_target(&work.purpose, cluster, work.copied.is_some()));
+        keys
+    }
+
+    /// What comes, or goes, after a work: the Gateways of a policy that are not in its cluster yet, and the
+    /// policies of a Gateway that leaves one. Policies answer by the hundreds, so a Gateway that waits for them looks at
+    /// them with its fold, but for the last: `applied` says that the work has just become so, and where it seems that
+    /// no other is waited for, the Gateway's own works are planned at once.
+    fn after(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
+        let Purpose::Copy(origin) = &work.purpose else { return Keys::new() };
+        if let Origin::Gateway(_) = **origin {
+            return if work.deleting.is_some() { self.unblocked_by(cluster, work) } else { Keys::new() };
+        }
+        let is_there =
+            |gateway: &Origin| self.0.work_of(gateway, cluster).is_some_and(|work| work.deleting.is_none());
+        let mut keys = Keys::new();
+        for key in self.0.served(cluster, work) {
+            let gateway = Origin::Gateway(key.clone());
+            if is_there(&gateway) {
+                continue;
+            }
+            if applied && self.all_applied(&key, cluster) {
+                keys.insert(Key::Works(gateway.clone()));
+            }
+            keys.insert(Key::Fold(gateway));
+        }
+        keys
+    }
+
+    /// Whether each work in `cluster` that is for a policy of the Gateway `gateway`, by its own word, is applied.
+    fn all_applied(&self, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+        let is_pending = |origin: &Arc<Origin>| {
+            origin.as_gateway().is_none()
+                && origin.object().namespace == gateway.namespace
+                && self
+                    .0
+                    .work_of(origin, cluster)
+                    .is_some_and(|work| work.applied_since.is_none() && work.gateways.contains(&gateway.name))
+        };
+        !self.0.origins().any(is_pending)
+    }
+
+    /// The policies that may go once the Gateway's work in `cluster` goes. One that is not there has no work that
+    /// would tell when it goes: what it says of the cluster changes now.
+    fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
+        let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
+        let is_there =
+            |other: &&Arc<Origin>| other.as_gateway().is_none() && other.object().namespace == *namespace;
+        let there = self.0.origins().filter(is_there);
+        let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
+        let absent = self.objects_in(namespace).filter(|policy| self.0.work_of(policy, cluster).is_none());
+        keys.extend(absent.map(Key::Fold));
+        keys
+    }
+
+    /// What a work holds changed (`content`), or what its agent says of it (`answer`).
+    fn work_changed(
+        &self,
+        name: &WorkName,
+        cluster: &ClusterName,
+        purpose: &Purpose,
+        content: bool,
+        answer: bool,
+    ) -> Keys {
+        let mut keys = Keys::new();
+        match purpose {
+            Purpose::Copy(origin) => {
+                if content {
+                    keys.insert(Key::Works((**origin).clone()));
+                    keys.insert(Key::Access(cluster.clone()));
+                }
+                if answer {
+                    keys.insert(Key::Fold((**origin).clone()));
+                }
+            }
+            Purpose::Access(_) if content => {
+                keys.insert(Key::Access(cluster.clone()));
+            }
+            Purpose::Foreign if content => keys.extend(self.named(name).flat_map(|origin| both(&origin))),
+            Purpose::Access(_) | Purpose::Foreign => {}
+        }
+        keys
+    }
+
+    /// The Gateways and policies whose works are planned to have this name.
+    fn named(&self, name: &WorkName) -> impl Iterator<Item = Origin> {
+        let gateways = self.0.gateways().map(|(key, _)| Origin::Gateway(key.clone()));
+        let objects = self.0.objects().map(|(object, _)| object);
+        gateways.chain(objects).filter(|origin| name.is_for(self.0.controller(), origin))
+    }
+}
+
+fn both(origin: &Origin) -> [Key; 2] {
+    [Key::Works(origin.clone()), Key::Fold(origin.clone())]
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

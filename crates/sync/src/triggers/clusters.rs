@@ -1,0 +1,79 @@
+//! Which plans a change of a ManagedCluster may change.
+//!
+//! Its spoke may write its labels as often as it likes, so that affects what is placed there, or has a work there, and
+//! nothing else.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::{Triggers, both};
+use crate::Keys;
+use crate::rows::cluster::Cluster;
+use crate::rows::gateway::Gateway;
+use crate::rows::policy::Policy;
+use policy_sync_api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
+use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
+
+impl Triggers<'_> {
+    /// A ManagedCluster came, went or changed; `before` is what it was. A Gateway's labels tell of its clusters, it has a
+    /// grace only where they exist, and it waits only for policies that select them.
+    pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
+        let cluster = ClusterName(key.name.clone());
+        if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))
+            && before.decides_as(after)
+        {
+            return Keys::new();
+        }
+        let gateways: Vec<Origin> = self.gateways_on(&cluster).collect();
+        let choosing = self.choosing(&cluster).map(|(namespace, _)| namespace);
+        let namespaces: HashSet<&Arc<str>> =
+            gateways.iter().map(|gateway| &gateway.object().namespace).chain(choosing).collect();
+        let changed = changed_labels(before, self.0.cluster(&cluster));
+        let asking = self.0.objects().filter(|(_, object)| asks(object, &changed));
+        let objects = asking.map(|(object, _)| object).filter(|object| {
+            namespaces.contains(&object.object().namespace) || self.0.work_of(object, &cluster).is_some()
+        });
+        gateways.iter().cloned().chain(objects).flat_map(|origin| both(&origin)).collect()
+    }
+
+    /// The Gateways that are placed on `cluster`, or have a work there.
+    fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Origin> {
+        let placements: HashSet<(&str, &str)> =
+            self.choosing(cluster).map(|(namespace, name)| (&**namespace, name)).collect();
+        let is_placed = move |key: &ObjectKey, gateway: &Gateway| {
+            gateway.placement().is_some_and(|placement| placements.contains(&(&*key.namespace, placement)))
+        };
+        self.0.gateways().filter_map(move |(key, gateway)| {
+            let origin = Origin::Gateway(key.clone());
+            let is_there = is_placed(key, gateway) || self.0.work_of(&origin, cluster).is_some();
+            is_there.then_some(origin)
+        })
+    }
+}
+
+impl<'m> Triggers<'m> {
+    /// The namespaces and names of the Placements that choose `cluster`.
+    fn choosing(&self, cluster: &ClusterName) -> impl Iterator<Item = (&'m Arc<str>, &'m str)> {
+        let choosing =
+            self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));
+        choosing.filter_map(|(key, decision)| Some((&key.namespace, decision.placement.as_deref()?)))
+    }
+}
+
+/// The labels that one of the two has, and the other has not, or of another value.
+fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -> BTreeSet<&'c str> {
+    let labels = |cluster: Option<&'c Cluster>| -> BTreeSet<(&'c str, &'c str)> {
+        let labels = cluster.into_iter().flat_map(|cluster| &cluster.labels);
+        labels.map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    };
+    labels(before).symmetric_difference(&labels(after)).map(|(key, _)| *key).collect()
+}
+
+/// Whether what a policy selects, or overrides, may be about one of these labels. In a JSON text a key can be escaped.
+fn asks(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
+    let keys = SELECTORS.into_iter().chain([CLUSTER_OVERRIDES]);
+    let texts = keys.filter_map(|key| policy.annotations.get(key));
+    let mut texts =
+        texts.filter(|text| text.contains('\\') || labels.iter().any(|label| text.contains(*label)));
+    texts.next().is_some()
+}

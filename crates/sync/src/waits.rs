@@ -1,0 +1,46 @@
+//! The waits of policies for older copies, from the latest plans of this process.
+
+use std::collections::BTreeMap;
+
+use dashmap::DashMap;
+
+use super::index::same_target::Place;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::take;
+
+/// That the work of a policy waits for the copy of an older policy on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The place of the older policy.
+    pub(super) place: Place,
+    /// Whether the older policy has had a work there.
+    pub(super) exists: bool,
+    /// Since when it waits without progress.
+    pub(super) since: Moment,
+}
+
+/// The waits of each policy on each cluster. A wait is kept until the work exists.
+#[derive(Clone, Debug, Default)]
+pub struct Waits(DashMap<Origin, BTreeMap<ClusterName, Wait>>);
+
+impl Waits {
+    /// Replaces the waits of the policy `origin`.
+    pub fn note(&self, origin: &Origin, waits: BTreeMap<ClusterName, Wait>) {
+        if waits.is_empty() {
+            take(&self.0, origin);
+        } else {
+            self.0.insert(origin.clone(), waits);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
+    /// The wait of the work of `origin` on `cluster`, also if it has ended.
+    pub(super) fn of(&self, origin: &Origin, cluster: &ClusterName) -> Option<Wait> {
+        self.0.get(origin)?.get(cluster).cloned()
+    }
+}

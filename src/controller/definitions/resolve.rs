@@ -1,0 +1,136 @@
+//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, one of policies has a target
+//! reference, and we may read and annotate it.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use super::discovered::discovered;
+use policy_sync_api::gateway::{POLICY_LABEL, is_direct};
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_api::text::with_causes;
+use policy_sync_hub::watch::answered;
+use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, not_syncable};
+use policy_sync_sync::rows::schema::WorkSchema;
+
+/// Who it is that is asked about, in words.
+pub(super) const CONTROLLER: &str = "the controller";
+/// The rights without which a kind cannot be synced.
+const NEEDED: [&str; 3] = ["get", "list", "watch"];
+
+/// Resolves `gvr`, which is listed as what `role` says, by its CustomResourceDefinition and by what we may do.
+pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
+    resolve_for(client, role, gvr, CONTROLLER).await
+}
+
+/// The same for any user; `who` it is, is for the words.
+pub(crate) async fn resolve_for(
+    client: &Client,
+    role: Role,
+    gvr: &GroupVersionResource,
+    who: &str,
+) -> Resolution {
+    if role == Role::Resource
+        && let Some(fault) = not_syncable(&gvr.kind)
+    {
+        return Resolution::NotSyncable(fault.to_owned());
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
+        Ok(definition) => definition,
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            return Resolution::Forbidden(status.message.clone());
+        }
+        Err(error) => return Resolution::Unknown(with_causes(&error)),
+    };
+    match told(client, definition.as_ref(), role, gvr).await {
+        Ok(info) => rights(client, gvr, info, who).await,
+        Err(resolution) => resolution,
+    }
+}
+
+/// Resolves `gvr`, which is `info` by its definition, by what `who` may do now.
+pub(super) async fn rights(
+    client: &Client,
+    gvr: &GroupVersionResource,
+    info: KindInfo,
+    who: &str,
+) -> Resolution {
+    for verb in NEEDED {
+        match allowed(client, gvr, verb).await {
+            Ok(true) => {}
+            Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
+            Err(error) => return Resolution::Unknown(with_causes(&error)),
+        }
+    }
+    match allowed(client, gvr, "patch").await {
+        Ok(can_patch) => Resolution::Resolved(KindInfo { can_patch, ..info }),
+        Err(error) => Resolution::Unknown(with_causes(&error)),
+    }
+}
+
+/// What the kind of `gvr`, which is listed as what `role` says, is, whatever the rights: by its `definition`, or without one, as far
+/// as its role allows that, by what the hub serves.
+///
+/// # Errors
+///
+/// What it resolves to where it cannot be synced.
+pub(crate) async fn told(
+    client: &Client,
+    definition: Option<&CustomResourceDefinition>,
+    role: Role,
+    gvr: &GroupVersionResource,
+) -> Result<KindInfo, Resolution> {
+    match (definition, role) {
+        (Some(definition), _) => defined(definition, gvr, role),
+        (None, Role::Policy) => Err(Resolution::Gone),
+        (None, Role::Resource) => discovered(client, gvr).await,
+    }
+}
+
+fn defined(
+    definition: &CustomResourceDefinition,
+    gvr: &GroupVersionResource,
+    role: Role,
+) -> Result<KindInfo, Resolution> {
+    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
+    }
+    let direct = says_direct(definition);
+    check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
+}
+
+/// Whether `definition` says of its policies that they are direct.
+pub(crate) fn says_direct(definition: &CustomResourceDefinition) -> bool {
+    let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(POLICY_LABEL));
+    label.is_some_and(|label| is_direct(label))
+}
+
+/// Reads what the ManifestWork of the definition `name` can say.
+pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    Ok(WorkSchema::new(&answered(definitions.get(name)).await?))
+}
+
+async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(gvr.kind.group.to_string()),
+                resource: Some(gvr.kind.resource.to_string()),
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = answered(reviews.create(&PostParams::default(), &review)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

@@ -1,0 +1,156 @@
+//! Whether versions of kinds can be synced, found out again and again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::resolve;
+use policy_sync_api::names::GroupVersionResource;
+use policy_sync_api::params::Role;
+use policy_sync_hub::tasks::Tasks;
+use policy_sync_hub::watch::{Definitions, Feed, Followed};
+use policy_sync_mirror::{Change, Failure, FailureKind};
+use policy_sync_sync::found::{followed as read_in, resolved};
+use policy_sync_sync::kinds::role_of;
+use policy_sync_sync::rows::kind::Resolution;
+
+/// How often it is looked at again whether a kind can be synced: a right that is given lets it travel within 30 s.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
+
+/// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
+/// is gone.
+pub(crate) async fn look_up(
+    mut wanted: watch::Receiver<BTreeSet<(Role, GroupVersionResource)>>,
+    client: Client,
+    feed: Feed,
+    definitions: Definitions,
+    tasks: Tasks,
+) {
+    let mut running = JoinSet::new();
+    let mut looking: HashMap<(Role, GroupVersionResource), AbortHandle> = HashMap::new();
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        looking.retain(|listed, task| {
+            let stays = now.contains(listed);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for listed in now {
+            looking.entry(listed.clone()).or_insert_with(|| {
+                let look = look_at(listed, client.clone(), feed.clone(), definitions.clone());
+                running.spawn(tasks.clone().watch("watch", look))
+            });
+        }
+        while running.try_join_next().is_some() {}
+        if wanted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Finds out whether a version could be synced that is not followed; again when its definition changes, and every now and
+/// then while it could not.
+async fn look_at(
+    (role, gvr): (Role, GroupVersionResource),
+    client: Client,
+    feed: Feed,
+    mut definitions: Definitions,
+) {
+    let name = gvr.kind.to_string();
+    loop {
+        let resolution = resolve::resolve(&client, role, &gvr).await;
+        let is_resolved = matches!(resolution, Resolution::Resolved(_));
+        loop {
+            feed.change(resolved(&gvr, resolution.clone()));
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = definitions.changed(&name) => break,
+            }
+            if !is_resolved {
+                break;
+            }
+            // It may have been forgotten meanwhile, with the kind: then it is told again.
+        }
+    }
+}
+
+/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and every now
+/// and then: at what the controller may do, of which nothing else tells while a watch lasts, and at all of it while
+/// something is missing.
+pub(crate) fn while_resolved(
+    followed: Followed,
+    client: Client,
+    feed: Feed,
+    definitions: Definitions,
+) -> BoxFuture<'static, ()> {
+    follow_resolved(followed, client, feed, definitions).boxed()
+}
+
+async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut definitions: Definitions) {
+    let name = followed.gvr.kind.to_string();
+    let role = role_of(&followed.source).map_or(Role::Policy, |(role, _)| role);
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        let mut current = resolve::resolve(&client, role, &followed.gvr).await;
+        feed.change(resolved(&followed.gvr, current.clone()));
+        if !matches!(current, Resolution::Resolved(_)) {
+            let kind = match current {
+                Resolution::Forbidden(_) => FailureKind::Refused,
+                _ => FailureKind::Passing,
+            };
+            let failure = Failure { text: current.fault().to_owned(), kind };
+            feed.change(Change::Failing(followed.source.clone(), Some(failure)));
+            let wait = match current {
+                // A server that was away for a moment is asked again soon.
+                Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),
+                _ => LOOK_AGAIN,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = definitions.changed(&name) => {}
+            }
+            continue;
+        }
+        feed.change(read_in(&followed.gvr));
+        let mut waits = DefaultBackoff::default();
+        let following = followed.until_failure(&client, &feed, &mut waits);
+        let mut following = std::pin::pin!(following);
+        let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
+        let wait = loop {
+            // What the server did not say it is asked again soon.
+            let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
+            tokio::select! {
+                error = &mut following => break followed.failed(&feed, &error, &mut backoff),
+                () = definitions.changed(&name) => redefined = true,
+                () = tokio::time::sleep(again) => {}
+            }
+            // Following goes on while this is found out, and longer where it still can.
+            let found = match &current {
+                Resolution::Resolved(info) if !redefined => {
+                    resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
+                }
+                _ => resolve::resolve(&client, role, &followed.gvr).await,
+            };
+            match found {
+                Resolution::Unknown(_) => {}
+                Resolution::Resolved(_) => {
+                    feed.change(resolved(&followed.gvr, found.clone()));
+                    (current, redefined, pauses) = (found, false, DefaultBackoff::default());
+                }
+                _ => {
+                    feed.change(resolved(&followed.gvr, found));
+                    break Duration::ZERO;
+                }
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+}

@@ -1,0 +1,38 @@
+//! What ManifestWorks can say, found out again whenever their definition changes.
+
+use kube::Client;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use tracing::warn;
+
+use super::resolve;
+use super::versions::LOOK_AGAIN;
+use policy_sync_api::text::with_causes;
+use policy_sync_api::work::GROUP;
+use policy_sync_hub::watch::{Definitions, Feed};
+use policy_sync_sync::found::work_schema;
+
+/// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
+pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: Definitions) {
+    let name = format!("manifestworks.{GROUP}");
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        match resolve::work_schema(&client, &name).await {
+            Ok(schema) => {
+                backoff.reset();
+                if !schema.feedback_scrape_type {
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: status of spokes will be late");
+                }
+                if !schema.condition_rules {
+                    warn!("the hub's ManifestWork has no conditionRules: status.ancestors is not reported");
+                }
+                feed.change(work_schema(schema));
+                definitions.changed(&name).await;
+            }
+            Err(error) => {
+                warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
+                tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! How policies and Gateways fare, as their folds have found it.
+
+use std::collections::{HashMap, HashSet};
+
+use dashmap::{DashMap, Entry};
+
+use super::Counted;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::params::Role;
+use policy_sync_api::policy_state::PolicyState;
+use policy_sync_api::shrink::take;
+use policy_sync_sync::counts::of_origin;
+use policy_sync_sync::kinds::WORKS;
+use policy_sync_sync::rows::work::Work;
+use policy_sync_sync::status::fare::{Fare, State};
+use policy_sync_sync::{Changes, PolicyKind, View};
+
+pub(super) use policy_sync_sync::status::STUCK;
+
+/// How each fares.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    fares: DashMap<Origin, Noted>,
+    /// When the first answer came of each that is not written on the hub yet.
+    answered: DashMap<Origin, Moment>,
+}
+
+/// How one fares.
+#[derive(Debug)]
+struct Noted {
+    state: State,
+    /// The clusters that have yet to apply it, or to let go of it, by name.
+    awaited: Vec<Awaited>,
+    /// Of a policy: the number of clusters in each state.
+    clusters: Box<[(PolicyState, usize)]>,
+    /// When that was found, `None` where it was only supposed.
+    at: Option<Moment>,
+}
+
+/// A cluster that has yet to apply something, or to let go of it.
+#[derive(Debug)]
+struct Awaited {
+    cluster: ClusterName,
+    since: Moment,
+    /// Whether there is a work.
+    sent: bool,
+}
+
+impl Tally {
+    pub(super) fn begin(&self, view: View<'_>) {
+        self.fares.clear();
+        self.answered.clear();
+        for origin in view.origins() {
+            self.note(view, origin, Some(Fare::UNKNOWN));
+        }
+    }
+
+    pub(super) fn note(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
+        let Some(fare) = fare else {
+            take(&self.fares, origin);
+            return;
+        };
+        let at = (fare != Fare::UNKNOWN).then_some(view.now);
+        let Fare { state, awaited, clusters } = fare;
+        let mut place = self.fares.entry(origin.clone());
+        let before = match &mut place {
+            Entry::Occupied(before) => Some(before.get_mut()),
+            Entry::Vacant(_) => None,
+        };
+        let mut known = before.as_ref().map(|before| before.awaited.iter().peekable());
+        let noted = before.as_ref().and_then(|before| before.at);
+        let awaited = awaited.into_iter().map(|cluster| {
+            let known = known.as_mut().and_then(|known| {
+                while known.next_if(|known| known.cluster < cluster).is_some() {}
+                known.next_if(|known| known.cluster == cluster)
+            });
+            let work = view.work_of(origin, &cluster);
+            let began = || began(view, origin, work, noted).min(view.now);
+            Awaited { since: known.map_or_else(began, |known| known.since), sent: work.is_some(), cluster }
+        });
+        let noted = Noted { state, awaited: awaited.collect(), clusters: clusters.into_iter().collect(), at };
+        place.insert(noted);
+    }
+
+    pub(super) fn answered(&self, changes: &Changes<'_>) {
+        let view = changes.view();
+        for (key, before) in changes.iter().filter_map(|changed| changed.object_of(&WORKS)) {
+            let (name, cluster) = policy_sync_sync::work_key(key);
+            let after = view.work(&name, &cluster);
+            let answers = [before, after].map(|work| work.and_then(|work| work.answer.as_ref()));
+            if answers[0] != answers[1]
+                && let Some(origin) = after.and_then(|work| work.origin())
+            {
+                self.answered.entry((**origin).clone()).or_insert(view.now);
+            }
+        }
+    }
+
+    pub(super) fn take_answered(&self, origin: &Origin) -> Option<Moment> {
+        take(&self.answered, origin)
+    }
+
+    pub(super) fn count(&self, view: View<'_>, counted: &mut Counted) {
+        let mut oldest = view.now;
+        let available = view.clusters().filter(|(_, cluster)| cluster.available);
+        let available: HashSet<ClusterName> = available.map(|(name, _)| name).collect();
+        let mut roles: HashMap<PolicyKind, Role> = HashMap::new();
+        for entry in &self.fares {
+            let (origin, noted) = entry.pair();
+            let role = *roles
+                .entry(origin.kind().clone())
+                .or_insert_with_key(|kind| view.role(kind).unwrap_or(Role::Policy));
+            let states = match (origin, role) {
+                (Origin::Gateway(_), _) => &mut counted.gateways,
+                (Origin::Object(..), Role::Policy) => &mut counted.policies,
+                (Origin::Object(..), Role::Resource) => &mut counted.resources,
+            };
+            *states.entry(noted.state.as_str()).or_default() += 1;
+            if role == Role::Policy {
+                for (state, count) in &noted.clusters {
+                    *counted.policy_clusters.entry(state.as_str()).or_default() += count;
+                }
+            }
+            let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
+            let mut stuck = 0;
+            for Awaited { cluster, since, sent } in &noted.awaited {
+                let (is_older, is_stuck) =
+                    (is_change && *since < oldest, *sent && since.after(STUCK) <= view.now);
+                if (is_older || is_stuck) && available.contains(cluster) {
+                    oldest = if is_older { *since } else { oldest };
+                    stuck += usize::from(is_stuck);
+                }
+            }
+            *counted.stuck.entry(of_origin(origin, role)).or_default() += stuck;
+        }
+        counted.oldest = view.now.since(oldest).as_secs_f64();
+    }
+}
+
+/// Since when a cluster has been awaited of which nobody knew that it is: it has `work` for `origin`, and the last look at that
+/// was `noted`.
+fn began(view: View<'_>, origin: &Origin, work: Option<&Work>, noted: Option<Moment>) -> Moment {
+    if let Some(deleting) = work.and_then(|work| work.deleting) {
+        return deleting;
+    }
+    let changed = view.policy_changed(origin).filter(|changed| noted.is_none_or(|noted| *changed > noted));
+    // One whose content was never changed has been awaited since it was made.
+    let made = work.filter(|work| noted.is_none() && work.generation == 1).map(|work| work.created);
+    changed.or(made).unwrap_or(view.now)
+}

@@ -1,0 +1,198 @@
+//! What is read, and when, at a server that shows one Gateway and any number of policies.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+use policy_sync_hub::reconcile::{Failure, Leadership};
+use policy_sync_hub::telemetry::metrics::Metrics;
+use policy_sync_sync::kinds::POLICIES;
+
+/// How long an answer takes.
+const TAKES: Duration = Duration::from_millis(10);
+
+#[derive(Clone, Default)]
+struct Server {
+    asked: Arc<Mutex<Vec<String>>>,
+    /// Of all objects.
+    generation: Arc<AtomicI64>,
+    /// It changes with each answer, and so says nothing.
+    resource_version: Arc<AtomicI64>,
+    /// What a list of policies brings.
+    listed: Arc<serde_json::Value>,
+}
+
+impl Server {
+    /// Its first page of policies has these, and `more` is the token for the next one.
+    fn listing(names: [&str; 2], more: &str) -> Self {
+        let items = names.map(|name| json!({"metadata": {"name": name}}));
+        let listed = json!({"metadata": {"resourceVersion": "1", "continue": more}, "items": items});
+        Self { listed: Arc::new(listed), ..Self::default() }
+    }
+
+    fn causes(&self) -> LiveReads {
+        let server = self.clone();
+        let client = Client::new(
+            tower::service_fn(move |request: Request<Body>| {
+                server.clone().answer(request.uri().path().to_owned())
+            }),
+            "default",
+        );
+        let metrics = Metrics::new().unwrap();
+        let tasks = Tasks::new(metrics.clone());
+        let requests = Requests::new(client, Leadership::always());
+        LiveReads::start(requests, ControllerName::new("example.com/controller"), tasks)
+    }
+
+    async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.asked.lock().push(name.clone());
+        let generation = self.generation.load(Ordering::Relaxed);
+        let resource_version = self.resource_version.fetch_add(1, Ordering::Relaxed).to_string();
+        if name == "stalls" {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(TAKES).await;
+        let (code, body) = match name.as_str() {
+            "gone" => (
+                404,
+                json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound", "code": 404}),
+            ),
+            "hidden" => (
+                403,
+                json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}),
+            ),
+            "policies" => (200, (*self.listed).clone()),
+            "going" => {
+                (200, json!({"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+            }
+            _ => (
+                200,
+                json!({"metadata": {"name": name, "generation": generation, "resourceVersion": resource_version}}),
+            ),
+        };
+        Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
+    }
+
+    fn asked_for(&self, name: &str) -> usize {
+        self.asked.lock().iter().filter(|asked| *asked == name).count()
+    }
+}
+
+/// That there is such an object of this generation, or none.
+fn object(resource: &str, name: &str, generation: Option<i64>) -> Read {
+    let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
+    let Some(generation) = generation else { return Read::Absent(gvr, key) };
+    let source = POLICIES.resource(gvr.kind.clone());
+    let object: HubObject = serde_json::from_value(json!({"metadata": {"generation": generation}})).unwrap();
+    let decides = source.prune(&object, &ControllerName::new("example.com/controller")).unwrap().decides();
+    Read::Object(source, gvr, key, decides.unwrap())
+}
+
+/// The cause of deleting the works of `policy`.
+fn cause(policy: &str) -> BTreeSet<Read> {
+    BTreeSet::from([object("gateways", "web", Some(0)), object("policies", policy, Some(0))])
+}
+
+fn word(outcome: Result<(), WriteError>) -> &'static str {
+    outcome.map_or_else(|error| error.category(), |()| "same")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_many_ask_for_together_is_read_once() {
+    let server = Server::default();
+    let causes = server.causes();
+    let first = causes.check(cause("first"));
+    let names: Vec<String> = (1..MANY).map(|n| n.to_string()).collect();
+    let others = names.iter().map(|name| async {
+        // While the first is answered.
+        tokio::time::sleep(TAKES / 2).await;
+        causes.check(cause(name)).await
+    });
+    let (first, others) = futures::join!(first, join_all(others));
+    assert_eq!(word(first), "same");
+    assert!(others.into_iter().all(|outcome| word(outcome) == "same"));
+    assert!(server.asked_for("web") <= 1 + CONCURRENT_BATCHES, "{} reads", server.asked_for("web"));
+    assert_eq!(server.asked_for("9"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_of_a_kind_are_listed_and_what_the_list_lacks_is_read() {
+    for (more, reads) in [("", 0), ("token", 2)] {
+        let server = Server::listing(["1", "2"], more);
+        let causes = server.causes();
+        let policies = |n: usize| object("policies", &n.to_string(), (n < 3).then_some(0));
+        let asked: BTreeSet<Read> =
+            (1..=MANY).map(policies).chain([object("policies", "gone", None)]).collect();
+        let outcome = causes.check(asked.clone()).await;
+        assert_eq!(server.asked_for("policies"), 1);
+        match more {
+            "" => assert_eq!(word(outcome), "same", "what a whole list lacks is not there"),
+            _ => assert_eq!(word(outcome), "cause_changed", "the others are on the next page"),
+        }
+        assert_eq!((server.asked_for("1"), server.asked_for("gone")), (0, reads / 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_is_answered_by_what_is_read_afterwards() {
+    let server = Server::default();
+    let causes = server.causes();
+    let early = causes.check(cause("early"));
+    let late = async {
+        tokio::time::sleep(TAKES / 2).await;
+        server.generation.store(1, Ordering::Relaxed);
+        causes.check(cause("late")).await
+    };
+    let (early, late) = futures::join!(early, late);
+    assert_eq!((word(early), word(late)), ("same", "cause_changed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_not_answered_holds_up_no_other() {
+    let server = Server::default();
+    let causes = server.causes();
+    let start = tokio::time::Instant::now();
+    let stalled = async { (word(causes.check(cause("stalls")).await), start.elapsed()) };
+    let other = async { (word(causes.check(cause("other")).await), start.elapsed()) };
+    let later = async {
+        tokio::time::sleep(TAKES).await;
+        (word(causes.check(cause("later")).await), start.elapsed())
+    };
+    let (stalled, other, later) = futures::join!(stalled, other, later);
+    assert_eq!((stalled.0, other.0, later.0), ("timeout", "same", "same"));
+    assert!(other.1 < Duration::from_secs(1) && later.1 < Duration::from_secs(1), "{other:?}, {later:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_is_absent_and_what_cannot_be_read_is_no_answer() {
+    let server = Server::default();
+    let causes = server.causes();
+    let check =
+        async |name, generation| word(causes.check([object("policies", name, generation)].into()).await);
+    assert_eq!(check("gone", None).await, "same");
+    assert_eq!(check("gone", Some(0)).await, "cause_changed");
+    assert_eq!(check("there", None).await, "cause_changed");
+    assert_eq!(check("hidden", None).await, "forbidden");
+    let both = futures::join!(causes.check(cause("hidden")), causes.check(cause("hidden")));
+    assert_eq!((word(both.0), word(both.1)), ("forbidden", "forbidden"));
+    assert_eq!(server.asked_for("hidden"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_gone_or_asked_to_go_does_not_stand() {
+    let server = Server::default();
+    let causes = server.causes();
+    let check = async |name: &str| word(causes.check([Read::Namespace(name.into())].into()).await);
+    assert_eq!(check("shop").await, "same");
+    assert_eq!(check("going").await, "cause_changed");
+    assert_eq!(check("gone").await, "cause_changed");
+    assert_eq!(check("hidden").await, "forbidden");
+}

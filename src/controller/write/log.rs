@@ -1,0 +1,40 @@
+//! What was written of one object, in a few lines: a line for each action, and not for each of its works.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parking_lot::Mutex;
+use tracing::{debug, info};
+
+use policy_sync_api::names::ClusterName;
+use policy_sync_api::text::itemized;
+use policy_sync_sync::diff::WorkAction;
+
+/// What was written of one object. It is logged once this is dropped, also where the rest was given up.
+pub(super) struct Log {
+    object: String,
+    written: Mutex<BTreeMap<&'static str, BTreeSet<ClusterName>>>,
+}
+
+impl Log {
+    /// Nothing was written of `object` yet.
+    pub(super) fn new(object: String) -> Self {
+        Self { object, written: Mutex::default() }
+    }
+
+    /// An action was carried out.
+    pub(super) fn wrote(&self, action: &WorkAction) {
+        let (object, verb, cluster, work) = (&self.object, action.verb(), action.cluster(), action.name());
+        debug!(object, action = verb, %cluster, %work, "wrote a work");
+        self.written.lock().entry(verb).or_default().insert(cluster.clone());
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let object = &self.object;
+        for (action, clusters) in &*self.written.lock() {
+            let names = itemized(clusters.iter().map(ToString::to_string));
+            info!(object, action, works = clusters.len(), clusters = names, "wrote works");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What policies and Gateways say of their clusters: written by one controller of this make, and reported.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::PolicySync;
+use crate::controller::write::rivals::Look;
+use crate::controller::write::{WriteError, decide, objects, regarding};
+use policy_sync_api::annotations::Summary;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ObjectKey, Origin};
+use policy_sync_sync::Key;
+use policy_sync_sync::View;
+use policy_sync_sync::status::Notice;
+use policy_sync_sync::status::contest::Contest;
+use policy_sync_sync::status::gateway::GatewayFold;
+use policy_sync_sync::status::policy::Fold;
+
+/// When it is looked at again whether what another controller writes is still for it to write.
+const CONTEST_AGAIN: Duration = Duration::from_secs(30);
+
+impl PolicySync {
+    pub(super) async fn fold(&self, key: &Key, origin: &Origin) -> Result<(), WriteError> {
+        let fold = self.decide(key, |view, own| {
+            let plan = decide::fold(view, &self.settings, own, origin)?;
+            self.metrics.fares(view, origin, plan.fare);
+            let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            if plan.comes {
+                self.queue.add(Key::Works(origin.clone()));
+            }
+            Some(plan.fold)
+        });
+        match fold {
+            // Our own last write is still on its way back; what it missed is one window later.
+            None => self.queue.add_later(key.clone()),
+            Some(Fold::Contested { contest, ours, theirs }) => {
+                match self.wins(key, origin, &contest).await? {
+                    None => {}
+                    Some(true) => self.annotate(key, origin, *ours).await?,
+                    Some(false) => self.annotate(key, origin, *theirs).await?,
+                }
+            }
+            Some(fold) => {
+                self.uncontested(key);
+                self.annotate(key, origin, fold).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn annotate(&self, key: &Key, origin: &Origin, fold: Fold) -> Result<(), WriteError> {
+        let Fold::Write { gvr, kind, uid, annotations } = fold else {
+            self.metrics.is_said(origin, None);
+            return Ok(());
+        };
+        let (requests, manager) = (&self.requests, self.manager());
+        let written =
+            objects::annotate(requests, &manager, (&gvr, &kind), origin, &uid, &annotations).await?;
+        self.metrics.is_said(origin, Some(self.clock.now()));
+        self.expectations.note(key, |own| own.wrote_object(written));
+        Ok(())
+    }
+
+    /// Whether it is for this controller to write what `key` says of `origin`, which others write, too; `None` where that
+    /// is found out later.
+    async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
+        let manager = self.manager();
+        let wins = contest.is_won_anyway(&manager)
+            || match self.rivals.look(origin).await? {
+                Look::Standing(standing) => contest.is_won(&manager, &standing),
+                Look::Later(wait) => {
+                    self.queue.add_after(key.clone(), wait);
+                    return Ok(None);
+                }
+            };
+        if wins {
+            self.uncontested(key);
+        } else {
+            let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
+            self.reports.problems(key, regarding, [contest.problem()].into());
+            // Nothing tells when the others' works go.
+            self.queue.add_after(key.clone(), CONTEST_AGAIN);
+        }
+        Ok(Some(wins))
+    }
+
+    /// Notes that nobody else writes what `key` says, or none that comes before this controller.
+    fn uncontested(&self, key: &Key) {
+        self.reports.problems(key, None, BTreeSet::new());
+    }
+
+    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
+    /// window, and the watch that brings the first has the second planned.
+    pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
+        let plan = self.decide(key, |view, own| {
+            let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
+            let notices = std::mem::take(&mut plan.notices);
+            let (origin, regarding) =
+                (Origin::Gateway(gateway.clone()), || regarding::object_reference(view, key));
+            self.metrics.fares(view, &origin, plan.fare.take());
+            if view.gateway(gateway).is_none() {
+                self.reports.forget(&origin);
+                return Some(plan);
+            }
+            let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
+            let works = Key::Works(origin);
+            // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
+            self.look_again(&works, view, plan.works_recheck);
+            if plan.comes {
+                self.queue.add(works);
+            }
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            Some(plan)
+        });
+        let Some(GatewayFold { uid, mut metadata, contest, status, parting, .. }) = plan else {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        };
+        match contest {
+            None => self.uncontested(key),
+            Some((contest, theirs)) => {
+                match self.wins(key, &Origin::Gateway(gateway.clone()), &contest).await? {
+                    Some(true) => {}
+                    Some(false) => metadata = theirs,
+                    None => metadata = None,
+                }
+            }
+        }
+        let manager = self.manager();
+        let mut refused = Ok(());
+        if let Some(metadata) = metadata {
+            let request = objects::labelling(&manager, gateway, &uid, &metadata);
+            match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
+                Ok(written) => {
+                    self.expectations.note(key, |own| own.wrote_object(written));
+                    return Ok(());
+                }
+                // Whatever keeps the labels from being written, the status can say what is wrong.
+                Err(error) => refused = Err(error),
+            }
+        }
+        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
+        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        let origin = Origin::Gateway(gateway.clone());
+        if let Some(request) = telling.or(parting) {
+            let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
+            self.expectations.note(key, |own| own.wrote_object(written));
+            self.metrics.is_said(&origin, Some(self.clock.now()));
+        } else {
+            self.metrics.is_said(&origin, None);
+        }
+        refused
+    }
+
+    /// Reports how a policy fares, and returns when there may be more to report.
+    fn report(
+        &self,
+        view: View<'_>,
+        key: &Key,
+        origin: &Origin,
+        summary: Option<&Summary>,
+        notices: Vec<Notice>,
+    ) -> Option<Moment> {
+        let Some(policy) = view.policy(origin) else {
+            self.reports.forget(origin);
+            return None;
+        };
+        let changed = view.policy_changed(origin);
+        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
+            self.reports.applied(origin, policy.generation, changed, view.last_applied(origin));
+        }
+        self.reports.notices(
+            origin,
+            || regarding::object_reference(view, key),
+            notices,
+            changed.is_some(),
+            view.now,
+        )
+    }
+}

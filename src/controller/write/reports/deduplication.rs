@@ -1,0 +1,87 @@
+//! De-duplication of Events about how objects fare: each change is told once, and none too often.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use dashmap::DashMap;
+
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, Origin};
+use policy_sync_api::shrink::take;
+use policy_sync_sync::status::{Notice, NoticeReason};
+
+/// Within this time, one reason is told of an object once.
+const SELDOM: Duration = Duration::from_secs(60);
+
+/// What was last told for one reason.
+#[derive(Debug, Default)]
+struct Last {
+    holds: bool,
+    clusters: BTreeSet<ClusterName>,
+    note: String,
+    at: Option<Moment>,
+}
+
+impl Last {
+    /// Whether people have heard of `notice`: of fewer clusters than before, or, where all is well, in the same words.
+    fn has(&self, notice: &Notice) -> bool {
+        self.holds
+            && notice.clusters.is_subset(&self.clusters)
+            && (!notice.reason.is_good() || notice.note == self.note)
+    }
+
+    fn keep(&mut self, notice: &Notice) {
+        (self.holds, self.clusters, self.note) = (true, notice.clusters.clone(), notice.note.clone());
+    }
+}
+
+/// What Events said last of each object.
+#[derive(Debug, Default)]
+pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, Last>>);
+
+impl Deduplication {
+    /// Those of `notices`, all that hold for `origin`, that are to be told now, and when to ask again about others. That
+    /// all is well is no news to a process that has just begun, unless `fresh` says that it has become so since.
+    pub(super) fn news(
+        &self,
+        origin: &Origin,
+        notices: Vec<Notice>,
+        fresh: bool,
+        now: Moment,
+    ) -> (Vec<Notice>, Option<Moment>) {
+        let first = !self.0.contains_key(origin);
+        let mut known = self.0.entry(origin.clone()).or_default();
+        for (reason, last) in known.iter_mut() {
+            last.holds &= notices.iter().any(|notice| notice.reason == *reason);
+        }
+        let mut next = None;
+        let news = notices.into_iter().filter(|notice| {
+            let last = known.entry(notice.reason).or_default();
+            if last.has(notice) || first && notice.reason.is_good() && !fresh {
+                last.keep(notice);
+                return false;
+            }
+            if let Some(again) = last.at.map(|at| at.after(SELDOM)).filter(|again| *again > now) {
+                next = Moment::earliest(next, Some(again));
+                return false;
+            }
+            last.keep(notice);
+            last.at = Some(now);
+            true
+        });
+        (news.collect(), next)
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&self, origin: &Origin) {
+        take(&self.0, origin);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+use super::*;
+use policy_sync_sync::testing::objects::policy_origin;
+
+fn notice(reason: NoticeReason, clusters: &[&str]) -> Notice {
+    let note = format!("on {}", clusters.join(", "));
+    let clusters = clusters.iter().map(|cluster| ClusterName::from(*cluster)).collect();
+    Notice { reason, clusters, note }
+}
+
+fn synced(clusters: usize) -> Notice {
+    Notice { note: format!("on {clusters}"), ..notice(NoticeReason::Synced, &[]) }
+}
+
+fn reasons(told: &Deduplication, notices: &[Notice], at: i64) -> Vec<&'static str> {
+    let (news, _) = told.news(&policy_origin("limits"), notices.to_vec(), false, Moment(at));
+    news.into_iter().map(|notice| notice.reason.as_str()).collect()
+}
+
+const NOTHING: [&str; 0] = [];
+const MINUTE: i64 = 60_000;
+
+#[test]
+fn what_is_so_is_told_once() {
+    let told = Deduplication::default();
+    let overridden = [notice(NoticeReason::Overridden, &["eu-1", "us-1"])];
+    assert_eq!(reasons(&told, &overridden, 0), ["Overridden"]);
+    assert_eq!(reasons(&told, &overridden, 2 * MINUTE), NOTHING);
+    assert_eq!(reasons(&told, &[notice(NoticeReason::Overridden, &["eu-1"])], 3 * MINUTE), NOTHING, "fewer");
+    assert_eq!(reasons(&told, &overridden, 4 * MINUTE), ["Overridden"], "more again");
+    assert_eq!(reasons(&told, &[], 5 * MINUTE), NOTHING);
+    assert_eq!(reasons(&told, &overridden, 6 * MINUTE), ["Overridden"], "again");
+}
+
+#[test]
+fn a_reason_is_told_once_a_minute_and_then_all_of_it() {
+    let told = Deduplication::default();
+    assert_eq!(reasons(&told, &[notice(NoticeReason::Stuck, &["eu-1"])], 0), ["Stuck"]);
+    let more = vec![notice(NoticeReason::Stuck, &["eu-1", "us-1"])];
+    let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(1));
+    assert_eq!((news, next), (vec![], Some(Moment(MINUTE))));
+    assert_eq!(
+        reasons(&told, &[notice(NoticeReason::Overridden, &["eu-1"]), more[0].clone()], 2),
+        ["Overridden"]
+    );
+    let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(MINUTE));
+    assert_eq!((news, next), (more, None));
+}
+
+#[test]
+fn that_all_is_well_is_told_of_what_has_changed() {
+    let told = Deduplication::default();
+    assert_eq!(reasons(&told, &[synced(2)], 0), NOTHING, "it may have been so for long");
+    assert_eq!(reasons(&told, &[synced(3)], 1), ["Synced"], "one more cluster");
+    let (news, _) = Deduplication::default().news(&policy_origin("quota"), vec![synced(2)], true, Moment(0));
+    assert_eq!(news, [synced(2)]);
+    told.forget(&policy_origin("limits"));
+    assert_eq!(reasons(&told, &[synced(2)], 2 * MINUTE), NOTHING);
+}

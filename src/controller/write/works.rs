@@ -1,0 +1,232 @@
+//! Writes works: a create, a patch of what differs guarded by uid and generation, or a delete guarded by uid.
+
+use http::Request;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::request;
+use serde_json::{Value, json};
+
+use super::WriteError;
+use super::own_writes::Written;
+use policy_sync_api::annotations::{DISPLACED_SINCE, PARENT};
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, WorkName};
+use policy_sync_api::object::Metadata;
+use policy_sync_hub::reconcile::{RequestError, Requests, of_kind};
+use policy_sync_sync::Problem;
+use policy_sync_sync::desired::PlannedWork;
+use policy_sync_sync::diff::WorkAction;
+use policy_sync_sync::kinds::WORKS;
+
+/// A request, unless it cannot be made.
+type Made = Result<Request<Vec<u8>>, request::Error>;
+
+/// Carries an action out with its request; `None` where what it was to do is done already.
+pub(super) async fn write(
+    requests: &Requests,
+    action: &WorkAction,
+    request: Made,
+) -> Result<Option<Written>, WriteError> {
+    let (cluster, name) = (action.cluster(), action.name());
+    let sent = match action {
+        WorkAction::Update { .. } | WorkAction::Mark { .. } => {
+            let get = of_kind(&WORKS.gvr(), &cluster.0).get(&name.0, &GetParams::default());
+            requests.write_guarded(request, get, |found| is_stale(action, found)).await
+        }
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(request).await,
+    };
+    match sent {
+        Ok(metadata) => Ok(Some(written(action, &metadata))),
+        Err(error) => match refused(action, error.code()) {
+            Refused::Done => Ok(None),
+            Refused::Exists(work) => adopt(requests, cluster, work, error).await.map(Some),
+            Refused::Failed => Err(failed(verb(action), cluster, name, error)),
+        },
+    }
+}
+
+/// The request that carries `action` out.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn request(action: &WorkAction) -> Made {
+    let works = of_kind(&WORKS.gvr(), &action.cluster().0);
+    match action {
+        WorkAction::Create { cluster, work } => {
+            let object = work.object(&cluster.0).map_err(unmade)?;
+            let body = serde_json::to_vec(&object).map_err(request::Error::SerializeBody)?;
+            works.create(&PostParams::default(), body)
+        }
+        WorkAction::Update { cluster, work, uid, generation } => {
+            update(cluster, work, uid, *generation, false)
+        }
+        WorkAction::Mark { cluster, name, uid, unplaced } => mark(cluster, name, uid, *unplaced),
+        WorkAction::Delete { name, uid, .. } => {
+            let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
+            works.delete(&name.0, &DeleteParams::background().preconditions(preconditions))
+        }
+    }
+}
+
+/// What `action` has written, where the hub answers with `metadata`.
+#[must_use]
+pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
+    match action {
+        WorkAction::Delete { uid, .. } => Written::Deleted(uid.clone()),
+        _ => Written::At(metadata.version()),
+    }
+}
+
+/// Whether the patch that carries `action` out cannot be made of the work that has `found` as its metadata, whatever the
+/// hub thinks of what it writes.
+fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
+    match action {
+        WorkAction::Update { work, uid, generation, .. } => {
+            found.uid != **uid
+                || found.generation != *generation
+                // What is added to must be there.
+                || found.labels.is_empty()
+                || found.annotations.is_empty() && !work.annotations.is_empty()
+        }
+        WorkAction::Mark { uid, unplaced, .. } => {
+            found.uid != **uid
+                || found.annotations.is_empty()
+                || unplaced.is_none() && !found.annotations.contains_key(DISPLACED_SINCE)
+        }
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => false,
+    }
+}
+
+/// What it means that the hub refuses an action.
+#[derive(Debug)]
+pub enum Refused<'a> {
+    /// What it was to do is done already.
+    Done,
+    /// A work of the planned name is there although the mirror shows none: look at it.
+    Exists(&'a PlannedWork),
+    /// It is planned again.
+    Failed,
+}
+
+/// What it means that the hub refuses `action` with the status `code`, 0 where it gave no answer.
+#[must_use]
+pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
+    match (action, code) {
+        (WorkAction::Create { work, .. }, 409) => Refused::Exists(work),
+        (WorkAction::Delete { .. }, 404) => Refused::Done,
+        _ => Refused::Failed,
+    }
+}
+
+fn unmade(problem: Problem) -> request::Error {
+    request::Error::Validation(problem.to_string())
+}
+
+fn verb(action: &WorkAction) -> &'static str {
+    match action {
+        WorkAction::Update { .. } | WorkAction::Mark { .. } => "patch",
+        other => other.verb(),
+    }
+}
+
+fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: RequestError) -> WriteError {
+    WriteError::Request { verb, object: format!("ManifestWork {cluster}/{name}"), source }
+}
+
+/// A work of the planned name that the mirror does not show.
+#[derive(Debug)]
+pub enum Found {
+    /// It is not ours.
+    Foreign,
+    /// It is ours: the watch lags.
+    Lagging,
+    /// It is ours, but the labels that the watch selects by were taken away: this request puts them back.
+    Unlabelled(Box<Made>),
+}
+
+/// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned origin it is
+/// ours. One that gives access has no origin: its name is made of this controller's alone.
+#[must_use]
+pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
+    let planned = work.annotations.get(PARENT);
+    if planned.is_some() && found.annotations.get(PARENT) != planned {
+        Found::Foreign
+    } else if work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value)) {
+        Found::Lagging
+    } else {
+        let without_labels = found.labels.is_empty();
+        Found::Unlabelled(Box::new(update(cluster, work, &found.uid, found.generation, without_labels)))
+    }
+}
+
+/// Looks at the work that is in the way of a create.
+async fn adopt(
+    requests: &Requests,
+    cluster: &ClusterName,
+    work: &PlannedWork,
+    conflict: RequestError,
+) -> Result<Written, WriteError> {
+    let get = of_kind(&WORKS.gvr(), &cluster.0).get(&work.name.0, &GetParams::default());
+    let there = requests.write(get).await;
+    let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
+    match found(cluster, work, &there) {
+        Found::Foreign => {
+            Err(WriteError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() })
+        }
+        Found::Lagging => Err(failed("create", cluster, &work.name, conflict)),
+        Found::Unlabelled(request) => match requests.write(*request).await {
+            Ok(metadata) => Ok(Written::At(metadata.version())),
+            Err(source) => Err(failed("patch", cluster, &work.name, source)),
+        },
+    }
+}
+
+fn update(
+    cluster: &ClusterName,
+    work: &PlannedWork,
+    uid: &str,
+    generation: i64,
+    without_labels: bool,
+) -> Made {
+    let spec = serde_json::to_value(work.spec().map_err(unmade)?).map_err(request::Error::SerializeBody)?;
+    let mut operations = vec![
+        test(["metadata", "uid"], uid.into()),
+        test(["metadata", "generation"], generation.into()),
+        add(["spec"], spec),
+    ];
+    if without_labels {
+        operations.push(add(["metadata", "labels"], json!({})));
+    }
+    for (field, texts) in [("labels", &work.labels), ("annotations", &work.annotations)] {
+        operations
+            .extend(texts.iter().map(|(key, text)| add(["metadata", field, key], text.as_str().into())));
+    }
+    patch(cluster, &work.name, operations)
+}
+
+fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, unplaced: Option<Moment>) -> Made {
+    let place = ["metadata", "annotations", DISPLACED_SINCE];
+    let change = match unplaced {
+        Some(since) => add(place, since.rfc3339().into()),
+        None => PatchOperation::Remove(RemoveOperation { path: PointerBuf::from_tokens(place) }),
+    };
+    patch(cluster, name, vec![test(["metadata", "uid"], uid.into()), change])
+}
+
+fn patch(cluster: &ClusterName, name: &WorkName, operations: Vec<PatchOperation>) -> Made {
+    let patch = Patch::<()>::Json(json_patch::Patch(operations));
+    of_kind(&WORKS.gvr(), &cluster.0).patch(&name.0, &PatchParams::default(), &patch)
+}
+
+fn test<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(place), value })
+}
+
+fn add<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(place), value })
+}
+
+#[cfg(test)]
+mod tests;

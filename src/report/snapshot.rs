@@ -1,0 +1,183 @@
+//! Reads of a hub what the controller watches: the needed kinds, then the parameters that these name, then the kinds
+//! that those list, and TLS Secrets where they are copied.
+//!
+//! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
+//! what the reader may not read is an error, never nothing.
+
+use futures::future::join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use crate::controller::definitions::told;
+use policy_sync_api::moment::Moment;
+use policy_sync_api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync_api::object::HubObject;
+use policy_sync_api::params::Role;
+use policy_sync_api::work;
+use policy_sync_hub::clock::Clock;
+use policy_sync_hub::{HubClient, HubError};
+use policy_sync_mirror::{Extent, Source};
+use policy_sync_sync::OfflineMirror;
+use policy_sync_sync::dry_run::HubSnapshot;
+use policy_sync_sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, role_of};
+use policy_sync_sync::rows::kind::Resolution;
+use policy_sync_sync::rows::schema::WorkSchema;
+
+/// Why a hub cannot be planned for.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// Its ManifestWorks cannot say what they must.
+    #[error("the controller would not begin on the hub at {url}: {fault}")]
+    Unfit {
+        /// The hub.
+        url: String,
+        /// What they cannot say.
+        fault: &'static str,
+    },
+}
+
+/// Which works of a controller are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorksOf {
+    /// All.
+    All,
+    /// Those of one cluster.
+    Cluster(ClusterName),
+}
+
+/// Reads the hub for `controller`.
+///
+/// # Errors
+///
+/// Where something cannot be read, naming it, or where the controller could not begin on this hub.
+pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<HubSnapshot, ReadError> {
+    read_with(client, controller, &WorksOf::All).await
+}
+
+/// The same with some of its works alone.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub async fn read_with(
+    client: &HubClient,
+    controller: &ControllerName,
+    works: &WorksOf,
+) -> Result<HubSnapshot, ReadError> {
+    client.has(&REQUIRED).await?;
+    let mut reader = Reader { client, hub: HubSnapshot::new(controller.clone()) };
+    let fixed = needed().filter_map(|source| source.gvr().map(|gvr| (source, gvr)));
+    let lists = join_all(fixed.map(|(source, gvr)| async move {
+        let objects = if source.is(&WORKS) {
+            list_works(client, &gvr, controller, works).await
+        } else {
+            list(client, &source, &gvr, controller).await
+        };
+        objects.map(|objects| (source, objects))
+    }));
+    // All at once, but of several failures always the same one is told.
+    for listing in lists.await {
+        let (source, objects) = listing?;
+        reader.hub.mirror.list(&source, &objects, now());
+        if source.is(&WORKS) {
+            reader.hub.take_works(objects);
+        } else if source.is(&CLUSTERS) {
+            reader.hub.take_clusters(&objects);
+        } else if source.is(&GATEWAYS) {
+            reader.hub.take_gateways(objects);
+        }
+    }
+    reader.work_schema().await?;
+    for (source, gvr) in reader.hub.wanted(now()) {
+        if let Some(key) = source.object() {
+            let config_map: Option<HubObject> =
+                client.get(&gvr, key, &format!("get ConfigMap {key}")).await?;
+            reader.hub.mirror.list(&source, &config_map, now());
+        }
+    }
+    for (role, gvr) in reader.hub.versions(now()) {
+        reader.resolve(role, &gvr).await?;
+    }
+    for (source, gvr) in reader.hub.wanted(now()) {
+        if role_of(&source).is_some() {
+            reader.policies(&source, &gvr).await?;
+        } else if source.object().is_none() {
+            reader.hub.mirror.list(&source, &list(client, &source, &gvr, controller).await?, now());
+        }
+    }
+    Ok(reader.hub)
+}
+
+async fn list_works(
+    client: &HubClient,
+    gvr: &GroupVersionResource,
+    controller: &ControllerName,
+    works: &WorksOf,
+) -> Result<Vec<HubObject>, HubError> {
+    let (namespace, what) = match works {
+        WorksOf::All => ("", format!("list {}", gvr.kind)),
+        WorksOf::Cluster(cluster) => (&*cluster.0, format!("list {} of cluster {cluster}", gvr.kind)),
+    };
+    client.objects(gvr, namespace, Some(&of_controller(controller)), Extent::Whole, &what).await
+}
+
+async fn list(
+    client: &HubClient,
+    source: &Source,
+    gvr: &GroupVersionResource,
+    controller: &ControllerName,
+) -> Result<Vec<HubObject>, HubError> {
+    client.list(source, gvr, controller, &format!("list {}", gvr.kind)).await
+}
+
+async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResourceDefinition>, HubError> {
+    let gvr = GroupVersionResource::definitions();
+    client.get(&gvr, &ObjectKey::new("", name), &format!("get CustomResourceDefinition {name}")).await
+}
+
+/// A snapshot that is being read.
+struct Reader<'c> {
+    client: &'c HubClient,
+    hub: HubSnapshot,
+}
+
+impl Reader<'_> {
+    async fn work_schema(&mut self) -> Result<(), ReadError> {
+        let name = format!("manifestworks.{}", work::GROUP);
+        let definition = definition(self.client, &name).await?;
+        let definition = definition.ok_or_else(|| self.client.lacks(format!("definition of {name}")))?;
+        let schema = WorkSchema::new(&definition);
+        if let Some(fault) = schema.fault() {
+            return Err(ReadError::Unfit { url: self.client.url().to_owned(), fault });
+        }
+        self.hub.mirror.work_schema(schema);
+        Ok(())
+    }
+
+    async fn resolve(&self, role: Role, gvr: &GroupVersionResource) -> Result<(), HubError> {
+        let definition = definition(self.client, &gvr.kind.to_string()).await?;
+        let told = told(self.client.client(), definition.as_ref(), role, gvr).await;
+        self.hub.mirror.resolve(gvr, told.map_or_else(|fault| fault, Resolution::Resolved));
+        Ok(())
+    }
+
+    async fn policies(&mut self, source: &Source, gvr: &GroupVersionResource) -> Result<(), HubError> {
+        let resolved = {
+            let guard = self.hub.mirror.read();
+            let state = guard.view(OfflineMirror::settled(now())).kind(gvr);
+            state.is_some_and(|state| matches!(state.resolution, Resolution::Resolved(_)))
+        };
+        if resolved {
+            let policies = list(self.client, source, gvr, self.hub.mirror.controller()).await?;
+            self.hub.mirror.list(source, &policies, now());
+            self.hub.take_policies(&gvr.kind, policies);
+        }
+        Ok(())
+    }
+}
+
+fn now() -> Moment {
+    Clock::start().now()
+}
