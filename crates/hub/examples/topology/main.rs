@@ -90,8 +90,11 @@ impl Key for World {
     }
 }
 
-/// The DOT of all objects, and each Gateway with its uid and the names of its policies.
-fn plan(tables: &Tables) -> Result<(String, Vec<(ObjectKey, String, String)>)> {
+/// A Gateway, its uid, and the names of its policies.
+type GatewayPolicies = (ObjectKey, String, String);
+
+/// The DOT of all objects, and the policies of each Gateway.
+fn plan(tables: &Tables) -> Result<(String, Vec<GatewayPolicies>)> {
     let mut objects = Objects::default();
     fn put<const K: usize>(objects: &mut Objects, tables: &Tables, kind: &'static Kind<Stored<K>>) {
         for (key, stored) in tables.rows(kind) {
