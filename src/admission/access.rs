@@ -1,4 +1,4 @@
-//! The review of a request, before anybody looks at who may do what: whether policies deny it.
+//! Review of a SubjectAccessReview by Rego policies, which can deny a request but never allow one.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use policy_sync_api::rego_policy::{Enforcement, GROUP, PLURAL};
 use policy_sync_rego::asked::AUTHORIZATION;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
-/// What a path is called in the place of a kind.
+/// The `kind` that Rego policies see for a request on a non-resource path.
 const NO_KIND: &str = "None";
-/// Where clients find out what is served; `kubectl` asks before it writes anything.
+/// First segments of the discovery paths, which `kubectl` reads before every write.
 const DISCOVERY: [&str; 4] = ["api", "apis", "openapi", "version"];
 
-/// What becomes of a request.
+/// The result of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// What the API server is told.
+    /// The opinion returned to the API server.
     pub opinion: Opinion,
-    /// How many denials only count, as their policies are to.
+    /// The number of denials that are only counted, because their Rego policies run in `dryrun` mode.
     pub dry: usize,
-    /// Whether it is denied because policies have said something that cannot be used.
+    /// Whether it is denied only because Rego policies returned invalid results.
     pub is_fault: bool,
 }
 
@@ -35,11 +35,11 @@ impl Judged {
     }
 }
 
-/// Reviews what `access` asks, by the policies of `snapshot`.
+/// Evaluates the authorization policies of `snapshot` for the request described by `access`.
 ///
 /// # Errors
 ///
-/// Where policies cannot be asked.
+/// If policies cannot be evaluated: not loaded, invalid, out of time, or unreachable.
 pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unanswered> {
     if !snapshot.is_asked(AUTHORIZATION) {
         return Ok(Judged::NONE);
@@ -52,7 +52,7 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unan
         Ok(input) => input,
         Err(fault) => return Ok(Judged::denied(format!("the review cannot be read: {fault}"))),
     };
-    // Too many objects can be listed and deleted.
+    // Requests that reduce the number of stored objects are reviewed even if some objects are not replicated.
     if !is_for_less(snapshot, access, &input) {
         snapshot.incomplete(AUTHORIZATION, place.namespace)?;
     }
@@ -66,13 +66,13 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unan
         |denial: &Denial| denial.enforcement(|policy| snapshot.enforcement(policy)) == Enforcement::Dryrun;
     let (dry, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
     let judged = if denials.is_empty() { Judged::NONE } else { Judged::denied(told(denials.iter())) };
-    // Where a policy denies it as well, there is nothing to mend.
+    // Not a fault if another Rego policy denies it as well: the request is denied anyway.
     let is_fault = !denials.is_empty() && denials.iter().all(|denial| denial.is_fault);
     Ok(Judged { dry: dry.len(), is_fault, ..judged })
 }
 
-/// Whether `access` reads or mends what carries policies in `namespaces`, or is what `kubectl` asks before it does: while policies
-/// cannot be asked, they do not keep anybody from it.
+/// Whether `access` is needed to repair policies: it concerns the ConfigMaps in `namespaces`, the RegoPolicy
+/// resources, or API discovery. Such requests are not denied while Rego policies cannot be evaluated.
 #[must_use]
 pub fn is_for_mending(access: &AccessReview, namespaces: &BTreeSet<String>) -> bool {
     match access.attributes() {
@@ -90,7 +90,7 @@ pub fn is_for_mending(access: &AccessReview, namespaces: &BTreeSet<String>) -> b
     }
 }
 
-/// What is asked for, as policies call it.
+/// The kind, namespace and name of the request, as Rego policies see them.
 fn place(attributes: &Attributes) -> Place<'_> {
     match attributes {
         Attributes::Resource(Resource { resource, namespace, name, .. }) => {
@@ -100,7 +100,7 @@ fn place(attributes: &Attributes) -> Place<'_> {
     }
 }
 
-/// Whether `access` (as JSON: `input`) reads or deletes documents that are left out.
+/// Whether `access` (as JSON: `input`) reads or deletes objects that are excluded from replication.
 fn is_for_less(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
     let Ok(Attributes::Resource(Resource { group, resource, namespace, .. })) = access.attributes() else {
         return false;
@@ -112,7 +112,8 @@ fn is_for_less(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> boo
         && snapshot.are_left_out(namespace, &GroupResource::new(group, resource))
 }
 
-/// The review with `reviewed`, and with the groups where all versions but the first have them.
+/// Builds the Rego policy input: the review, plus `reviewed`, plus `groups` for v1beta1, which calls that
+/// field `group`.
 fn input(text: &str, place: Place<'_>) -> Result<Value, String> {
     let mut input = Value::from_json_str(text).map_err(|error| error.to_string())?;
     let groups = input["spec"]["group"].clone();

@@ -1,7 +1,7 @@
-//! What stands, and breaks policies: each object is reviewed as if it was written now.
+//! The audit of an existing object: reviews it with the admission policies as if it were written now.
 //!
 //! ```text
-//! objects ─▶ those that webhooks are asked about ─▶ denials of each ─▶ findings: all counted, the first kept
+//! objects ─▶ those covered by webhooks ─▶ denials of each ─▶ findings: all counted, the first kept
 //! ```
 
 mod findings;
@@ -28,59 +28,60 @@ use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
-/// The operation of such a review.
+/// `request.operation` in the input of an audit.
 const OPERATION: &str = "AUDIT";
-/// How strict what cannot be looked at is.
+/// The enforcement of violations that stand for a failed evaluation.
 const ERROR: &str = "error";
-/// How strict anything is.
+/// All values of [`Violation::enforcement`].
 pub const ENFORCEMENTS: [&str; 4] = ["deny", "warn", "dryrun", ERROR];
-/// What placement's own errors are called.
+/// The `id` of violations of placement policies.
 const PLACEMENT: &str = "placement";
-/// The most bytes of the patches of a violation that are told.
+/// Maximum size of the patches in a violation, in bytes of JSON; larger ones are omitted.
 const PATCHES: usize = 8 << 10;
 
-/// An object that stands.
+/// An object to audit.
 #[derive(Clone, Copy, Debug)]
 pub struct Existing<'o> {
-    /// How it is read.
+    /// Its resource and version.
     pub gvr: &'o GroupVersionResource,
-    /// Its namespace, empty for what is cluster-scoped.
+    /// Its namespace; empty if cluster-scoped.
     pub namespace: &'o str,
     /// Its name.
     pub name: &'o str,
-    /// The object.
+    /// The whole object.
     pub object: &'o Value,
 }
 
-/// What an object breaks.
+/// One violation of a Rego policy by an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Violation {
     /// The object.
     pub resource: Resource,
-    /// What the policy calls it; empty where it is a text alone.
+    /// The `id` of the denial; empty if the denial is a plain string.
     pub id: String,
-    /// What would mend it.
+    /// The denial's message and patches.
     pub resolution: Resolution,
-    /// The module, where its head says so.
+    /// The Rego module, if the denial has a `policy` field.
     pub policy: Option<String>,
-    /// What it comes to when it is written: `deny`, `warn`, `dryrun`; `error` where policies cannot be asked.
+    /// The effect on a write of the object: `deny`, `warn` or `dryrun`; `error` if Rego policies cannot be
+    /// evaluated.
     pub enforcement: String,
-    /// What the object says that it is.
+    /// The API version and kind of the object.
     #[serde(skip)]
     pub sort: Sort,
 }
 
-/// What an object says that it is.
+/// The API version and kind of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sort {
-    /// `apps/v1`
+    /// For example `apps/v1`.
     pub api_version: String,
-    /// `Deployment`
+    /// For example `Deployment`.
     pub kind: String,
 }
 
 impl Sort {
-    /// That of `object`, which is read so.
+    /// Takes the version from `gvr`, the kind from `object`.
     #[must_use]
     pub fn of(gvr: &GroupVersionResource, object: &Value) -> Self {
         let kind = object["kind"].as_string().map_or_else(|_| String::new(), ToString::to_string);
@@ -88,64 +89,64 @@ impl Sort {
     }
 }
 
-/// An object, as policies call it.
+/// The identity of an object, in the form used in Rego policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Resource {
-    /// The plural.
+    /// The plural name of the resource.
     pub kind: String,
-    /// The namespace, empty for what is cluster-scoped.
+    /// The namespace; empty if cluster-scoped.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
-/// What would mend a violation.
+/// The message of a violation, and how to repair it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Resolution {
-    /// Why it is one.
+    /// Why the object violates the Rego policy.
     pub message: String,
-    /// Operations of a JSON Patch.
+    /// JSON Patch operations that would repair the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<PatchOperation>,
 }
 
-/// What an object breaks, and whether policies took too long to say so.
+/// The result of auditing one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// In order.
+    /// Sorted by id, message and Rego policy.
     pub violations: Vec<Violation>,
     /// Whether an evaluation ran out of time.
     pub is_too_long: bool,
-    /// Why who evaluates cannot be asked: no other object can be looked at now.
+    /// Why an external engine could not be reached. The audit of other objects would fail too.
     pub unreached: Option<String>,
-    /// Two policies that would mend the object otherwise, if any would: it cannot be written.
+    /// Two Rego policies with conflicting patches for the object, if any. Such an object cannot be written.
     pub conflict: Option<Conflict>,
 }
 
-/// Two policies that want to mend an object otherwise.
+/// Two Rego policies with conflicting patches for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Their modules.
+    /// Their Rego modules.
     pub policies: [String; 2],
-    /// Which object, and what they want: `pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x`
+    /// The object and the two patches: `pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x`
     pub text: String,
 }
 
-/// What an audit finds.
+/// One finding of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// What an object breaks.
+    /// An object violates a Rego policy.
     Violation(Violation),
-    /// Policies that do not fit each other.
+    /// Two Rego policies have conflicting patches.
     Conflict(Conflict),
 }
 
-/// What `existing` breaks of the policies of `snapshot`. It takes the time of one evaluation for each name that policies have
-/// for its kind. What fails is told as an `error` of this object, and keeps no other from being looked at; a policy that cannot be
-/// asked is told by [`unasked`], and keeps no other from being asked.
+/// Audits `existing` with the admission policies of `snapshot`. Takes one evaluation for each name that
+/// policies use for its kind. Failures are returned as a violation with enforcement `error`, so that the
+/// audit can continue. Policies that are unavailable as a whole are reported by [`unasked`].
 #[must_use]
 pub fn audit(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
-    // Whatever an object holds, it ends nothing.
+    // A panic in one evaluation must not end the audit.
     let judged = catch_unwind(AssertUnwindSafe(|| judge(snapshot, existing)));
     judged.unwrap_or_else(|_| {
         let Existing { gvr, namespace, name, .. } = existing;
@@ -199,12 +200,12 @@ fn judge(snapshot: &Snapshot, existing: Existing<'_>) -> Judged {
     let sort = Sort::of(gvr, object);
     violations.iter_mut().for_each(|violation| violation.sort = sort.clone());
     violations.sort_by(|one, other| one.said().cmp(&other.said()));
-    // A kind may have two names.
+    // If Rego policies use two names for a kind, each denial is found twice.
     violations.dedup_by(|one, other| one.said() == other.said() && one.resolution == other.resolution);
     Judged { violations, is_too_long, unreached: None, conflict }
 }
 
-/// An error in place of the review of `existing`.
+/// Reports that the object could not be reviewed.
 fn unread(existing: Existing<'_>, why: String) -> Judged {
     let Existing { gvr, namespace, name, object } = existing;
     let resource = Resource { kind: gvr.kind.to_string(), namespace: namespace.into(), name: name.into() };
@@ -212,7 +213,8 @@ fn unread(existing: Existing<'_>, why: String) -> Judged {
     Judged { violations: vec![violation], ..Judged::default() }
 }
 
-/// Two policies that mend `object`, which is at `place`, otherwise, where `denials` are all to be mended when it is written.
+/// The first conflict between the patches of `denials` for `object` at `place`. Only if all enforced denials
+/// have patches: otherwise the object is rejected without patching.
 fn conflicting(
     snapshot: &Snapshot,
     denials: &[Denial],
@@ -233,14 +235,14 @@ fn conflicting(
     Some(Conflict { policies: policies.map(str::to_owned), text: format!("{kind} {at}: {text}") })
 }
 
-/// That a policy cannot be asked, where one cannot be: what it would deny is not found.
+/// An `error` violation if the admission policies are unavailable.
 #[must_use]
 pub fn unasked(snapshot: &Snapshot) -> Option<Violation> {
     let why = snapshot.unasked(ADMISSION)?;
     Some(Violation::error(Resource::default(), why.to_owned()))
 }
 
-/// Whose objects are left out, as webhooks are not asked about them either.
+/// Selects objects exempt from the audit: the same that are exempt from the webhooks.
 #[derive(Debug)]
 pub struct LeftOut<'e> {
     exemptions: &'e Exemptions,
@@ -248,7 +250,8 @@ pub struct LeftOut<'e> {
 }
 
 impl<'e> LeftOut<'e> {
-    /// What `exemptions` name, and those that a label of these Namespaces leaves alone, each with its name.
+    /// Exempts the objects named by `exemptions`, and those in Namespaces with the label that disables the
+    /// webhooks. `namespaces` are all Namespaces with their names.
     #[must_use]
     pub fn new<'n>(
         exemptions: &'e Exemptions,
@@ -258,11 +261,11 @@ impl<'e> LeftOut<'e> {
         Self { exemptions, ignored: ignored.map(|(name, _)| name.to_owned()).collect() }
     }
 
-    /// Whether `existing` is left out.
+    /// Whether `existing` is exempt.
     #[must_use]
     pub fn has(&self, existing: Existing<'_>) -> bool {
         let namespace = match existing.namespace {
-            // A Namespace is in itself.
+            // A Namespace is treated as part of itself.
             "" if existing.gvr.kind == GroupResource::namespaces() => existing.name,
             namespace => namespace,
         };
@@ -274,7 +277,7 @@ impl<'e> LeftOut<'e> {
 }
 
 impl Violation {
-    /// That `resource` is not where policies of placement say, and why; where they do no more than to say so, it is a warning.
+    /// A violation of a placement policy by `resource`. `is_warning`: placement policies only report.
     #[must_use]
     pub fn placement(resource: Resource, sort: Sort, why: &str, is_warning: bool) -> Self {
         let message = capped(&one_line(why), MESSAGE).into_owned();
@@ -283,7 +286,7 @@ impl Violation {
         Self { resource, id: PLACEMENT.to_owned(), resolution, policy: None, enforcement, sort }
     }
 
-    /// That `resource` could not be looked at.
+    /// Reports that `resource` could not be audited.
     #[must_use]
     pub fn error(resource: Resource, message: String) -> Self {
         let resolution = Resolution { message, patches: Vec::new() };
@@ -291,27 +294,27 @@ impl Violation {
         Self { resource, id, resolution, policy: None, enforcement, sort }
     }
 
-    /// Where it stands among others.
+    /// The sort key of violations.
     #[must_use]
     pub fn place(&self) -> (&str, &str, &str, &str, &str) {
         let Resource { kind, namespace, name } = &self.resource;
         (kind, namespace, name, &self.id, &self.resolution.message)
     }
 
-    /// What is said of the object.
+    /// The parts that identify a denial among those of one object.
     fn said(&self) -> (&str, &str, Option<&str>) {
         (&self.id, &self.resolution.message, self.policy.as_deref())
     }
 }
 
-/// What a denial comes to.
+/// Converts a denial of `resource` into a violation.
 fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
     let enforcement = match denial.is_fault {
         true => ERROR.to_owned(),
         false => denial.enforcement(|policy| snapshot.enforcement(policy)).to_string(),
     };
     let patches: Vec<_> = denial.patches.iter().map(Operation::operation).cloned().collect();
-    // What is too large to be read is found by whoever writes the object.
+    // Large patches are omitted; a write of the object still returns them.
     let is_told = serde_json::to_vec(&patches).is_ok_and(|text| text.len() <= PATCHES);
     let patches = if is_told { patches } else { Vec::new() };
     let resolution = Resolution { message: denial.message, patches };
@@ -325,7 +328,7 @@ fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
     }
 }
 
-/// The request that `existing` would be written by.
+/// A synthetic AdmissionRequest that would write `existing`.
 fn request(existing: Existing<'_>) -> Value {
     let Existing { gvr, namespace, name, object } = existing;
     let GroupVersionResource { kind: GroupResource { group, resource }, version } = gvr;

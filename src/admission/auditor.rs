@@ -1,4 +1,4 @@
-//! The audit of a hub: each object of each kind that policies deny, as far as it is known here.
+//! Audits all replicated objects of the kinds that admission policies cover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// Who keeps what is audited.
+/// The name under which objects are kept in the replica.
 const KEEPER: &str = "audit";
-/// How many objects of a kind in a namespace may take policies too long: the others there are left alone.
+/// After this many slow evaluations in a namespace, the other objects of the kind there are skipped.
 const TOO_LONG: usize = 3;
-/// How many of a kind may: the others are left alone.
+/// After this many slow evaluations of a kind, its other objects are skipped.
 const TOO_LONG_IN_ALL: usize = 30;
-/// How often is looked whether all is known.
+/// How often readiness is checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// An object that is not where policies say.
+/// An object that violates placement policies.
 #[derive(Clone, Debug)]
 pub struct Misplaced {
-    /// Its kind.
+    /// Its resource.
     pub kind: GroupResource,
-    /// Which it is.
+    /// Its namespace and name.
     pub key: ObjectKey,
-    /// What policies say.
+    /// The reason, from the Rego policies.
     pub why: Arc<str>,
-    /// Whether that is only told, and somebody's to do.
+    /// Whether placement policies only report, and a user has to act.
     pub is_warning: bool,
 }
 
-/// Audits a hub. Clones are the same.
+/// Audits all objects of a hub. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Auditor {
     loaded: Loaded,
@@ -47,8 +47,8 @@ pub struct Auditor {
 }
 
 impl Auditor {
-    /// One that audits by what is `loaded`, which is about to be started, and leaves out whom `exemptions` name. Where nobody wants
-    /// it, it keeps nothing.
+    /// Audits with the Rego policies of `loaded`, which must not be started yet, without the objects named by
+    /// `exemptions`. If not `is_wanted`, no objects are kept.
     #[must_use]
     pub fn new(loaded: Loaded, exemptions: Exemptions, is_wanted: bool) -> Self {
         let moved = Arc::new(Notify::new());
@@ -57,24 +57,25 @@ impl Auditor {
         Self { loaded, exemptions, is_wanted, named: BTreeSet::new(), moved }
     }
 
-    /// The same, which also finds out how these kinds are read.
+    /// Also discovers the served versions of the kinds `named`.
     #[must_use]
     pub fn naming(self, named: BTreeSet<GroupResource>) -> Self {
         Self { named, ..self }
     }
 
-    /// Keeps what policies deny, as that changes, for ever.
+    /// Keeps the objects that admission policies cover in the replica, and follows policy changes. Returns
+    /// when the sender is dropped.
     pub async fn keep(self) {
         let mut in_use = self.loaded.in_use();
         loop {
             let kinds = in_use.borrow_and_update().as_ref().map(|in_use| match &in_use.admission {
-                // Namespaces say what is left out.
+                // The labels of Namespaces decide which objects are exempt.
                 Some(gated) if self.is_wanted => {
                     gated.kinds.iter().cloned().chain([GroupResource::namespaces()]).collect()
                 }
                 _ => BTreeSet::new(),
             });
-            // While policies are not known, what is kept stays.
+            // While Rego policies are unknown, keep the current kinds.
             if let Some(kinds) = kinds {
                 self.loaded.keep(KEEPER, kinds, self.named.clone());
                 self.moved.notify_one();
@@ -85,15 +86,16 @@ impl Auditor {
         }
     }
 
-    /// Waits until policies, and what they deny, are known, or it is known why not; [`Self::keep`] has to run meanwhile.
+    /// Waits until an audit is possible: Rego policies and objects are loaded. [`Self::keep`] must run
+    /// concurrently.
     pub async fn ready(&self) {
         while self.missing().is_some() {
-            // Nobody is told of what cannot be listed.
+            // There is no notification for failed lists, so check again from time to time.
             let _ = timeout(LOOK_AGAIN, self.moved.notified()).await;
         }
     }
 
-    /// What is not known yet, in words: policies, or objects that they deny.
+    /// Why an audit is not possible yet: Rego policies or objects are not loaded.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         if let Some(why) = self.unloaded() {
@@ -107,7 +109,7 @@ impl Auditor {
         kinds.find(|kind| self.loaded.is_awaited(kind)).map(|kind| format!("{kind} are not listed"))
     }
 
-    /// Why policies are not known yet, where they are not.
+    /// Why Rego policies are not loaded yet.
     #[must_use]
     pub fn unloaded(&self) -> Option<String> {
         let (is_loaded, text) = self.loaded.health();
@@ -115,14 +117,15 @@ impl Auditor {
         (!is_known).then(|| text.trim_end().replace('\n', "; "))
     }
 
-    /// The kinds of which objects are looked at by no policy's name, but because one denies any.
+    /// The kinds audited although no Rego policy names them: all replicated kinds, if a policy denies objects
+    /// of any kind.
     #[must_use]
     pub fn unnamed(&self) -> Option<BTreeSet<GroupResource>> {
         let gated = self.gated()?;
         gated.any.then(|| kinds(&gated, &self.loaded.snapshot()))
     }
 
-    /// Whether there are policies that say where objects go.
+    /// Whether placement policies are loaded.
     #[must_use]
     pub fn places(&self) -> bool {
         self.loaded.in_use().borrow().as_ref().is_some_and(|in_use| in_use.placement)
@@ -132,11 +135,11 @@ impl Auditor {
         self.loaded.in_use().borrow().as_ref()?.admission.clone()
     }
 
-    /// Looks at each object, as long as it `goes_on`, and gives what it finds to `add`. It takes the time of one evaluation for each.
+    /// Audits all objects and passes each finding to `add`. Takes one evaluation for each object.
     ///
     /// # Errors
     ///
-    /// Where it is not known which policies there are, or it does not go on.
+    /// If Rego policies are not loaded, an external engine cannot be reached, or `goes_on` returned false.
     pub fn audit(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
         if let Some(why) = self.unloaded() {
             return Err(why);
@@ -167,7 +170,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// Gives to `add` those objects that are not where policies say, as far as they are there.
+    /// Passes a violation to `add` for each of `objects` that still exists.
     pub fn misplaced(&self, objects: impl IntoIterator<Item = Misplaced>, add: &mut impl FnMut(Found)) {
         let snapshot = self.loaded.snapshot();
         for Misplaced { kind, key, why, is_warning } in objects {
@@ -184,7 +187,7 @@ impl Auditor {
         }
     }
 
-    /// Gives to `add` what `objects` of `kind` break.
+    /// Audits `objects` of `kind`.
     fn look_at(
         &self,
         kind: &GroupResource,
@@ -229,7 +232,7 @@ impl Auditor {
                 add(error(of_kind(kind), too_long(in_all)));
                 break;
             }
-            // Whoever slows policies down is in no other's way.
+            // Slow evaluations in one namespace must not affect others.
             if *count == TOO_LONG {
                 add(error(Resource { namespace: namespace.to_owned(), ..of_kind(kind) }, too_long(*count)));
             }
@@ -238,28 +241,28 @@ impl Auditor {
     }
 }
 
-/// That something cannot be looked at.
+/// Reports that `resource` could not be audited.
 fn error(resource: Resource, why: String) -> Found {
     Found::Violation(Violation::error(resource, why))
 }
 
-/// What is said of a kind of which nobody knows what it is.
+/// The message for a resource that API discovery does not list.
 fn unknown(plural: &str) -> String {
     format!("it is not known what {plural} are")
 }
 
-/// What is said of all of a kind.
+/// A [`Resource`] that represents all objects of a kind.
 fn of_kind(kind: &GroupResource) -> Resource {
     Resource { kind: kind.to_string(), ..Resource::default() }
 }
 
-/// The kinds whose objects are looked at.
+/// The kinds to audit.
 fn kinds(gated: &Gated, snapshot: &Snapshot) -> BTreeSet<GroupResource> {
     let mut kinds = gated.kinds.clone();
     if gated.any {
         kinds.extend(snapshot.kinds().cloned());
     }
-    // No webhook is asked about the others.
+    // These kinds are exempt from the webhooks too.
     kinds.retain(|kind| !Exemptions::is_exempt_kind(kind));
     kinds
 }

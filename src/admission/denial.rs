@@ -1,5 +1,5 @@
-//! What policies deny: elements of `data.admission.deny` and `data.authorization.deny`, each a text or
-//! `{"id", "resource"?: {"kind", "namespace", "name"}, "resolution"?: {"message"?, "patches"?}}`.
+//! Parses denials: elements of `data.admission.deny` and `data.authorization.deny`. Each is a string, or an
+//! object `{"id", "resource"?: {"kind", "namespace", "name"}, "resolution"?: {"message"?, "patches"?}}`.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +10,46 @@ use policy_sync_api::rego_policy::Enforcement;
 use policy_sync_api::text::{capped, one_line};
 use policy_sync_rego::asked::expected;
 
-/// The most bytes of a message.
+/// Maximum length of a message, in bytes.
 pub(super) const MESSAGE: usize = 1 << 10;
-/// How many denials are named.
+/// How many denials a message lists.
 pub(super) const NAMED: usize = 20;
 
-/// Why an object may not be written as it is, or a request not be made.
+/// The reason to reject a write or a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Denial {
-    /// What its policy calls it; empty where it is a text alone.
+    /// The `id` from the Rego policy; empty if the denial is a plain string.
     pub id: String,
-    /// The module, where its head says so.
+    /// The Rego module, if the denial has a `policy` field.
     pub policy: Option<String>,
-    /// Why, on one line.
+    /// The reason, on one line.
     pub message: String,
-    /// What mends it; nothing does where there are none.
+    /// Operations that repair the object. If empty, the denial is final.
     pub patches: Vec<Operation>,
-    /// Whether the policy has said something that cannot be used.
+    /// Whether the Rego policy returned an invalid value.
     pub is_fault: bool,
 }
 
-/// What is under review, as policies call it.
+/// The object or request under review, as Rego policies see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'p> {
-    /// The plural by which it is read.
+    /// The plural name of the resource.
     pub kind: &'p str,
-    /// The namespace, empty for what is cluster-scoped.
+    /// The namespace; empty if cluster-scoped.
     pub namespace: &'p str,
-    /// The name.
+    /// The name of the object; for a non-resource request, its path.
     pub name: &'p str,
 }
 
 impl Place<'_> {
-    /// What policies find at `input.reviewed`.
+    /// The value of `input.reviewed`.
     pub(super) fn reviewed(self, object: Value) -> Value {
         let place = [self.kind, self.namespace, self.name].map(Value::from).into_iter();
         place.chain([object]).collect::<Vec<_>>().into()
     }
 }
 
-/// `denials` in their order, each once.
+/// Sorts `denials` and removes duplicates.
 pub(super) fn in_order(mut denials: Vec<Denial>) -> Vec<Denial> {
     denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
     denials.dedup();
@@ -57,11 +57,11 @@ pub(super) fn in_order(mut denials: Vec<Denial>) -> Vec<Denial> {
 }
 
 impl Denial {
-    /// The denials of `place` in what the query gave. What is denied of another object is left out.
+    /// Parses the denials in the result of a query. Denials of a resource other than `place` are omitted.
     ///
     /// # Errors
     ///
-    /// Where it is neither a set nor a list.
+    /// If the result is neither a set nor an array.
     pub fn read(value: &Value, place: Place<'_>) -> Result<Vec<Self>, String> {
         match value {
             Value::Set(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
@@ -92,12 +92,12 @@ impl Denial {
         Some(Self { id: plain(&name), policy, message, patches, is_fault })
     }
 
-    /// What it comes to, where `of` says that of policies: one that names none denies.
+    /// The enforcement of its Rego policy, looked up with `of`; `deny` if it names none.
     pub(super) fn enforcement(&self, of: impl Fn(&str) -> Enforcement) -> Enforcement {
         self.policy.as_deref().map_or(Enforcement::Deny, of)
     }
 
-    /// The denial as whoever writes reads it: `ingress-conflict: host a.example.com is taken`.
+    /// The message for users: `ingress-conflict: host a.example.com is taken`.
     #[must_use]
     pub fn text(&self) -> String {
         match (self.id.is_empty(), self.message.is_empty()) {
@@ -108,7 +108,7 @@ impl Denial {
     }
 }
 
-/// `denials` in one text: so many of them, and how many more there are.
+/// One message that lists the first `denials` and counts the rest.
 pub(super) fn told<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> String {
     let more = denials.len().saturating_sub(NAMED);
     let named = denials.take(NAMED).map(Denial::text);
@@ -116,12 +116,12 @@ pub(super) fn told<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> St
     named.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// `text` as it stands in a message: on one line, and no longer than a message may be.
+/// Makes `text` safe for a message: on one line, and capped in length.
 fn plain(text: &str) -> String {
     capped(&one_line(text), MESSAGE).into_owned()
 }
 
-/// The message and the patches of a denial that is an object.
+/// Parses the message and the patches of a denial.
 fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Operation>), String> {
     let expected = |at: &str, what: &str, value: &Value| format!("{at}: {}", expected(what, value));
     if value.as_object().is_err() {

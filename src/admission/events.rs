@@ -1,14 +1,13 @@
-//! Events about denied writes. Each process reports its own denials.
+//! Kubernetes Events about denied writes. Each process reports its own denials.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use policy_sync_api::admission::{Request, Verdict};
 use policy_sync_hub::reconcile::Events;
 
-/// The reason of an Event.
 const DENIED: &str = "AdmissionDenied";
 
-/// Reports denials.
+/// Publishes Events about denied writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Denied(Events);
 
@@ -17,8 +16,8 @@ impl Denied {
         Self(events)
     }
 
-    /// Reports that `request` was denied. The Event is on its namespace, which exists, or on the object if that is cluster-scoped. Dry runs
-    /// are not reported.
+    /// Publishes an Event if `verdict` denies `request`. The Event is about the namespace, which exists, or
+    /// about the object if that is cluster-scoped. Dry runs are not reported.
     pub(crate) fn tell(&self, request: &Request, verdict: &Verdict) {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
@@ -28,7 +27,7 @@ impl Denied {
     }
 }
 
-/// The object of the Event, and the object of the request if that differs.
+/// The `regarding` and `related` objects of the Event.
 fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
     let object = request.reference();
     if request.namespace.is_empty() {
@@ -39,7 +38,7 @@ fn regarding(request: &Request) -> (ObjectReference, Option<ObjectReference>) {
         api_version: Some("v1".to_owned()),
         kind: Some("Namespace".to_owned()),
         name: Some(namespace.clone()),
-        // The Event is in the namespace itself, where its users can read it.
+        // The Event is created in this namespace, where its users can read it.
         namespace: Some(namespace.clone()),
         ..ObjectReference::default()
     };

@@ -1,4 +1,4 @@
-//! Policies that tests ask.
+//! Snapshots of Rego policies for tests.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::snapshot::{Gates, Snapshot};
 
-/// `texts`, each as strict as this, in modules whose names begin with `prefix`, with this `data`. They call pods so.
+/// A snapshot of the modules `texts`, with this `enforcement` and `data`. Module names begin with `prefix`.
+/// The Rego policies refer to Pods as `pods`.
 pub(super) fn in_force(prefix: &str, texts: &[&str], data: Value, enforcement: Enforcement) -> Snapshot {
     let id = |number: usize| ModuleId::new(&format!("{prefix}{number}.rego"));
     let texts: Vec<Text> = texts

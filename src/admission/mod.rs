@@ -1,16 +1,16 @@
-//! Gates: what policies in Rego let be written, and asked.
+//! Admission and authorization by Rego policies.
 //!
 //! ```text
-//! AdmissionRequest ──▶ question ──▶ denials ──▶ allowed, mended by one patch, or denied in their words
+//! AdmissionRequest ──▶ question ──▶ denials ──▶ allowed, allowed with a patch, or denied with a message
 //!                        ▲
-//!                        └ the object at its place among all others, so that a quota counts it once
+//!                        └ the object replaces its stored version in `data`, so that a quota counts it once
 //! ```
 //!
-//! It is asked twice: first by a webhook that may change what is written, and last by one that sees what is stored. No patch, ours or
-//! another webhook's, brings in what a policy denies.
+//! The API server calls two webhooks for each write: a mutating one, which can patch the object, and a
+//! validating one, which sees the final object. So a patch of another webhook cannot bypass a policy.
 //!
 //! ```text
-//! SubjectAccessReview ──▶ access ──▶ denials ──▶ denied in their words, or no opinion
+//! SubjectAccessReview ──▶ access ──▶ denials ──▶ denied with a message, or no opinion
 //! ```
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! An operation of a JSON Patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)), as a policy gives it.
+//! A JSON Patch operation ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)) from a Rego policy.
 
 use json_patch::PatchOperation;
 use regorus::Value as Rego;
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use policy_sync_rego::asked::expected;
 
-/// What no policy changes: the API server refuses it, or takes it for another object.
+/// Fields that Rego policies may not patch: the API server would reject the change, or treat it as another
+/// object.
 const FIXED: [&str; 7] = [
     "/apiVersion",
     "/kind",
@@ -17,20 +18,20 @@ const FIXED: [&str; 7] = [
     "/metadata/resourceVersion",
 ];
 
-/// One operation of a policy.
+/// One patch operation of a denial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// What its policy calls the denial that it mends.
+    /// The id of the denial.
     pub(super) id: String,
     pub(super) operation: PatchOperation,
 }
 
 impl Operation {
-    /// Reads an operation of the denial `id`. A path without its first slash gets it.
+    /// Parses an operation of the denial `id`. Adds a missing leading slash to its paths.
     ///
     /// # Errors
     ///
-    /// Where it is none, as text that follows a place: `.path: …`.
+    /// If it is invalid. The text is appended to the location of the operation: `.path: …`.
     pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
         let unread = |_| ": expected an operation of a JSON Patch".to_owned();
         let mut json = serde_json::to_value(value).map_err(unread)?;
@@ -45,12 +46,12 @@ impl Operation {
                 pointer(path).map_err(|fault| format!(".{name}: {fault}"))?;
             }
         }
-        // Errors of serde quote values.
+        // Do not return serde's error: it quotes values, which may be secret.
         let operation = serde_json::from_value(json).map_err(unread)?;
         Ok(Self { id: id.to_owned(), operation })
     }
 
-    /// What it changes: of what is moved also where that was.
+    /// The paths that it writes; for a move also the source.
     pub(super) fn paths(&self) -> impl Iterator<Item = String> + use<> {
         let from = match &self.operation {
             PatchOperation::Move(moved) => Some(moved.from.to_string()),
@@ -59,7 +60,7 @@ impl Operation {
         std::iter::once(self.operation.path().to_string()).chain(from)
     }
 
-    /// Whether it reads or changes the value at `place`, or one inside it.
+    /// Whether it reads or writes the value at `place`, or below.
     pub(super) fn touches(&self, place: &str) -> bool {
         let from = match &self.operation {
             PatchOperation::Copy(copied) => Some(copied.from.to_string()),
@@ -68,7 +69,7 @@ impl Operation {
         self.paths().chain(from).any(|path| is_within(place, &path))
     }
 
-    /// Whether it reads the value at `place`, a part of it, or a value with it inside: by `copy`, `move` or `test`.
+    /// Whether it reads the value at `place`, a part of it, or a parent of it: by `copy`, `move` or `test`.
     pub(super) fn reads(&self, place: &str) -> bool {
         let read = match &self.operation {
             PatchOperation::Copy(copied) => copied.from.to_string(),
@@ -79,7 +80,7 @@ impl Operation {
         is_within(place, &read) || is_within(&read, place)
     }
 
-    /// Whether it writes a Secret as a part of a larger object.
+    /// Whether it writes a Secret as part of a larger object.
     pub(super) fn writes_secret(&self) -> bool {
         match &self.operation {
             PatchOperation::Add(added) => has_secret(&added.value),
@@ -88,13 +89,13 @@ impl Operation {
         }
     }
 
-    /// What is done.
+    /// The JSON Patch operation, without the id.
     #[must_use]
     pub fn operation(&self) -> &PatchOperation {
         &self.operation
     }
 
-    /// What it does to what, in words: `replace /spec/replicas`.
+    /// A short description: `replace /spec/replicas`.
     #[must_use]
     pub fn text(&self) -> String {
         let word = match self.operation {
@@ -108,7 +109,8 @@ impl Operation {
         format!("{word} {}", self.operation.path())
     }
 
-    /// Whether it moves the items of a list of `object`, so that later ones have other places.
+    /// If it inserts or removes an item of a list in `object`: the path of the list, and the first index that
+    /// shifts.
     pub(super) fn shifts(&self, object: &Value) -> Option<(String, usize)> {
         let path = match &self.operation {
             PatchOperation::Add(added) => added.path.to_string(),
@@ -121,7 +123,7 @@ impl Operation {
     }
 }
 
-/// Whether `path` is a pointer to what a policy may change.
+/// Checks that `path` is a JSON pointer to a field that Rego policies may patch.
 fn pointer(path: &str) -> Result<(), String> {
     let is_escaped = path.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if path.is_empty() {
@@ -136,7 +138,7 @@ fn pointer(path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether `value` is a Secret, or has one inside.
+/// Whether `value` is a Secret, or contains one.
 fn has_secret(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -147,7 +149,7 @@ fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether `inner` is `outer`, or below it.
+/// Whether `inner` equals `outer`, or is below it.
 pub(super) fn is_within(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

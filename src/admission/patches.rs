@@ -1,4 +1,5 @@
-//! The patches of denials, as one JSON Patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)).
+//! Merges the patches of several denials into one JSON Patch ([RFC
+//! 6902](https://www.rfc-editor.org/rfc/rfc6902)).
 
 use json_patch::Patch;
 use serde_json::Value;
@@ -6,16 +7,18 @@ use serde_json::Value;
 use super::denial::Denial;
 use super::operation::Operation;
 
-/// The most operations of a review.
+/// Maximum number of operations in a review.
 const OPERATIONS: usize = 1_000;
-/// The most bytes of them: the API server takes objects of 3 MiB, and etcd of 1.5.
+/// Maximum size of the merged patch, in bytes of JSON. The API server accepts objects of 3 MiB, etcd of 1.5
+/// MiB.
 const BYTES: usize = 1 << 20;
-/// What `denials` make of `object`, one after the other by their ids, as one patch. Equal operations count once.
+/// Merges the patches of `denials` for `object`, in the order of the denials. Equal operations are applied
+/// once.
 ///
 /// # Errors
 ///
-/// Where two of them change the same, one below the other, or places in a list that the other moves; where one cannot be carried
-/// out; and where they are too many.
+/// If two operations conflict (same path, nested paths, or list indexes shifted by the other), if one fails,
+/// or if they exceed the limits.
 pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     let operations = operations(denials.iter().copied().enumerate());
     if operations.len() > OPERATIONS {
@@ -42,7 +45,7 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     Ok(patch)
 }
 
-/// All operations of `denials`, each with the number that its denial has.
+/// All operations of `denials`, each with the number of its denial.
 fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(usize, &'d Operation)> {
     let of = |(number, denial): (usize, &'d Denial)| {
         denial.patches.iter().map(move |operation| (number, operation))
@@ -50,41 +53,41 @@ fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(us
     denials.flat_map(of).collect()
 }
 
-/// Two policies that cannot both have what they want.
+/// Two Rego policies with conflicting patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict<'d> {
-    /// Their modules.
+    /// Their Rego modules.
     pub policies: [&'d str; 2],
-    /// What they want, in words.
+    /// The two operations.
     pub text: String,
 }
 
-/// Two policies of which `denials` cannot both be mended in `object`, where there are any; what one policy wants, or one that names
-/// no module, is left out.
+/// The first conflict between the patches of two Rego policies for `object`. Conflicts within one policy, and
+/// denials that name no module, are ignored.
 pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<Conflict<'d>> {
     let policies: Vec<&str> = denials.iter().filter_map(|denial| denial.policy.as_deref()).collect();
     let number = |denial: &Denial| policies.iter().position(|of| denial.policy.as_deref() == Some(*of));
     let operations = operations(denials.iter().filter_map(|denial| Some((number(denial)?, *denial))));
-    // So many are refused whatever they are.
+    // A patch with more operations is rejected anyway.
     let clash = (operations.len() <= OPERATIONS).then(|| conflict(&operations, object)).flatten()?;
     Some(Conflict { policies: clash.between.map(|number| policies[number]), text: clash.text })
 }
 
-/// Two operations that cannot both be done.
+/// Two conflicting operations.
 struct Clash {
-    /// The numbers that they have.
+    /// The numbers of their denials.
     between: [usize; 2],
-    /// What they do, in words.
+    /// A description of both.
     text: String,
 }
 
-/// Two operations of different numbers that cannot both be done.
+/// The first conflict between operations with different numbers.
 fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Clash> {
     let said = |(of, one): (usize, &Operation), (by, other): (usize, &Operation)| Clash {
         between: [of, by],
         text: format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text()),
     };
-    // By path, so that whatever is below one follows it.
+    // Sorted by path, so that nested paths follow their parent.
     let mut paths: Vec<(String, usize, &Operation)> = operations
         .iter()
         .flat_map(|(denial, of)| of.paths().map(move |path| (path + "/", *denial, *of)))

@@ -1,4 +1,4 @@
-//! What policies are asked of an object that is written.
+//! Builds the Rego queries for the review of an object.
 
 use regorus::Value;
 
@@ -8,37 +8,37 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// One question: the object by one of the names that policies have for its kind.
+/// One query. There is one for each name that Rego policies use for the kind of the object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question {
     /// `data.admission.deny with data.kubernetes["pods"]["shop"]["web"] as input.reviewed[3]`
     pub query: String,
     /// `{"request": <AdmissionRequest>, "reviewed": [kind, namespace, name, object]}`
     pub input: Value,
-    /// By which name.
+    /// The name used for the kind.
     pub kind: String,
 }
 
-/// Where an object is in `data`, whatever its kind is called: its namespace, empty for a cluster-scoped object, and its name, or what
-/// that will begin with.
+/// The location of the object in `data`: namespace (empty if cluster-scoped) and name, or `generateName` if
+/// the name is not generated yet.
 pub(super) fn place(request: &Request) -> (String, String) {
     let metadata = &request.object["metadata"];
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-    // The API server says of a Namespace that it is in itself.
+    // For a Namespace, the API server sets `request.namespace` to its own name.
     let is_namespace = request.resource.group.is_empty() && request.resource.resource == "namespaces";
     let namespace = if is_namespace { String::new() } else { request.namespace.clone() };
     let names = [request.name.clone(), text("name"), text("generateName")];
     (namespace, names.into_iter().find(|name| !name.is_empty()).unwrap_or_default())
 }
 
-/// What has the object under review at its place in `data`.
+/// The `with` clause that puts the object under review at its location in `data`.
 pub(super) fn at(kind: &str, namespace: &str, name: &str) -> String {
     let parts = [kind, namespace, name].into_iter().filter(|part| !part.is_empty());
     let parts: String = parts.map(|part| format!("[{}]", Value::from(part))).collect();
     format!(" with data.kubernetes{parts} as input.reviewed[3]")
 }
 
-/// What policies are asked of `object`, which `request` writes at `place`.
+/// The Rego policy input for `object`, written by `request` at `place`.
 pub(super) fn input(request: Value, place: Place<'_>, object: Value) -> Value {
     let mut input = Value::new_object();
     if let Ok(fields) = input.as_object_mut() {
@@ -48,8 +48,8 @@ pub(super) fn input(request: Value, place: Place<'_>, object: Value) -> Value {
     input
 }
 
-/// The questions about `request`, one for each name that policies of `snapshot` have for its kind; `all` is the request as it was
-/// sent.
+/// One query for each name that Rego policies of `snapshot` use for the kind of `request`; `all` is the whole
+/// AdmissionRequest.
 pub(super) fn questions(
     snapshot: &Snapshot,
     request: &Request,
@@ -70,7 +70,6 @@ pub(super) fn questions(
 }
 
 impl Question {
-    /// What is under review, as this question calls it.
     pub(super) fn place<'p>(&'p self, namespace: &'p str, name: &'p str) -> Place<'p> {
         Place { kind: &self.kind, namespace, name }
     }

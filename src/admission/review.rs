@@ -1,4 +1,4 @@
-//! The review of an object that is written: whether it may be, and what mends it.
+//! The review of an AdmissionRequest by Rego policies: allows, patches or denies it.
 
 use json_patch::Patch;
 use regorus::Value;
@@ -15,21 +15,21 @@ use policy_sync_api::work;
 use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
-/// Which of the two registrations asks.
+/// The webhook that sent the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// The first, whose answer may change what is written.
+    /// Called first; may return a patch.
     Mutating,
-    /// The last: what it sees is what is stored.
+    /// Called last; sees the object that is stored.
     Validating,
 }
 
-/// What becomes of a write.
+/// The result of a review.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reviewed {
-    /// What the API server is told.
+    /// The response to the API server.
     pub verdict: Verdict,
-    /// How many denials only count, as their policies are to.
+    /// The number of denials that are only counted, because their Rego policies run in `dryrun` mode.
     pub dry: usize,
 }
 
@@ -39,12 +39,12 @@ impl From<Verdict> for Reviewed {
     }
 }
 
-/// Reviews what `request` writes, which was sent as `asked`, by the policies of `snapshot`. It takes the time of one evaluation for each
-/// name that policies have for its kind.
+/// Reviews `request`, parsed from the body `asked`, with the admission policies of `snapshot`. Takes one
+/// evaluation for each name that policies use for its kind.
 ///
 /// # Errors
 ///
-/// Where policies cannot be asked.
+/// If policies cannot be evaluated: not loaded, invalid, out of time, or unreachable.
 pub fn review(
     snapshot: &Snapshot,
     request: &Request,
@@ -95,7 +95,7 @@ pub fn review(
     Ok(reviewed)
 }
 
-/// What `denials` come to, each as strictly as its policy is to be.
+/// Combines `denials` according to the enforcement of their Rego policies.
 fn weigh(
     denials: &[Denial],
     enforcement: impl Fn(&str) -> Enforcement,
@@ -106,7 +106,7 @@ fn weigh(
     let with = |expected| denials.iter().filter(move |denial| of(denial, expected)).collect::<Vec<_>>();
     let dry = with(Enforcement::Dryrun).len();
     let warnings: Vec<String> = match by {
-        // One warning is enough.
+        // The validating webhook returns the warnings; otherwise users would see them twice.
         Registration::Mutating => Vec::new(),
         Registration::Validating => with(Enforcement::Warn).into_iter().map(Denial::text).collect(),
     };
@@ -117,7 +117,7 @@ fn weigh(
     Reviewed { verdict, dry }
 }
 
-/// The patch that mends what `denials` say, or why there is none.
+/// The patch that resolves all `denials`, or the verdict that rejects the object.
 fn denied(denials: &[&Denial], object: &serde_json::Value, by: Registration) -> Result<Patch, Verdict> {
     let is_final = denials.iter().any(|denial| denial.patches.is_empty());
     if is_final {

@@ -1,4 +1,4 @@
-//! Samples of reviews, which tests of policies bring: whether what policies want to mend can be mended.
+//! Checks samples of reviews in Rego tests: the patches of all denials must be applicable together.
 
 use regorus::Value;
 
@@ -8,14 +8,15 @@ use super::question::at;
 use policy_sync_rego::asked::expected;
 use policy_sync_rego::embedded::Embedded;
 
-/// What a sample is.
+/// The expected format, for error messages.
 const SAMPLE: &str = "{\"reviewed\": [kind, namespace, name, object]}";
 
-/// Asks the package `admission` of `engine` what is denied of the sample `input`, `{"reviewed": [kind, namespace, name, object]}`, and has it mended.
+/// Evaluates the package `admission` of `engine` for the sample `input`, `{"reviewed": [kind, namespace,
+/// name, object]}`, and merges the patches of all denials.
 ///
 /// # Errors
 ///
-/// Where it is no sample, or what policies want cannot be done: two of them want different things.
+/// If the sample is malformed, the evaluation fails, or the patches conflict or cannot be applied.
 pub fn mended(engine: &Embedded, admission: &str, input: &Value) -> Result<(), String> {
     let reviewed = input["reviewed"].as_array().map_err(|_| expected(SAMPLE, input))?;
     let [kind, namespace, name, object] = reviewed.as_slice() else { return Err(expected(SAMPLE, input)) };

@@ -1,4 +1,4 @@
-//! Removes the contents of Secrets from the input of policies, and rejects patches of these contents.
+//! Removes the contents of Secrets from Rego policy input, and rejects patches that touch these contents.
 
 use regorus::Value;
 
@@ -8,9 +8,9 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_api::work;
 use policy_sync_rego::contents::{CONTENTS, at, strip_secret, strip_work};
 
-/// The places of the manifests in works, and of the annotation of `kubectl apply`, which repeats them.
+/// Where works contain manifests: their spec, and the last-applied annotation, which repeats it.
 const WORKLOADS: [&str; 3] = ["/spec/workload", "/spec/manifestWorkTemplate", "/metadata/annotations"];
-/// The objects of an AdmissionRequest.
+/// The fields of an AdmissionRequest that contain objects.
 const OBJECTS: [&str; 2] = ["object", "oldObject"];
 
 /// Removes the contents of a Secret, and the metadata that repeats them or their keys.
@@ -19,12 +19,12 @@ pub(super) fn without_contents(mut secret: Value) -> Value {
     secret
 }
 
-/// Removes the contents of both objects of an AdmissionRequest for a Secret.
+/// Removes the contents of both objects in an AdmissionRequest for a Secret.
 pub(super) fn request_without_contents(request: Value) -> Value {
     with_both_objects(request, strip_secret)
 }
 
-/// Removes the contents of Secrets from both objects of an AdmissionRequest for a work.
+/// Removes the contents of Secrets from both objects in an AdmissionRequest for a ManifestWork.
 pub(super) fn request_without_manifests(request: Value) -> Value {
     with_both_objects(request, strip_work)
 }
@@ -36,8 +36,8 @@ fn with_both_objects(mut request: Value, strip: fn(&mut Value)) -> Value {
     request
 }
 
-/// Turns denials whose patches read or change the contents of a Secret, read the manifests of a work, or write a Secret into one, into
-/// faults, which reject the write. Denials of other kinds stay as they are.
+/// Converts some denials to faults, which reject the write: those whose patches touch the contents of a
+/// Secret, read the manifests of a work, or write a Secret into a work. Other denials are unchanged.
 pub(super) fn without_patches_of_contents(kind: &GroupResource, mut denials: Vec<Denial>) -> Vec<Denial> {
     let why: fn(&[Operation]) -> Option<String> = match kind {
         kind if *kind == GroupResource::secrets() => touched_contents,
@@ -61,7 +61,7 @@ fn touched_contents(patches: &[Operation]) -> Option<String> {
 }
 
 fn touched_manifests(patches: &[Operation]) -> Option<String> {
-    // The Secret would be made of the input, in which Secrets have no contents.
+    // The patch would be built from the input, where Secrets have no contents, so the work would lose them.
     if patches.iter().any(Operation::writes_secret) {
         return Some("no policy writes a Secret into a work".to_owned());
     }

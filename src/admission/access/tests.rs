@@ -44,7 +44,7 @@ fn denied(reason: &str) -> Opinion {
 }
 
 #[test]
-fn what_a_policy_denies_is_denied_in_its_words_and_of_the_rest_there_is_no_opinion() {
+fn denials_carry_the_policys_message_and_other_requests_get_no_opinion() {
     assert_eq!(opinion(&[EXEC], &exec("kube-system")), denied("exec: jane may not exec here"));
     assert_eq!(opinion(&[EXEC], &exec("shop")), Opinion::None);
     let get = json!({"namespace": "kube-system", "name": "dns", "verb": "get", "resource": "pods"});
@@ -55,7 +55,7 @@ fn what_a_policy_denies_is_denied_in_its_words_and_of_the_rest_there_is_no_opini
 }
 
 #[test]
-fn what_is_asked_is_found_at_input_reviewed_and_in_the_review() {
+fn policies_find_the_request_in_input_reviewed_and_in_the_review() {
     let tells = "package authorization\ndeny[msg] { [kind, namespace, name, review] := input.reviewed\n\
         msg := sprintf(\"%s|%s|%s|%s|%v\", [kind, namespace, name, review.spec.user, review.spec.groups]) }\n";
     let list = json!({"verb": "list", "group": "apps", "resource": "deployments"});
@@ -63,7 +63,7 @@ fn what_is_asked_is_found_at_input_reviewed_and_in_the_review() {
     let path =
         json!({"user": "jane", "groups": [], "nonResourceAttributes": {"path": "/logs/", "verb": "get"}});
     assert_eq!(opinion(&[tells], &access("v1", &path)), denied("None||/logs/|jane|[]"));
-    // The first version called them otherwise.
+    // v1beta1 calls this field `group`.
     let before = json!({"user": "jane", "group": ["dev", "ops"], "resourceAttributes": list});
     assert_eq!(
         opinion(&[tells], &access("v1beta1", &before)),
@@ -76,7 +76,7 @@ fn what_is_asked_is_found_at_input_reviewed_and_in_the_review() {
 }
 
 #[test]
-fn denials_are_sorted_and_counted() {
+fn denials_are_sorted_and_those_beyond_twenty_counted() {
     let many =
         "package authorization\ndeny[{\"id\": id}] { id := sprintf(\"d%02d\", [numbers.range(1, 25)[_]]) }\n";
     let named: Vec<String> = (1..=20).map(|number| format!("d{number:02}: denied")).collect();
@@ -84,7 +84,7 @@ fn denials_are_sorted_and_counted() {
 }
 
 #[test]
-fn an_answer_of_no_use_is_a_denial() {
+fn invalid_policy_results_deny_the_request() {
     let list = "package authorization\ndeny := \"everything\"\n";
     let fault = "data.authorization.deny: expected a set, found a text";
     assert_eq!(opinion(&[list], &exec("shop")), denied(fault));
@@ -113,14 +113,14 @@ fn an_answer_of_no_use_is_a_denial() {
 }
 
 #[test]
-fn a_policy_that_only_counts_denies_nothing() {
+fn dryrun_policies_deny_nothing() {
     let snapshot = snapshot(&[EXEC], Enforcement::Dryrun);
     let judged = review(&snapshot, &exec("kube-system")).unwrap();
     assert_eq!(judged, Judged { dry: 1, ..Judged::NONE });
 }
 
 #[test]
-fn what_cannot_be_asked_is_an_error() {
+fn review_fails_while_policies_cannot_be_evaluated() {
     let starting = snapshot(&[], Enforcement::Deny).starting("pods are not listed".to_owned());
     let error = review(&starting, &exec("shop")).unwrap_err();
     assert_eq!(error.to_string(), "policies are not loaded yet: pods are not listed");
@@ -131,7 +131,7 @@ fn what_cannot_be_asked_is_an_error() {
 }
 
 #[test]
-fn a_policy_can_always_be_mended() {
+fn requests_that_repair_policies_are_recognized() {
     let namespaces = BTreeSet::from(["policies".to_owned()]);
     let is = |access: &AccessReview| is_for_mending(access, &namespaces);
     let map = |group: &str, resource: &str, namespace: &str| {

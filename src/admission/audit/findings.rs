@@ -1,4 +1,4 @@
-//! What an audit has found.
+//! Collects the violations found by an audit: counts all and keeps the first, within fixed memory.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::{ERROR, Found, Violation};
 use policy_sync_api::moment::Moment;
 
-/// How many violations are told one by one.
+/// How many violations are kept by default.
 const TOLD: usize = 1_000;
-/// The most bytes of what is told to whoever asks a server.
+/// Maximum size of a served report, in bytes of JSON.
 const BYTES: usize = 900 << 10;
 
-/// What an audit has found: all is counted, and the first in order are kept.
+/// The violations found by an audit. All are counted; the first in sort order are kept.
 #[derive(Clone, Debug)]
 pub struct Findings {
     kept: Vec<Violation>,
@@ -27,20 +27,20 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// Nothing yet, where no more than `most` are to be kept.
+    /// Keeps at most `most` violations.
     #[must_use]
     pub fn keeping(most: usize) -> Self {
         Self { kept: Vec::new(), most, counts: BTreeMap::new() }
     }
 
-    /// Adds what is a violation.
+    /// Adds a violation; ignores other findings.
     pub fn note(&mut self, found: Found) {
         if let Found::Violation(violation) = found {
             self.add(violation);
         }
     }
 
-    /// Counts one that is so strict, and keeps nothing of it.
+    /// Counts a violation without keeping it.
     pub fn count_one(&mut self, enforcement: &str) {
         match self.counts.get_mut(enforcement) {
             Some(count) => *count += 1,
@@ -48,7 +48,7 @@ impl Findings {
         }
     }
 
-    /// Adds one.
+    /// Counts a violation, and keeps it if it is among the first.
     pub fn add(&mut self, violation: Violation) {
         self.count_one(&violation.enforcement);
         self.kept.push(violation);
@@ -62,50 +62,50 @@ impl Findings {
         self.kept.truncate(self.most);
     }
 
-    /// The same, in order.
+    /// Sorts the kept violations.
     #[must_use]
     pub fn in_order(mut self) -> Self {
         self.sort();
         self
     }
 
-    /// Those that are kept.
+    /// The kept violations; sorted after [`Self::in_order`].
     #[must_use]
     pub fn kept(&self) -> &[Violation] {
         &self.kept
     }
 
-    /// How many there are.
+    /// The number of all violations, including those not kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.counts.values().sum()
     }
 
-    /// How many objects and policies could not be evaluated.
+    /// How many objects and Rego policies could not be evaluated.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.counts.get(ERROR).copied().unwrap_or_default()
     }
 
-    /// How many there are by how strict they are: `deny`, `warn`, `dryrun`, `error`.
+    /// The number of violations by enforcement: `deny`, `warn`, `dryrun`, `error`.
     #[must_use]
     pub fn counts(&self) -> &BTreeMap<String, usize> {
         &self.counts
     }
 
-    /// The report with all that is kept.
+    /// A report of all kept violations.
     #[must_use]
     pub fn report(&self) -> Report<'_> {
         self.within(usize::MAX)
     }
 
-    /// The report of an audit at this time, in less than 1 MiB.
+    /// A report of an audit made at `at`, smaller than 1 MiB.
     #[must_use]
     pub fn report_of(&self, at: Moment) -> Report<'_> {
         Report { at: Some(at.rfc3339()), ..self.within(BYTES) }
     }
 
-    /// The report with as many violations as fit into `bytes`.
+    /// A report of as many violations as fit into `bytes`.
     fn within(&self, bytes: usize) -> Report<'_> {
         let mut left = bytes;
         let fitting = self.kept.iter().take_while(|violation| {
@@ -125,7 +125,8 @@ impl Findings {
     }
 }
 
-/// Findings in the format for programs. It borrows them: a tree of JSON values would take a multiple of the text's memory.
+/// Findings in the JSON format. Borrows them: a tree of JSON values would take a multiple of the text's
+/// memory.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report<'f> {

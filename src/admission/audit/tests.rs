@@ -24,7 +24,7 @@ deny[{\"id\": \"quota\", \"resource\": {\"kind\": \"pods\", \"namespace\": names
     count(data.kubernetes.pods[namespace]) > 1
 }
 ";
-/// Fails where there is a label, and denies nothing.
+/// Runs out of memory for objects with the field `fails`, and denies nothing.
 const FAILS: &str = "package admission
 deny[{\"id\": \"fails\"}] { input.reviewed[3].fails; numbers.range(1, 1000000) }
 ";
@@ -39,7 +39,7 @@ fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
     in_force("", texts, json!({"kubernetes": {"pods": pods()}}), enforcement)
 }
 
-/// What all pods break, each as `namespace/name id message enforcement`.
+/// All violations of all pods, each as `namespace/name id enforcement message`.
 fn all(snapshot: &Snapshot) -> Vec<String> {
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ fn all(snapshot: &Snapshot) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_breaks_what_it_would_if_it_was_written_now() {
+fn existing_objects_violate_the_same_policies_as_new_ones() {
     let found = all(&snapshot(&[PULL, QUOTA], Enforcement::Deny));
     let expected = [
         "other/one pull deny images are always pulled",
@@ -75,7 +75,7 @@ fn what_stands_breaks_what_it_would_if_it_was_written_now() {
 }
 
 #[test]
-fn what_fails_for_one_object_is_told_of_it_and_hides_no_other() {
+fn failed_evaluation_is_an_error_of_one_object_only() {
     let found = all(&snapshot(&[PULL, FAILS], Enforcement::Deny));
     assert_eq!(found.len(), 3);
     assert!(found[0].starts_with("other/one  error ") && found[0].contains("above its limit"), "{found:?}");
@@ -84,7 +84,7 @@ fn what_fails_for_one_object_is_told_of_it_and_hides_no_other() {
 }
 
 #[test]
-fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
+fn conflicting_patches_are_reported_with_the_object() {
     let never = PULL.replace("Always", "IfNotPresent").replace("\"pull\"", "\"never\"");
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let conflict = |texts: &[&str], enforcement| {
@@ -105,7 +105,7 @@ fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
 }
 
 #[test]
-fn a_report_counts_all_and_tells_a_thousand() {
+fn report_counts_all_violations_and_lists_the_first_thousand() {
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
     let existing = Existing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
@@ -128,7 +128,7 @@ fn a_report_counts_all_and_tells_a_thousand() {
 }
 
 #[test]
-fn the_first_in_order_are_kept_however_they_come_and_all_are_counted() {
+fn first_violations_in_sort_order_are_kept_regardless_of_arrival() {
     let violation = |name: usize| Violation {
         enforcement: if name.is_multiple_of(2) { "deny" } else { "warn" }.to_owned(),
         ..Violation::placement(
@@ -152,7 +152,7 @@ fn the_first_in_order_are_kept_however_they_come_and_all_are_counted() {
 }
 
 #[test]
-fn what_webhooks_are_not_asked_about_is_left_out() {
+fn objects_exempt_from_webhooks_are_exempt_from_the_audit() {
     let exemptions = Exemptions::new(["kube-*".to_owned()]);
     let ignored: Value = json!({"metadata": {"labels": {"openpolicyagent.org/webhook": "ignore"}}}).into();
     let plain: Value = json!({"metadata": {}}).into();
@@ -176,7 +176,7 @@ fn what_webhooks_are_not_asked_about_is_left_out() {
 }
 
 #[test]
-fn patches_that_nobody_reads_are_not_told() {
+fn large_patches_are_omitted() {
     let large = "package admission
 deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path\": \"/a\", \"value\": input.reviewed[3].spec}]}}] {
     input.reviewed[0] == \"pods\"
@@ -193,7 +193,7 @@ deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path
 }
 
 #[test]
-fn what_manifests_bring_for_the_controller_itself_is_left_out() {
+fn resources_of_the_controller_itself_are_exempt() {
     let exemptions = Exemptions::default().with_own("ours");
     let left_out = LeftOut::new(&exemptions, []);
     let object = json!({}).into();
@@ -207,7 +207,7 @@ fn what_manifests_bring_for_the_controller_itself_is_left_out() {
 }
 
 #[test]
-fn reports_have_no_contents_of_secrets() {
+fn reports_contain_no_secret_contents() {
     let gvr = GroupVersionResource::new("", "v1", "secrets");
     let object: Value = json!({"kind": "Secret", "data": {"password": "aHVudGVyMg=="}}).into();
     let existing = Existing { gvr: &gvr, namespace: "shop", name: "db", object: &object };

@@ -1,4 +1,4 @@
-//! Who is asked what stands and breaks policies.
+//! Runs an audit on request, for the HTTP endpoint and the periodic audit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::admission::audit::Found;
 use crate::admission::auditor::{Auditor, Misplaced};
 
-/// Who is asked what stands and breaks policies. Clones are the same.
+/// Runs audits on request. Clones share one state.
 #[derive(Clone)]
 pub struct Audited {
     pub(super) auditor: Auditor,
@@ -20,24 +20,24 @@ impl fmt::Debug for Audited {
 }
 
 impl Audited {
-    /// Gives to `add` what stands and breaks policies, as long as it `goes_on`. It takes the time of one evaluation for each object.
+    /// Audits all objects and passes each finding to `add`. Takes one evaluation for each object.
     ///
     /// # Errors
     ///
-    /// Where it is not known which policies there are, or it does not go on.
+    /// If Rego policies are not loaded yet, or `goes_on` returned false.
     pub fn find(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
         self.auditor.audit(add, goes_on)?;
         self.auditor.misplaced((self.misplaced)(), add);
         Ok(())
     }
 
-    /// What is not known yet, in words.
+    /// Why an audit is not possible yet.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         self.auditor.missing()
     }
 
-    /// Whether there are policies that say where objects go: only the process that leads knows whose place they refuse.
+    /// Whether placement policies are loaded. Only the leader knows which objects violate them.
     #[must_use]
     pub fn places(&self) -> bool {
         self.auditor.places()

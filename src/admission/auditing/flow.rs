@@ -1,4 +1,4 @@
-//! Starts what audits from time to time.
+//! Starts the periodic audit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Parts, Queue, Requests, Worker};
 use policy_sync_rego::exemptions::Exemptions;
 
-/// Changes within this time are audited together.
+/// Changes within this time are handled together.
 const WINDOW: Duration = Duration::from_millis(50);
-/// How soon is audited after policies have changed: others may follow.
+/// Delay from a Rego policy change to the next audit, because more changes may follow.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// What audits, not started yet.
+/// The periodic audit, before its start.
 #[derive(Debug)]
 pub struct Auditing {
     loaded: Loaded,
@@ -36,8 +36,9 @@ pub struct Auditing {
 }
 
 impl Auditing {
-    /// What audits what is `loaded` for `controller`, as often as `settings` say, and leaves out whom `exemptions` name. `misplaced` says
-    /// whose place policies refuse, as far as this process knows.
+    /// Audits with the policies of `loaded` on behalf of `controller`, at the interval in `settings`, without
+    /// the objects named by `exemptions`. `misplaced` returns the objects known to this process that violate
+    /// placement policies.
     #[must_use]
     pub fn new(
         (loaded, exemptions): (Loaded, Exemptions),
@@ -53,13 +54,13 @@ impl Auditing {
         Self { loaded, audited, settings, controller, clock, metrics }
     }
 
-    /// Who is asked what stands and breaks policies.
+    /// A handle to run audits on request.
     #[must_use]
     pub fn audited(&self) -> Audited {
         self.audited.clone()
     }
 
-    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    /// Starts the audit. The returned future runs until `stop`, then finishes the current work.
     pub(crate) fn start(self, parts: Parts) -> BoxFuture<'static, ()> {
         let Parts { client, leadership, metrics, tasks, stop } = parts;
         let keeping = self.audited.auditor.clone().keep();
@@ -90,7 +91,7 @@ impl Auditing {
     }
 }
 
-/// Has it audited a while after policies have changed, for ever.
+/// Schedules an audit after each Rego policy change. Returns when the sender of snapshots is dropped.
 async fn follow(loaded: Loaded, queue: Arc<Queue<Key>>) {
     let mut snapshots = loaded.snapshots();
     let mut known = None;

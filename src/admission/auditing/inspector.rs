@@ -1,4 +1,4 @@
-//! The capability that audits, and writes reports.
+//! The reconciler of the periodic audit: runs it, and writes its findings as reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,16 +29,16 @@ use policy_sync_hub::reconcile::{
 use policy_sync_mirror::Extent;
 use policy_sync_rego::module::ModuleId;
 
-/// How soon it is tried again what is not known yet.
+/// Delay before an audit is retried while Rego policies or objects are not loaded.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long it waits for what is not known: after that all else is looked at.
+/// How long an audit waits for objects that are not loaded. After that it audits the others.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many pairs of policies are told that they do not fit each other.
+/// How many pairs of conflicting Rego policies are reported.
 const CONFLICTS: usize = 100;
-/// How many reports are listed at a time.
+/// Page size when listing reports.
 const PAGE: u32 = 500;
 
-/// Audits, and writes reports.
+/// Runs audits and writes reports.
 pub(super) struct Inspector {
     pub(super) loaded: Loaded,
     pub(super) audited: Audited,
@@ -53,22 +53,23 @@ pub(super) struct Inspector {
     pub(super) stop: CancellationToken,
 }
 
-/// What the last audit of this term has to say.
+/// The reports of the current leadership term.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    /// What was found last, until it is known which reports say so already.
+    /// The last findings, until they have been compared with the reports on the hub.
     found: Option<BTreeMap<Arc<str>, Report>>,
-    /// What is to become of reports, by namespace.
+    /// Pending report changes, by namespace.
     due: BTreeMap<Arc<str>, Due>,
-    /// The resource version of each report without a pending change, by namespace. With another resource version, someone else has changed it.
+    /// The resource version of each report without a pending change, by namespace. A different resource
+    /// version means that another client has changed the report.
     versions: BTreeMap<Arc<str>, String>,
-    /// Whether reports are served, once that is known.
+    /// Whether the hub serves reports; `None` until known.
     are_served: Option<bool>,
-    /// Since when it waits for what is not known yet.
+    /// Since when audits have been waiting for Rego policies or objects.
     waits_since: Option<Instant>,
 }
 
-/// What is to become of a report; one that goes has a uid.
+/// A pending change of a report. A deletion has the uid of the report.
 #[derive(Clone, Debug, PartialEq)]
 enum Due {
     Create(Report),
@@ -76,16 +77,16 @@ enum Due {
     Delete(String),
 }
 
-/// A report that is there.
+/// A report on the hub.
 #[derive(Debug)]
 struct There {
     uid: String,
     version: String,
-    /// A hash of what it says.
+    /// The hash of its content, from its annotation.
     says: String,
 }
 
-/// Why something could not be done. It is tried again, after a backoff.
+/// A failed request for reports. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what}")]
 pub(super) struct InspectError {
@@ -130,7 +131,7 @@ impl Capability for Inspector {
 impl Inspector {
     async fn run(&self) {
         let Some(interval) = self.settings.interval else {
-            // What an audit has left says nothing any more.
+            // Without a periodic audit, reports of former audits are obsolete.
             self.reports.lock().found = Some(BTreeMap::new());
             return self.queue.affect([Key::Reports]);
         };
@@ -172,12 +173,12 @@ impl Inspector {
         self.queue.add_after(Key::Run, interval);
     }
 
-    /// Whether the hub has reports, in whatever version.
+    /// Whether the hub serves the report kinds, in any version.
     fn are_known(&self) -> bool {
         [false, true].into_iter().all(|of_cluster| self.loaded.read_as(&reports::kind(of_cluster)).is_some())
     }
 
-    /// All reports of our name, by namespace; `None` where the hub serves none.
+    /// All reports with our name on the hub, by namespace; `None` if the hub does not serve reports.
     async fn there(&self) -> Result<Option<BTreeMap<Arc<str>, There>>, InspectError> {
         let mut there = BTreeMap::new();
         for gvr in [false, true].map(reports::resource) {
@@ -202,7 +203,7 @@ impl Inspector {
         Ok(Some(there))
     }
 
-    /// A report that another controller has not labelled as its own.
+    /// The report, unless its label names another controller.
     fn ours(&self, metadata: Metadata) -> Option<(Arc<str>, There)> {
         let namespace: Arc<str> = metadata.namespace.as_str().into();
         let owner = metadata.labels.get(CONTROLLER).map_or(self.controller.hash(), String::as_str);
@@ -214,7 +215,7 @@ impl Inspector {
         Some((namespace, There { uid: metadata.uid, version: metadata.resource_version, says }))
     }
 
-    /// Finds out which reports say something else than what was found.
+    /// Compares the last findings with the reports on the hub, and queues the differences.
     async fn compare(&self) -> Result<(), InspectError> {
         let there = if self.are_known() { self.there().await? } else { None };
         let mut reports = self.reports.lock();
@@ -254,7 +255,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Writes the report of `namespace`, or takes it away.
+    /// Writes or deletes the report of `namespace`.
     async fn write(&self, namespace: &Arc<str>) -> Result<(), InspectError> {
         let Some(due) = self.reports.lock().due.get(namespace).cloned() else { return Ok(()) };
         let gvr = reports::resource(namespace.is_empty());
@@ -266,7 +267,7 @@ impl Inspector {
                 let body = report.object.to_string().into_bytes();
                 self.requests.write(objects.create(&params, body)).await
             }
-            // One that has gone meanwhile is made anew.
+            // Apply recreates a report that was deleted in the meantime.
             Due::Write(report) => {
                 let params = PatchParams::apply(&manager).force();
                 let request =
@@ -282,7 +283,7 @@ impl Inspector {
         let version = match written {
             Ok(written) => Some(written.resource_version).filter(|_| !matches!(due, Due::Delete(_))),
             Err(RequestError::Refused(status)) if status.code == 404 => None,
-            // It may be going, or full: the next audit tries again.
+            // The namespace may be terminating or over quota. The next audit tries again.
             Err(RequestError::Refused(status)) if matches!(status.code, 400..=428) => {
                 let key = ObjectKey::new(namespace, name);
                 warn!(report = %key, error = status.message, "the hub rejected a report");
@@ -294,7 +295,7 @@ impl Inspector {
             }
         };
         let mut reports = self.reports.lock();
-        // Another audit may have found something else meanwhile.
+        // Unless another audit has queued a different change in the meantime.
         if reports.due.get(namespace) == Some(&due) {
             reports.due.remove(namespace);
             match version {
@@ -306,8 +307,8 @@ impl Inspector {
     }
 }
 
-/// What an audit finds: how much of all, what each namespace is told where `collect` says so, and which policies do not fit each
-/// other.
+/// The result of an audit: all counts, the violations by namespace (if collected), and the conflicts between
+/// Rego policies.
 type Run = (Findings, ByNamespace, BTreeMap<[String; 2], String>);
 
 fn find(audited: &Audited, collect: bool, goes_on: impl Fn() -> bool) -> Result<Run, String> {
@@ -320,7 +321,7 @@ fn find(audited: &Audited, collect: bool, goes_on: impl Fn() -> bool) -> Result<
                 by_namespace.add(violation);
             }
         }
-        // The first object is as good as any other.
+        // One example object for each pair of Rego policies is enough.
         Found::Conflict(Conflict { policies, text }) if conflicts.len() < CONFLICTS => {
             conflicts.entry(policies).or_insert(text);
         }

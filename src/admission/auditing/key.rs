@@ -1,17 +1,17 @@
-//! What the inspector does.
+//! The work queue keys of the periodic audit.
 
 use std::sync::Arc;
 
 use policy_sync_mirror::{self as mirror, Priority};
 
-/// What the inspector does.
+/// A unit of work of the inspector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// An audit of everything.
+    /// Audits all objects.
     Run,
-    /// Finds out which reports are there, and are to be others.
+    /// Compares the findings with the reports on the hub.
     Reports,
-    /// Writes the report of a namespace, or where that is empty of the cluster.
+    /// Writes the report of a namespace, or of the cluster if empty.
     Report(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! What metrics say of audits: the process that leads says it.
+//! Metrics of the periodic audit. Only the leader sets them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::admission::audit::{ENFORCEMENTS, Findings};
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 
-/// What metrics say of it. Clones are the same.
+/// Metrics of the periodic audit. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct AuditMetrics {
     violations: IntGaugeVec,
@@ -17,11 +17,11 @@ pub struct AuditMetrics {
 }
 
 impl AuditMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         let violations = made.gauges(
@@ -49,7 +49,7 @@ impl AuditMetrics {
         self.last.set(at.since(Moment(0)).as_secs_f64());
     }
 
-    /// Says nothing of what another process finds out from now on.
+    /// Resets the metrics when leadership changes, because another process audits then.
     pub(super) fn forget(&self) {
         self.found(&Findings::default(), Duration::ZERO, Moment(0));
     }

@@ -1,8 +1,9 @@
-//! Audits from time to time, and says what they find: metrics, and reports where the hub has such a kind.
+//! The periodic audit: reviews all objects and publishes the violations as metrics, and as OpenReports
+//! resources if the hub serves them.
 //!
 //! ```text
-//! interval, other policies ─▶ run (the leader) ─▶ findings ─▶ metrics
-//!                                                    ╰─▶ reports that say something else than those that are there ─▶ hub
+//! interval, policy change ─▶ run (leader only) ─▶ findings ─▶ metrics
+//!                                                    ╰─▶ reports that differ from those on the hub ─▶ hub
 //! ```
 
 mod audited;

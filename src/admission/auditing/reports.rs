@@ -1,4 +1,4 @@
-//! What reports say: <https://github.com/openreports/reports-api>.
+//! Converts findings to OpenReports resources: <https://github.com/openreports/reports-api>.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,42 +10,42 @@ use policy_sync_api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, REPORT
 use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, GroupResource, GroupVersionResource};
 
-/// Their group.
+/// The API group of reports.
 const GROUP: &str = "openreports.io";
-/// The version that is written.
+/// The API version of written reports.
 const VERSION: &str = "v1alpha1";
-/// Who reports.
+/// The `source` field of reports.
 const SOURCE: &str = "policy-sync";
-/// How many violations one tells.
+/// How many violations one report lists.
 const TOLD: usize = 100;
 
-/// The kind of a report on a namespace, or on the cluster.
+/// The resource for reports on a namespace, or on the cluster.
 pub(super) fn kind(of_cluster: bool) -> GroupResource {
     GroupResource::new(GROUP, if of_cluster { "clusterreports" } else { "reports" })
 }
 
-/// How a report on a namespace, or on the cluster, is written, where the hub has such a kind in any version.
+/// The same, with the version used for writes.
 pub(super) fn resource(of_cluster: bool) -> GroupVersionResource {
     GroupVersionResource { kind: kind(of_cluster), version: VERSION.into() }
 }
 
-/// What is found, by namespace; that of the cluster is empty.
+/// Violations by namespace; the empty key is the cluster.
 #[derive(Debug, Default)]
 pub(super) struct ByNamespace(BTreeMap<Arc<str>, Findings>);
 
 impl ByNamespace {
-    /// Adds what a report tells.
+    /// Adds a violation, unless it is `dryrun`.
     pub(super) fn add(&mut self, mut violation: Violation) {
         if result(&violation.enforcement).is_none() {
             return;
         }
-        // Reports tell no patches.
+        // Reports have no field for patches.
         violation.resolution.patches = Vec::new();
         let namespace: Arc<str> = violation.resource.namespace.as_str().into();
         self.0.entry(namespace).or_insert_with(|| Findings::keeping(TOLD)).add(violation);
     }
 
-    /// The reports of this name that `controller` writes, by namespace.
+    /// Builds one report for each namespace, all called `name`, written by `controller`.
     pub(super) fn reports(self, name: &str, controller: &ControllerName) -> BTreeMap<Arc<str>, Report> {
         let of = |(namespace, findings): (Arc<str>, Findings)| {
             let report = Report::new(name, &namespace, &findings.in_order(), controller);
@@ -55,12 +55,12 @@ impl ByNamespace {
     }
 }
 
-/// A report as it is to be.
+/// A desired report.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
-    /// A hash of what it says.
+    /// A hash of the content.
     pub says: String,
-    /// The object.
+    /// The Report or ClusterReport resource.
     pub object: Value,
 }
 
@@ -89,7 +89,7 @@ impl Report {
     }
 }
 
-/// What reports call how strict a policy is; nothing where they do not tell it.
+/// The `result` value for an enforcement; `None` if reports omit it.
 fn result(enforcement: &str) -> Option<&'static str> {
     match enforcement {
         "deny" => Some("fail"),
@@ -104,7 +104,7 @@ fn told(violation: &Violation) -> Value {
     let policy = policy.as_deref().unwrap_or(SOURCE);
     let mut told = json!({
         "policy": policy, "rule": id, "result": result(enforcement), "message": resolution.message,
-        // Whoever is to act is told what to do; what is only a warning counts for nothing.
+        // `scored` marks results that need action; warnings do not.
         "scored": enforcement != "warn",
     });
     if !resource.name.is_empty() {

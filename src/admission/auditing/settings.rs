@@ -1,20 +1,20 @@
-//! How often is audited, and what reports are called.
+//! Settings of the periodic audit.
 
 use std::time::Duration;
 
-/// How often is audited, and what reports are called.
+/// Settings of the periodic audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The time from one audit to the next; where there is none, nobody audits but who is asked.
+    /// The time between audits. `None`: audits run only on request.
     pub interval: Option<Duration>,
-    /// Whether anybody can ask.
+    /// Whether audits can be requested over HTTP.
     pub is_served: bool,
     /// The name of each report.
     pub name: String,
 }
 
 impl Settings {
-    /// Whether there is ever an audit.
+    /// Whether an audit can ever run.
     pub(super) fn is_wanted(&self) -> bool {
         self.interval.is_some() || self.is_served
     }

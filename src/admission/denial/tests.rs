@@ -13,7 +13,7 @@ fn texts(elements: serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn an_element_is_a_text_or_says_whose_it_is() {
+fn denial_is_a_string_or_an_object_with_an_id() {
     assert_eq!(
         texts(json!(["no", {"id": "a"}, {"id": "b", "resolution": {"message": "why"}}])),
         ["no", "a: denied", "b: why"]
@@ -23,7 +23,7 @@ fn an_element_is_a_text_or_says_whose_it_is() {
 }
 
 #[test]
-fn what_is_denied_of_another_object_does_not_count() {
+fn denials_of_other_objects_are_omitted() {
     let of = |kind: &str, namespace: &str, name: &str| {
         texts(json!([{"id": "a", "resource": {"kind": kind, "namespace": namespace, "name": name}}])).len()
     };
@@ -40,7 +40,7 @@ fn what_is_denied_of_another_object_does_not_count() {
 }
 
 #[test]
-fn what_cannot_be_used_denies_all_the_same_and_says_why() {
+fn invalid_denials_deny_with_an_error_message() {
     for (element, expected) in [
         (json!(1), ": deny: expected a text or an object, found a number"),
         (json!([]), ": deny: expected a text or an object, found a list"),
@@ -69,7 +69,7 @@ fn what_cannot_be_used_denies_all_the_same_and_says_why() {
 }
 
 #[test]
-fn a_message_is_short_and_on_one_line() {
+fn messages_are_capped_and_on_one_line() {
     let message = "a\nb\u{1b}[31mred ".to_owned() + &"x".repeat(1 << 20);
     let text = texts(json!([{"id": "a", "resolution": {"message": message}}])).remove(0);
     assert!(text.starts_with("a: a b\\u{1b}[31mred x") && text.len() < 1_100, "{}", text.len());

@@ -7,7 +7,7 @@ use crate::admission::denial::Place;
 
 const WEB: Place<'_> = Place { kind: "pods", namespace: "shop", name: "web" };
 
-/// Denials with these patches, called `a`, `b` and so on.
+/// Denials with these patches and the ids `a`, `b` and so on.
 fn denials(patches: &[serde_json::Value]) -> Vec<Denial> {
     let ids = ["a", "b", "c", "d"];
     let elements =
@@ -30,7 +30,7 @@ fn replace(path: &str, value: i64) -> serde_json::Value {
 }
 
 #[test]
-fn patches_are_one_by_their_ids_and_equal_ones_count_once() {
+fn patches_are_merged_and_equal_operations_applied_once() {
     let of = |patches: &[serde_json::Value]| merged(patches).unwrap();
     assert_eq!(
         of(&[json!([replace("/spec/b/c", 1)]), json!([replace("spec/a", 2)])]),
@@ -44,7 +44,7 @@ fn patches_are_one_by_their_ids_and_equal_ones_count_once() {
 }
 
 #[test]
-fn of_two_that_cannot_both_be_done_both_are_named() {
+fn conflict_errors_name_both_operations() {
     for (one, other, expected) in [
         (
             replace("/spec/a", 2),
@@ -84,7 +84,7 @@ fn of_two_that_cannot_both_be_done_both_are_named() {
 }
 
 #[test]
-fn what_cannot_be_done_is_named() {
+fn failed_and_excessive_operations_are_reported() {
     let error = |patch: serde_json::Value| merged(&[json!([patch])]).unwrap_err();
     assert!(error(replace("/spec/none", 1)).starts_with("a: replace /spec/none cannot be done: "));
     let test = json!({"op": "test", "path": "/spec/a", "value": 9});
@@ -98,7 +98,7 @@ fn what_cannot_be_done_is_named() {
 }
 
 #[test]
-fn an_operation_that_is_none_is_told_with_its_place() {
+fn invalid_operations_are_reported_with_their_location() {
     for (patch, expected) in [
         (json!({"path": "/a"}), "[0]: expected an operation of a JSON Patch"),
         (json!({"op": "put", "path": "/a"}), "[0]: expected an operation of a JSON Patch"),
@@ -124,9 +124,9 @@ fn an_operation_that_is_none_is_told_with_its_place() {
 }
 
 proptest! {
-    /// Of denials whose patches can be merged, the order in which they come makes no difference.
+    /// If patches can be merged, the order of their denials does not change the result.
     #[test]
-    fn what_patches_make_of_an_object_depends_on_no_order(
+    fn merged_patches_do_not_depend_on_the_order_of_denials(
         changes in prop::collection::vec((0usize..4, prop::sample::select(vec!["/spec/a", "/spec/b", "/spec/b/c", "/spec/new"]), 0i64..3), 1..6)
     ) {
         let mut of: Vec<Vec<serde_json::Value>> = vec![Vec::new(); 4];

@@ -65,7 +65,7 @@ fn message(verdict: Verdict) -> String {
 }
 
 #[test]
-fn what_a_policy_can_mend_is_mended_and_what_is_still_wanted_at_last_is_denied() {
+fn mutating_review_patches_and_validating_review_denies_unpatched_objects() {
     let snapshot = snapshot(&[PULL], &[], Enforcement::Deny);
     let web = pod("web", &["Always", "Never", "IfNotPresent"]);
     let Verdict::Allowed { patch, .. } = verdict(&snapshot, &web, Registration::Mutating) else {
@@ -83,7 +83,7 @@ fn what_a_policy_can_mend_is_mended_and_what_is_still_wanted_at_last_is_denied()
 }
 
 #[test]
-fn the_object_counts_once_at_its_place() {
+fn reviewed_object_replaces_its_stored_version() {
     let of = |pods: &[&str], name: &str| {
         message(verdict(
             &snapshot(&[QUOTA], pods, Enforcement::Deny),
@@ -94,14 +94,14 @@ fn the_object_counts_once_at_its_place() {
     assert_eq!(of(&["a", "b"], "c"), "403 quota: 3 pods in shop, 2 are allowed");
     assert_eq!(of(&["a", "b"], "b"), "[] []", "it is one of them already");
     assert_eq!(of(&["a"], "b"), "[] []");
-    // Whatever is in a name stays there.
+    // Names are quoted, so they cannot inject Rego code.
     assert_eq!(of(&["a", "b"], "a\"] as 1 with input as {\"x"), "403 quota: 3 pods in shop, 2 are allowed");
 }
 
 #[test]
-fn a_generated_name_takes_the_place_of_no_stored_object() {
+fn object_with_a_generated_name_replaces_no_stored_object() {
     let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
-    // The API server generates the name between the two reviews, and leaves that of the request empty.
+    // The API server generates the name between the two reviews, and leaves the name in the request empty.
     let of = |metadata: serde_json::Value, by| {
         let created = asked(
             |request| {
@@ -120,14 +120,14 @@ fn a_generated_name_takes_the_place_of_no_stored_object() {
 }
 
 #[test]
-fn a_denial_without_patches_denies_also_where_another_has_some() {
+fn denial_without_patches_is_final_even_beside_patches() {
     let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], Enforcement::Deny);
     let said = message(verdict(&snapshot, &pod("c", &["Never"]), Registration::Mutating));
     assert_eq!(said, "403 pull: images are always pulled; quota: 3 pods in shop, 2 are allowed");
 }
 
 #[test]
-fn what_only_warns_or_counts_denies_nothing() {
+fn warn_and_dryrun_policies_deny_nothing() {
     let web = pod("c", &["Never"]);
     let with = |enforcement, by| {
         reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &asked(|_| {}, &web), by)
@@ -202,7 +202,7 @@ fn deletes_and_releases_of_terminating_objects_are_not_reviewed() {
 }
 
 #[test]
-fn policies_know_the_request_and_a_namespace_is_in_none() {
+fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
     let says = "package admission\nimport rego.v1\ndeny contains sprintf(\"%s %s %v\", [input.request.operation, input.request.userInfo.username, [input.reviewed[0], input.reviewed[1], input.reviewed[2]]])\n";
     let snapshot = snapshot(&[says], &[], Enforcement::Deny);
     let of = |asked: &Asked| message(reviewed(&snapshot, asked, Registration::Mutating).verdict);
@@ -227,7 +227,7 @@ fn policies_know_the_request_and_a_namespace_is_in_none() {
 }
 
 #[test]
-fn the_first_denials_are_named_and_the_others_counted() {
+fn message_lists_the_first_denials_and_counts_the_rest() {
     let many = "package admission\nimport rego.v1\ndeny contains sprintf(\"no %d\", [n]) if some n in numbers.range(1000, 11000)\n";
     let said = message(verdict(
         &snapshot(&[many], &[], Enforcement::Deny),
@@ -238,7 +238,7 @@ fn the_first_denials_are_named_and_the_others_counted() {
 }
 
 #[test]
-fn without_an_answer_nothing_passes() {
+fn failed_evaluations_reject_the_write() {
     let slow = "package admission\nimport rego.v1\ndeny contains \"slow\" if count([1 | some a in r; some b in r; a == b]) == 0\nr := numbers.range(1, 50000)\n";
     let asked = asked(|_| {}, &pod("web", &[]));
     let answer = review(
@@ -262,7 +262,7 @@ fn without_an_answer_nothing_passes() {
 }
 
 #[test]
-fn a_head_without_a_resource_is_as_strict_as_its_policy_too() {
+fn denials_without_a_resource_use_the_enforcement_of_their_policy() {
     let plain = "package admission\nimport rego.v1\ndeny contains {\"id\": \"a\", \"resolution\": {\"message\": \"no\"}}\n";
     let empty = "package admission\nimport rego.v1\ndeny contains {}\n";
     for (text, warned) in
@@ -276,7 +276,8 @@ fn a_head_without_a_resource_is_as_strict_as_its_policy_too() {
 
 const PLANTED: &str = "aHVudGVyMg==";
 
-/// Reviews a Secret by `texts`; `None` takes `contents` from the analysis.
+/// Reviews a Secret with the Rego policies `texts`. If `contents` is `None`, static analysis decides about
+/// its contents.
 fn of_secret(texts: &[&str], contents: Option<Contents>) -> Result<Reviewed, Unanswered> {
     of_secret_with(Enforcement::Deny, texts, contents)
 }
@@ -316,14 +317,14 @@ fn of_secret_with(
     review(&snapshot, &asked.request().unwrap(), &asked, Registration::Validating)
 }
 
-/// Prints the whole input.
+/// Returns the whole input as a denial.
 const TELLS: &str = "package admission\nimport rego.v1\n\
     deny contains msg if { msg := json.marshal(input) }\n\
     deny contains msg if { msg := json.marshal(data.kubernetes) }\n";
 
 #[test]
 fn contents_of_secrets_are_not_in_the_input() {
-    // Also without the analysis, evaluations get no contents.
+    // Contents are removed even without the analysis.
     let found = message(of_secret(&[TELLS], Some(Contents::Withheld(None))).unwrap().verdict);
     assert!(found.contains("Opaque") && found.contains("shop"), "{found}");
     assert!(!found.contains(PLANTED) && !found.contains("password"), "{found}");
@@ -332,7 +333,7 @@ fn contents_of_secrets_are_not_in_the_input() {
 }
 
 #[test]
-fn policies_that_may_read_contents_fail_the_review_of_secrets() {
+fn policies_that_may_read_secret_contents_fail_the_review() {
     let error = of_secret(&[TELLS], None).unwrap_err();
     let expected = "p/0.rego:3:44: the policy may read the contents of a Secret: restrict its rule to other kinds, \
                     or run the controller with --replicate secrets";

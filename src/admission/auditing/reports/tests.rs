@@ -21,7 +21,7 @@ fn reports(violations: impl IntoIterator<Item = Violation>) -> BTreeMap<Arc<str>
 }
 
 #[test]
-fn each_namespace_has_one_of_its_own_and_the_cluster_another() {
+fn each_namespace_and_the_cluster_get_a_report() {
     let error = Violation::error(Resource::default(), "policy p cannot be asked".to_owned());
     let found = reports([violation("shop", "till", "deny"), violation("shop", "web", "warn"), error]);
     assert_eq!(found.keys().map(|namespace| &**namespace).collect::<Vec<_>>(), ["", "shop"]);
@@ -54,7 +54,7 @@ fn each_namespace_has_one_of_its_own_and_the_cluster_another() {
 }
 
 #[test]
-fn all_are_counted_and_the_first_hundred_told_whatever_their_order() {
+fn report_counts_all_violations_and_lists_the_first_hundred() {
     let name = |number: usize| format!("{number:04}");
     let all =
         |order: fn(usize) -> usize| reports((0..500).map(|n| violation("shop", &name(order(n)), "deny")));
@@ -68,12 +68,12 @@ fn all_are_counted_and_the_first_hundred_told_whatever_their_order() {
 }
 
 #[test]
-fn what_only_counts_is_in_no_report() {
+fn dryrun_violations_are_not_reported() {
     assert_eq!(reports([violation("shop", "till", "dryrun")]), BTreeMap::new());
 }
 
 #[test]
-fn a_report_that_says_something_else_has_another_hash() {
+fn hash_changes_with_the_content() {
     let says = |violation| reports([violation])["shop"].says.clone();
     let one = says(violation("shop", "till", "deny"));
     assert_eq!(one, says(violation("shop", "till", "deny")));
