@@ -1,4 +1,5 @@
-//! What a policy answers: `{"annotations": {…}, "labels": {…}, "errors": […]}`, each optional.
+//! Parses the result of placement policies: `{"annotations": {…}, "labels": {…}, "errors": […]}`, all
+//! optional.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +9,18 @@ use policy_sync_api::annotations::{REMEDIATE, is_ours};
 use policy_sync_api::syntax::{is_label_key, is_label_value};
 use policy_sync_rego::asked::{expected, short};
 
-/// What a policy answers.
+/// The result of placement policies for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Annotations of the object; `None` removes one.
+    /// Annotations to set; `None` removes one.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Labels of the object; `None` removes one.
+    /// Labels to set; `None` removes one.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Why it may not be written, sorted.
+    /// Reasons to reject the object, sorted.
     pub errors: Vec<String>,
 }
 
-/// What is wrong with an answer: `annotations.kuadrant.io/parent: only the controller writes it`.
+/// An invalid result of policies: `annotations.kuadrant.io/parent: only the controller writes it`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {text}")]
 pub struct AnswerFault {
@@ -34,11 +35,12 @@ impl AnswerFault {
 }
 
 impl Answer {
-    /// Reads what a query gave.
+    /// Parses the result of a query.
     ///
     /// # Errors
     ///
-    /// Where it is of another shape, sets a key that the controller writes, or one that the API does not take.
+    /// If it has the wrong shape, or sets a key that is invalid or reserved for the controller or the
+    /// object's owner.
     pub fn read(value: &Value) -> Result<Self, AnswerFault> {
         let expected = |at: &str, what: &str, value: &Value| AnswerFault::new(at, expected(what, value));
         let fields = value.as_object().map_err(|_| expected("answer", "an object", value))?;
@@ -61,7 +63,7 @@ impl Answer {
                     answer.errors =
                         errors(value).ok_or_else(|| expected("errors", "a list of texts", value))?
                 }
-                // What else a package has is the business of its rules.
+                // Other rules of the package are helpers.
                 _ => {}
             }
         }
@@ -69,7 +71,7 @@ impl Answer {
     }
 }
 
-/// The errors, sorted, each once.
+/// The errors, sorted, without duplicates.
 fn errors(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_string().ok().map(ToString::to_string);
     let mut errors: Vec<String> = match value {
@@ -82,7 +84,7 @@ fn errors(value: &Value) -> Option<Vec<String>> {
     Some(errors)
 }
 
-/// The text of an annotation or a label: what is none is compact JSON, and null removes it.
+/// The string value of an annotation or label. `None` (null) removes it; other values become compact JSON.
 fn text(value: &Value) -> anyhow::Result<Option<String>> {
     match value {
         Value::Null => Ok(None),

@@ -1,4 +1,4 @@
-//! What policies say of objects that stand, for who brings them there by hand.
+//! Lists the objects that do not comply with placement policies, for commands that remediate them by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,32 +15,33 @@ use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 use policy_sync_sync::desired::covered::Covered;
 
-/// What a person waits for, and what they see.
+/// Collects placement policies and objects, and evaluates compliance once both are loaded.
 #[derive(Debug)]
 pub struct Look {
     loaded: Loaded,
     covered: Covered,
-    /// The kinds that are covered.
+    /// The covered kinds.
     kinds: BTreeSet<GroupResource>,
     exemptions: Exemptions,
     moved: Arc<Notify>,
 }
 
-/// An object that is not as policies say.
+/// An object that does not comply.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// How it is read.
+    /// The resource and version.
     pub gvr: GroupVersionResource,
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// The object, without what nobody decides by.
+    /// The object as replicated: without fields that placement policies cannot read.
     pub object: Value,
-    /// How it stands.
+    /// How it differs from the result of placement policies.
     pub compliance: Compliance,
 }
 
 impl Look {
-    /// A look at what is `covered`, by what is `loaded`, which is about to be started.
+    /// Evaluates the objects of the `covered` kinds with the placement policies of `loaded`, which must not
+    /// be started yet.
     #[must_use]
     pub fn new(loaded: Loaded, covered: Covered, exemptions: Exemptions) -> Self {
         let moved = Arc::new(Notify::new());
@@ -53,7 +54,7 @@ impl Look {
         Self { loaded, covered, kinds, exemptions, moved }
     }
 
-    /// Waits until policies, and what they place, are known.
+    /// Waits until placement policies and objects are loaded.
     pub async fn ready(&self) {
         let mut in_use = self.loaded.in_use();
         while self.missing().is_some() {
@@ -68,7 +69,7 @@ impl Look {
         }
     }
 
-    /// What is not known yet, in words.
+    /// Why compliance cannot be evaluated yet.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         let (is_loaded, text) = self.loaded.health();
@@ -81,11 +82,12 @@ impl Look {
             .find_map(|kind| self.loaded.objects(kind).err())
     }
 
-    /// Each object in `namespace`, or in any, that is not as policies say, in order. It takes the time of one evaluation each.
+    /// All objects in `namespace` (`None`: in all namespaces) that do not comply, sorted. Takes one
+    /// evaluation for each object.
     ///
     /// # Errors
     ///
-    /// Where something is not known, or policies cannot be asked.
+    /// If the covered kinds are unknown, objects are not loaded, or placement policies cannot be evaluated.
     pub fn found(&self, namespace: Option<&str>) -> Result<Vec<Found>, String> {
         if !self.covered.is_whole {
             return Err(

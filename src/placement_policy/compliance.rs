@@ -1,4 +1,4 @@
-//! Compares a stored object with the current result of policies.
+//! Compares a stored object with the current result of placement policies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,14 +15,14 @@ use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 /// The maximum number of bytes of a value in a message.
 const VALUE: usize = 200;
 
-/// The compliance of an object with policies.
+/// The compliance of an object with placement policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compliance {
     /// The object complies.
     AsSaid,
-    /// Policies set other values.
+    /// Placement policies set other values.
     Differs(Change),
-    /// Policies reject the object, or their result is invalid. Contains the message.
+    /// Placement policies reject the object, or their result is invalid. Contains the message.
     Breaks(String),
 }
 
@@ -45,7 +45,7 @@ pub struct Change {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
-/// The compliance of a stored `object` with the policies of `snapshot`. Takes one evaluation.
+/// The compliance of a stored `object` with the placement policies of `snapshot`. Takes one evaluation.
 ///
 /// # Errors
 ///

@@ -1,16 +1,18 @@
-//! Placement: what policies in Rego say of where an object goes.
+//! Placement by Rego policies: they set labels and annotations of objects, which decide the clusters of
+//! these.
 //!
 //! ```text
-//! object as written ──▶ wish: without what policies have set ──▶ question ──▶ answer ──▶ object as stored
-//!                        ▲                                                               │
-//!                        └────── kuadrant.io/placed-by-policy: what was set, and what was there before
+//! object as written ──▶ original: without values set by policies ──▶ query ──▶ result ──▶ object as stored
+//!                        ▲                                                                │
+//!                        └── kuadrant.io/placed-by-policy: values set by policies, and the original ones
 //! ```
 //!
-//! A policy is asked of what the developer wrote, never of its own last answer: else it would take that for a wish, and could
-//! not move anything. So what is stored is what the policy says of the wish alone, whatever came before.
+//! Policies always see the original object, as its developer wrote it, not their own last result. Otherwise
+//! they would take that result for the developer's choice and could never move an object. So the stored
+//! object depends only on the original and the current policies.
 //!
-//! [`review`] is for objects that are written, [`remediation`] for those that stand, and [`by_hand`] for whoever brings these where
-//! policies say by themselves.
+//! [`review`] handles writes of objects, [`remediation`] existing objects, and [`by_hand`] lists the objects
+//! that a user has to remediate.
 
 pub mod answer;
 pub mod by_hand;

@@ -1,4 +1,4 @@
-//! An object as it is stored: as its developer wants it, with what policies say of that.
+//! Applies the result of placement policies to an object.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use policy_sync_api::annotations::PLACED_BY_POLICY;
 use policy_sync_api::placed_by_policy::{Placed, Set, Strings, put, strings, write};
 use policy_sync_api::text::grouped;
 
-/// How many bytes all annotations of an object may have, as the API counts them: keys and values.
+/// Maximum total size of an object's annotations in bytes, keys and values, as enforced by the API server.
 const ANNOTATIONS: usize = 256 * 1024;
 
-/// `object`, of which its developer wants `wish`, as it is stored where policies answer this of the wish.
+/// Applies `answer` to `object`, whose original form is `wish`, and records the original values in an
+/// annotation.
 ///
 /// # Errors
 ///
-/// Where the API would not take what they set.
+/// If the annotations would exceed the limit of the API server.
 pub fn place(object: &Value, wish: &Value, answer: &Answer) -> Result<Value, AnswerFault> {
     let (mut result, mut placed) = (object.clone(), Placed::default());
     let mut labels = strings(wish, "labels");
@@ -38,12 +39,12 @@ pub fn place(object: &Value, wish: &Value, answer: &Answer) -> Result<Value, Ans
     Ok(result)
 }
 
-/// Sets in `strings`, which are the developer's, what policies say; returns what of it is theirs.
+/// Applies `answer` to `strings`, which hold the original values. Returns a record of each change.
 fn set(strings: &mut Strings, answer: &BTreeMap<String, Option<String>>) -> BTreeMap<String, Set> {
     let mut set = BTreeMap::new();
     for (key, value) in answer {
         let before = strings.get(key).cloned();
-        // Both want the same: nothing has to be kept of it.
+        // If both agree, there is no original value to record.
         if before != *value {
             set.insert(key.clone(), Set::new(value.as_deref(), before.as_deref()));
             put(strings, key, value.clone());

@@ -1,4 +1,4 @@
-//! Which objects policies place.
+//! Decides which objects placement policies apply to.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_sync::desired::covered::Covered;
 
-/// Who keeps what policies place.
+/// The name under which objects are kept in the replica.
 pub(super) const KEEPER: &str = "placement";
 
-/// The kinds of which objects are placed, where these are covered, and those `before` were. A class that cannot be read may list what
-/// it did.
+/// The kinds that placement policies apply to. If some class parameters cannot be read, kinds covered
+/// `before` stay, because the class may still list them.
 #[must_use]
 pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTreeSet<GroupResource> {
     let mut kinds = covered.kinds.clone();
@@ -25,7 +25,8 @@ pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTre
     kinds
 }
 
-/// Whether policies place `object` of `kind`, which is in this Namespace: the webhook reviews the same objects, and terminating ones too.
+/// Whether placement policies apply to `object` of `kind` in `namespace`. These are the objects that the
+/// webhook reviews, except terminating ones.
 #[must_use]
 pub(super) fn is_placed(
     covered: &Covered,
@@ -36,7 +37,7 @@ pub(super) fn is_placed(
 ) -> bool {
     let class = || object["spec"]["gatewayClassName"].as_string().cloned().unwrap_or_else(|_| "".into());
     let name = namespace["metadata"]["name"].as_string().cloned().unwrap_or_else(|_| "".into());
-    // A terminating object has no copies on spokes, so that its place decides nothing any more.
+    // A terminating object has no copies on spokes, so its placement no longer matters.
     let is_going = object["metadata"]["deletionTimestamp"] != Value::Undefined;
     let is_ours = *kind != GroupResource::gateways() || covered.classes.contains(&*class());
     !is_going && is_ours && !exemptions.names(&name) && !Exemptions::is_ignored(namespace)
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placed_is_what_the_webhook_is_asked_about() {
+    fn objects_covered_by_the_webhook_are_placed() {
         let covered =
             Covered { classes: BTreeSet::from(["ours".into()]), is_whole: true, ..Covered::default() };
         let exemptions = Exemptions::new(["kube-*".to_owned()]);
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_cannot_be_read_may_list_what_it_did() {
+    fn unreadable_class_keeps_its_covered_kinds() {
         let apps = GroupResource::new("apps", "deployments");
         let before = BTreeSet::from([apps.clone(), GroupResource::namespaces()]);
         let whole = Covered { is_whole: true, ..Covered::default() };

@@ -1,4 +1,4 @@
-//! Evaluates policies for an object.
+//! Evaluates placement policies for an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,14 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_api::placed_by_policy::{Strings, write};
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
-/// The purpose of the queried package.
 pub use policy_sync_rego::asked::PLACEMENT as PACKAGE;
 
-/// The result of policies for an object.
+/// The result of placement policies for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// The object with the labels and annotations set by policies.
+    /// The object with the labels and annotations set by placement policies.
     Placed(Value),
-    /// Policies reject the object with this message.
+    /// Placement policies reject the object with this message.
     Refused(String),
     /// The result is invalid, for this reason.
     Unusable(String),
@@ -62,21 +61,21 @@ impl ContentHash {
     }
 }
 
-/// Evaluates policies of `snapshot` for `object`, whose developer wrote `wish`. Without policies, the result is `wish`. Takes one
-/// evaluation.
+/// Evaluates the placement policies of `snapshot` for `object`, whose original form is `wish`. Without
+/// policies, the result is `wish`. Takes one evaluation.
 ///
 /// # Errors
 ///
-/// When policies cannot be evaluated.
+/// If policies cannot be evaluated.
 pub fn ask(snapshot: &Snapshot, object: &Value, wish: &Value) -> Result<Said, Unanswered> {
     ask_without(snapshot, object, wish, &[])
 }
 
-/// As [`ask`], with `hidden` documents left out of `data`. With an external engine they are not.
+/// Like [`ask`], with `hidden` documents removed from `data`. External engines ignore `hidden`.
 ///
 /// # Errors
 ///
-/// As [`ask`].
+/// Like [`ask`].
 pub fn ask_without(
     snapshot: &Snapshot,
     object: &Value,
@@ -102,7 +101,8 @@ pub fn ask_without(
     Ok(said.unwrap_or_else(|fault| Said::Unusable(format!("{query}: {fault}"))))
 }
 
-/// The `with` clauses that remove `hidden` documents from `data`, under each name that policies use for their kind.
+/// The `with` clauses that remove `hidden` documents from `data`, under each name that placement policies use
+/// for their kind.
 fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String {
     let mut places: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (kind, key) in hidden {
@@ -120,8 +120,8 @@ fn without(snapshot: &Snapshot, hidden: &[(GroupResource, ObjectKey)]) -> String
     places.into_iter().map(clause).collect()
 }
 
-/// The input for policies: the object without its status, its managed fields and the annotation of `kubectl apply`. So a stored object
-/// gives the same input as a written one.
+/// The input for policies: the object without its status, its managed fields and the annotation of `kubectl
+/// apply`. So reviews and remediation evaluate the same input.
 fn question(wish: &Value) -> Value {
     let mut input = wish.clone();
     if let Some(fields) = input.as_object_mut() {

@@ -1,12 +1,11 @@
-//! Events about what policies do not let in: each process tells of those that it has denied.
+//! Kubernetes Events about writes rejected by placement policies. Each process reports its own.
 
 use policy_sync_api::admission::{Request, Verdict};
 use policy_sync_hub::reconcile::Events;
 
-/// The reason of an Event.
 const REFUSED: &str = "PlacementRefused";
 
-/// Tells of refusals.
+/// Publishes Events about rejected writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusals(Events);
 
@@ -15,7 +14,7 @@ impl Refusals {
         Self(events)
     }
 
-    /// Tells that `request` was refused, where it was, and where it was meant.
+    /// Publishes an Event if `verdict` denies `request`, unless it is a dry run.
     pub(crate) fn tell(&self, request: &Request, verdict: &Verdict) {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run

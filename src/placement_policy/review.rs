@@ -1,4 +1,5 @@
-//! The review of an object that is written: whether it may be, and what of it policies set.
+//! The review of an AdmissionRequest by placement policies: sets labels and annotations, or rejects the
+//! object.
 
 use serde_json::Value;
 
@@ -7,11 +8,11 @@ use policy_sync_api::admission::{Request, Verdict};
 use policy_sync_api::placed_by_policy::{Placed, strings};
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 
-/// Reviews what `request` writes, by the policies of `snapshot`. It takes the time of one evaluation.
+/// Reviews `request` with the placement policies of `snapshot`. Takes one evaluation.
 ///
 /// # Errors
 ///
-/// Where they cannot be asked.
+/// If policies cannot be evaluated.
 pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswered> {
     let object = &request.object;
     if request.is_release() || !snapshot.is_asked(PACKAGE) {
@@ -29,8 +30,9 @@ pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswe
     })
 }
 
-/// What the developer wants of `object`, which replaces `old`. What is stored says what is a policy's, never what is sent: but where
-/// that leaves every wish as it was, whoever sends it has asked policies as well.
+/// The original form of `object`, which replaces `old`. The record of original values is taken from the
+/// stored object, because the one in the request may be forged. The request's own record counts only if it
+/// leads to the same original as the stored one: then the sender has evaluated placement policies too.
 pub(super) fn wish(object: &Value, old: &Value) -> Value {
     let (stored, sent) = (Placed::stored(old), Placed::stored(object));
     if !old.is_null() && sent != stored {

@@ -7,7 +7,7 @@ fn read(answer: serde_json::Value) -> Result<Answer, String> {
 }
 
 #[test]
-fn values_that_are_no_texts_are_compact_json_and_null_removes() {
+fn other_values_become_compact_json_and_null_removes_a_key() {
     let answer = read(json!({
         "annotations": {"a": {"b": [1, "x"]}, "c": "text", "d": null, "example.com/e": true},
         "labels": {"zone": "eu", "n": 1, "gone": null},
@@ -23,7 +23,7 @@ fn values_that_are_no_texts_are_compact_json_and_null_removes() {
     assert_eq!(answer.labels, labels.map(|(key, value)| (key.to_owned(), value)).into());
     assert_eq!(answer.errors, ["a", "b"]);
     assert_eq!(read(json!({})), Ok(Answer::default()));
-    // Sets, as partial rules give them.
+    // Partial rules produce sets.
     let set = Value::from(std::collections::BTreeSet::from([Value::from("b"), Value::from("a")]));
     let answer =
         Answer::read(&std::collections::BTreeMap::from([(Value::from("errors"), set)]).into()).unwrap();
@@ -31,7 +31,7 @@ fn values_that_are_no_texts_are_compact_json_and_null_removes() {
 }
 
 #[test]
-fn what_is_of_another_shape_is_refused_with_its_place() {
+fn invalid_results_are_rejected_with_their_location() {
     for (answer, expected) in [
         (json!([]), "answer: expected an object, found a list"),
         (json!({"annotations": ["a"]}), "annotations: expected an object, found a list"),
@@ -59,7 +59,7 @@ fn what_is_of_another_shape_is_refused_with_its_place() {
     ] {
         assert_eq!(read(answer.clone()), Err(expected.to_owned()), "{answer}");
     }
-    // Users' words are theirs.
+    // This annotation may be set by users, and so by placement policies.
     assert!(read(json!({"annotations": {"kuadrant.io/cluster-selector": "zone=eu"}})).is_ok());
     let fault = read(json!({"annotations": ["x".repeat(10_000)]})).unwrap_err();
     assert!(fault.len() < 200, "{} bytes", fault.len());

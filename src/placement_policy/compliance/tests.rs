@@ -19,7 +19,7 @@ fn without_policies() -> Snapshot {
     Snapshot::new(engine, BTreeMap::new())
 }
 
-/// What is stored once what policies say was written, as a merge patch does it.
+/// The object after the merge patch that makes it comply.
 fn brought(snapshot: &Snapshot, object: &Value) -> Value {
     match compliance(snapshot, object).unwrap() {
         Compliance::AsSaid => object.clone(),
@@ -35,7 +35,7 @@ fn brought(snapshot: &Snapshot, object: &Value) -> Value {
 }
 
 #[test]
-fn one_patch_brings_an_object_where_policies_say_and_another_brings_its_developers_wish_back() {
+fn one_patch_applies_policies_and_another_restores_the_original() {
     let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7",
         "annotations": {"mine": "1", "ours": "wish", "gone": "x"}, "labels": {"l": "1"}}});
     let policy = snapshot(
@@ -54,7 +54,7 @@ fn one_patch_brings_an_object_where_policies_say_and_another_brings_its_develope
 }
 
 #[test]
-fn a_patch_has_what_differs_and_what_it_is_decided_from() {
+fn patch_contains_the_difference_with_uid_and_version() {
     let app = json!({"metadata": {"name": "app", "annotations": {"a": "1", "b": "2"}}});
     let Compliance::Differs(change) =
         compliance(&snapshot("annotations := {\"a\": \"1\", \"b\": null}"), &app).unwrap()
@@ -68,7 +68,7 @@ fn a_patch_has_what_differs_and_what_it_is_decided_from() {
 }
 
 #[test]
-fn what_changes_is_told_in_words_of_any_length() {
+fn description_of_a_change_is_capped_in_length() {
     let long = "x".repeat(1_000);
     let policy = snapshot(&format!("annotations.a := \"{long}\"\nlabels.l := \"v\""));
     let Compliance::Differs(change) = compliance(&policy, &json!({"metadata": {"name": "app"}})).unwrap()
@@ -78,7 +78,7 @@ fn what_changes_is_told_in_words_of_any_length() {
     let lines: Vec<String> = change.lines().collect();
     assert!(lines[0].starts_with("annotation a: \"xxx") && lines[0].len() < 250, "{}", lines[0]);
     assert_eq!(lines[1], "label l: \"v\"");
-    // What a policy says no longer is what its developer wrote.
+    // Values that placement policies no longer set are the original ones again.
     let placed =
         brought(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
     let mut wished = placed.clone();
@@ -90,7 +90,7 @@ fn what_changes_is_told_in_words_of_any_length() {
 }
 
 #[test]
-fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
+fn rejected_objects_and_invalid_results_are_violations() {
     let app = json!({"metadata": {"name": "app"}});
     let breaks = |rules: &str| match compliance(&snapshot(rules), &app).unwrap() {
         Compliance::Breaks(text) => text,
@@ -107,7 +107,7 @@ fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
 }
 
 #[test]
-fn a_hidden_document_counts_as_if_it_was_not_on_the_hub() {
+fn hidden_documents_are_missing_from_data() {
     let engine = |rules: &str, data: Value| {
         let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
         let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
@@ -143,7 +143,7 @@ fn a_hidden_document_counts_as_if_it_was_not_on_the_hub() {
 }
 
 #[test]
-fn the_hash_of_a_content_is_that_of_all_but_what_each_write_changes() {
+fn content_hash_ignores_status_and_resource_version() {
     let policy = snapshot("annotations.a := \"p\"");
     let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7", "annotations": {"b": "1"}}, "status": {"n": 1}});
     let hash = ContentHash::of_stored;
@@ -156,7 +156,8 @@ fn the_hash_of_a_content_is_that_of_all_but_what_each_write_changes() {
     placed["metadata"]["resourceVersion"] = "8".into();
     placed["metadata"]["labels"] = json!({});
     assert_eq!(hash(&placed), before);
-    // The owner removes the policy's annotation: the original object is the same, and the content differs.
+    // The owner removes the annotation set by the policy: the original object is unchanged, but the content
+    // differs.
     placed["metadata"]["annotations"].as_object_mut().unwrap().remove("a");
     assert_ne!(hash(&placed), before);
 }

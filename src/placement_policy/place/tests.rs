@@ -1,34 +1,35 @@
-//! What is stored is what the policy says of the developer's wish alone, whatever came before.
+//! Checks that a stored object depends only on the original object and the current placement policies, not on
+//! its history.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 
-/// What a policy says of one key.
+/// The effect of a placement policy on one key.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     Nothing,
     Set(&'static str),
     Remove,
-    /// What the developer wrote, or nothing, and more.
+    /// Appends to the original value, or to the empty string.
     Extend,
 }
 
-/// A policy: what it says of each of the keys `k0`, `k1` and `k2`.
+/// The effects on the keys `k0`, `k1` and `k2`.
 type Policy = [Rule; 3];
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// The developer writes a key of what is stored, or takes it away, and sends all of it.
+    /// The developer edits or removes one key of the stored object, and sends the whole object.
     Edit(usize, Option<&'static str>),
-    /// They send what they want, and nothing else.
+    /// The developer sends an object with only these keys.
     Replace([Option<&'static str>; 3]),
-    /// They send what is stored with a forged word of what is the policy's.
+    /// The developer sends the stored object with a forged record of original values.
     Forge(String),
-    /// Another policy is in force, and is asked again.
+    /// Another placement policy is loaded, and the object is written again.
     Policy(Policy),
-    /// Another policy is in force, and what it says is written, as by anybody.
+    /// Another placement policy is loaded, and remediation patches the object.
     Remediated(Policy),
 }
 
@@ -49,7 +50,7 @@ fn answer(policy: &Policy, wish: &Strings) -> BTreeMap<String, Option<String>> {
     policy.iter().enumerate().filter_map(of).collect()
 }
 
-/// What should be stored of this wish.
+/// The expected result for this original object.
 fn expected(policy: &Policy, wish: &Strings) -> Strings {
     let mut strings = wish.clone();
     for (key, value) in answer(policy, wish) {
@@ -58,7 +59,7 @@ fn expected(policy: &Policy, wish: &Strings) -> Strings {
     strings
 }
 
-/// What is stored where this is sent to replace `stored`.
+/// The stored object after `sent` replaces `stored`.
 fn stored(sent: &Value, stored: &Value, policy: &Policy, field: &str) -> Value {
     let wish = super::super::review::wish(sent, stored);
     let said = answer(policy, &strings(&wish, field));
@@ -100,7 +101,7 @@ fn acts() -> impl Strategy<Value = Act> {
 
 proptest! {
     #[test]
-    fn what_is_stored_is_what_the_policy_says_of_the_wish_alone(
+    fn stored_object_depends_on_original_and_policy_only(
         first in policies(),
         acts in prop::collection::vec(acts(), 1..20),
         field in prop::sample::select(vec!["annotations", "labels"]),
@@ -112,7 +113,7 @@ proptest! {
             match act {
                 Act::Edit(number, value) => {
                     let mut now = strings(&object, field);
-                    // What stands there already is no wish: nobody can tell it from what is sent along.
+                    // Sending the stored value again is not an edit: both look the same.
                     if now.get(&key(number)).map(String::as_str) != value {
                         put(&mut now, &key(number), value.map(str::to_owned));
                         put(&mut wish, &key(number), value.map(str::to_owned));
@@ -144,10 +145,10 @@ proptest! {
             let mut found = strings(&object, field);
             found.remove(PLACED_BY_POLICY);
             prop_assert_eq!(&found, &expected(&policy, &wish));
-            // Asked again it says the same, and nothing is written.
+            // A second evaluation changes nothing.
             prop_assert_eq!(&stored(&object, &object, &policy, field), &object);
         }
-        // Once there is no policy, the wish is all that is there.
+        // Without a placement policy, the original object remains.
         let nobody = stored(&object, &object, &[Rule::Nothing; 3], field);
         prop_assert_eq!(strings(&nobody, field), wish);
         prop_assert!(nobody["metadata"]["annotations"][PLACED_BY_POLICY].is_null());
@@ -155,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn a_forged_word_of_a_new_object_is_nothing() {
+fn forged_record_on_a_new_object_is_ignored() {
     let forged =
         json!({"annotations": {"k0": {"value": Set::new(Some("a"), None).hash, "before": "forged"}}})
             .to_string();
@@ -165,7 +166,7 @@ fn a_forged_word_of_a_new_object_is_nothing() {
 }
 
 #[test]
-fn a_word_that_nobody_has_reviewed_makes_nobody_write_what_no_policy_may() {
+fn unreviewed_record_cannot_restore_reserved_or_invalid_keys() {
     let word = json!({
         "annotations": {"kuadrant.io/parent": {"before": "x"}, "not a key": {"before": "x"}, "a": {"before": "x"}},
         "labels": {"kuadrant.io/work-for": {"before": "x"}, "b": {"before": "not a value!"}, "c": {"before": "x"}},
@@ -176,7 +177,7 @@ fn a_word_that_nobody_has_reviewed_makes_nobody_write_what_no_policy_may() {
 }
 
 #[test]
-fn annotations_that_the_api_would_not_take_are_refused() {
+fn annotations_over_the_api_limit_are_rejected() {
     let object = json!({"metadata": {"annotations": {"mine": "x".repeat(100 * 1024)}}});
     let place = |bytes: usize| {
         let annotations = BTreeMap::from([("k".to_owned(), Some("x".repeat(bytes)))]);

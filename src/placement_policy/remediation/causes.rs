@@ -1,8 +1,8 @@
 //! Attributes moves of objects to the documents that caused them: decisions over plain data.
 //!
-//! If an object with the same content no longer complies, the object was not changed. So policies changed, or documents that they read. A
-//! document that moves objects too often, such as a ManagedCluster whose agent flips a label, is flapping. For a while its changes move no
-//! objects; other moves continue.
+//! If an object with unchanged content stops complying, then placement policies changed, or documents that
+//! they read. A document that moves objects too often, such as a ManagedCluster whose agent flips a label, is
+//! flapping. For a while its changes move no objects; other moves continue.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Causes {
         self.latest
     }
 
-    /// Notes a change of the policies or documents that placement is evaluated with.
+    /// Notes a change of the placement policies or documents that placement is evaluated with.
     pub(super) fn changed(&mut self, by: &MovedBy) {
         self.latest += 1;
         let MovedBy::Documents(documents) = by else {
@@ -83,8 +83,8 @@ impl Causes {
         }
     }
 
-    /// The documents whose changes made `object` differ with this `content`, each with its latest change. Empty if the object or a
-    /// policy was changed.
+    /// The documents whose changes made `object` differ with this `content`, each with its latest change.
+    /// Empty if the object or a placement policy was changed.
     pub(super) fn of(&self, object: &Object, content: ContentHash) -> BTreeMap<Object, u64> {
         let Some((before, at)) = self.asked.get(object) else { return BTreeMap::new() };
         if *before != content || *at < self.unknown {
@@ -153,7 +153,8 @@ pub(super) enum Step {
     Hold,
 }
 
-/// Decides about an object that policies would `change`. `without` is its compliance without the flapping `documents`.
+/// Decides about an object that placement policies would `change`. `without` is its compliance without the
+/// flapping `documents`.
 ///
 /// If the result is the same without the documents, it does not depend on them, and the change is applied. If all of them are
 /// ManagedClusters, the object goes to the clusters that policies select without these, as if they had left the fleet. Other documents are

@@ -25,7 +25,8 @@ impl Remediator {
         }
     }
 
-    /// The next step for `object`, which policies would `change`, while these documents are flapping.
+    /// The next step for `object`, which placement policies would `change`, while these documents are
+    /// flapping.
     pub(super) async fn settled(
         &self,
         object: &Object,

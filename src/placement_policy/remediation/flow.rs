@@ -71,7 +71,7 @@ pub struct Misplaced {
     pub kind: GroupResource,
     /// The name and namespace.
     pub key: ObjectKey,
-    /// The message of the policies, or the difference.
+    /// The message of the placement policies, or the difference.
     pub why: Arc<str>,
     /// Whether it waits for its owner or for the end of a pause; false for violations and failed patches.
     pub is_by_hand: bool,
@@ -79,7 +79,7 @@ pub struct Misplaced {
 
 /// The inputs of remediation.
 pub(crate) struct Sources {
-    /// The loaded policies and the objects that they place.
+    /// The loaded placement policies and the objects that they place.
     pub loaded: Loaded,
     /// The metrics of evaluations.
     pub rego_metrics: RegoMetrics,
@@ -164,7 +164,7 @@ fn affects(moved: Moved) -> Key {
     }
 }
 
-/// Queues an update of the watched kinds when the synced kinds or the policies change.
+/// Queues an update of the watched kinds when the synced kinds or the placement policies change.
 async fn look_again(loaded: Loaded, mut covered: watch::Receiver<Option<Covered>>, queue: Arc<Queue<Key>>) {
     let mut in_use = loaded.in_use();
     loop {

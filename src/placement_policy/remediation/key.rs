@@ -10,13 +10,13 @@ use policy_sync_mirror::{self as mirror, Priority};
 pub(super) enum Key {
     /// Update the set of watched kinds.
     Kinds,
-    /// All objects, because policies or their data changed.
+    /// All objects, because placement policies or their data changed.
     Moved,
     /// All objects.
     All,
     /// All objects of a kind.
     Kind(GroupResource),
-    /// Traces of former policies on objects of a kind.
+    /// Traces of former placement policies on objects of a kind.
     Left(GroupResource),
     /// All objects of a Namespace.
     Namespace(Arc<str>),
@@ -24,7 +24,7 @@ pub(super) enum Key {
     Object(Object),
 }
 
-/// An object that policies may place.
+/// An object that placement policies may place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Object {
     pub kind: GroupResource,

@@ -1,4 +1,5 @@
-//! Finds traces of former policies on objects. Kinds with traces stay in memory until remediation has removed all traces.
+//! Finds traces of former placement policies on objects. Kinds with traces stay in memory until remediation
+//! has removed all traces.
 
 use std::time::Duration;
 
@@ -22,15 +23,15 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 const PAGE: u32 = 500;
 
 impl Remediator {
-    /// Schedules a check of `kind` for traces of former policies, unless there are policies.
+    /// Schedules a check of `kind` for traces of former placement policies, unless there are policies.
     pub(super) fn look_for_left_later(&self, kind: &GroupResource) {
         if !self.loaded.snapshot().is_asked(PACKAGE) {
             self.queue.add_after(Key::Left(kind.clone()), LOOK_SOON);
         }
     }
 
-    /// Checks the API server for traces of policies on `kind`, since a watch may lag. Releases the kind if there are no policies and no
-    /// traces. Keeps the kind if there are traces.
+    /// Checks the API server for traces of placement policies on `kind`, since a watch may lag. Releases the
+    /// kind if there are no policies and no traces. Keeps the kind if there are traces.
     pub(super) async fn look_for_left(
         &self,
         key: &Key,
@@ -67,7 +68,7 @@ impl Remediator {
                 break;
             }
         }
-        // Policies that were created during the check leave new traces.
+        // Placement policies that were created during the check leave new traces.
         if is_asked() || self.passes.lock().settles(self.clock.now()).is_some() {
             return Ok(());
         }
@@ -86,8 +87,8 @@ impl Remediator {
         self.queue.affect([Key::Kinds]);
     }
 
-    /// Whether former policies have left a trace on `object`, which has only metadata. If the object is not in memory, only exempt
-    /// namespaces are excluded.
+    /// Whether former placement policies have left a trace on `object`, which has only metadata. If the
+    /// object is not in memory, only exempt namespaces are excluded.
     fn is_left(&self, kind: &GroupResource, object: &HubObject) -> bool {
         let metadata = &object.metadata;
         if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {

@@ -75,7 +75,8 @@ impl Remediator {
             for ((name, _), Judgement { compliance, content }) in judged.results {
                 let object = Object { kind: kind.clone(), key: name };
                 let is_known = match compliance {
-                    // The loader reports this in the status of the policies. It starts another pass once they can be evaluated.
+                    // The loader reports this in the status of the placement policies. It starts another pass
+                    // once they can be evaluated.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
                     Err(Unanswered::Unreached(why)) => {
                         debug!(%kind, why, "placement policies cannot be evaluated");
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_objects_of_a_namespace_wait_for_one_of_each_other_at_a_time() {
+    fn objects_of_namespaces_are_interleaved() {
         let many = (0..100).map(|number| (ObjectKey::new("a", &number.to_string()), ()));
         let few = (0..2).map(|number| (ObjectKey::new("shop", &number.to_string()), ()));
         let order: Vec<ObjectKey> =

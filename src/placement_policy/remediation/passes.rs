@@ -9,22 +9,23 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::GroupResource;
 use policy_sync_sync::desired::covered::Covered;
 
-/// The time after a change of policies or their data in which objects placed before the change may still be stored. It covers the API
-/// server's timeouts for reviews and storage, and the lag between replicas.
+/// The time after a change of placement policies or their data in which objects placed before the change may
+/// still be stored. It covers the API server's timeouts for reviews and storage, and the lag between
+/// replicas.
 const SETTLES: Duration = Duration::from_secs(75);
 
-/// The kept kinds and the results of checks for traces of former policies.
+/// The kept kinds and the results of checks for traces of former placement policies.
 #[derive(Clone, Debug)]
 pub(super) struct Passes {
     kept: BTreeSet<GroupResource>,
-    /// Kinds without traces of former policies.
+    /// Kinds without traces of former placement policies.
     clean: BTreeSet<GroupResource>,
-    /// The covered kinds (`covered`), and the kinds with traces of former policies (`left`).
+    /// The covered kinds (`covered`), and the kinds with traces of former placement policies (`left`).
     covered: BTreeSet<GroupResource>,
     left: BTreeSet<GroupResource>,
     /// The classes whose Gateways were placed.
     classes: BTreeSet<Arc<str>>,
-    /// The time of the last known change of policies or their data.
+    /// The time of the last known change of placement policies or their data.
     moved: Moment,
     /// When the next pass over a kind may begin.
     rests: BTreeMap<GroupResource, Moment>,
@@ -44,8 +45,9 @@ impl Passes {
         &self.kept
     }
 
-    /// Updates the kept kinds. With policies, all covered kinds are kept. Without policies, kinds stay that have traces, or that were kept
-    /// and are not known to be clean. Returns the kinds that need a pass: newly kept kinds, and Gateways if the covered classes changed.
+    /// Updates the kept kinds. With placement policies, all covered kinds are kept. Without policies, kinds
+    /// stay that have traces, or that were kept and are not known to be clean. Returns the kinds that need a
+    /// pass: newly kept kinds, and Gateways if the covered classes changed.
     #[must_use]
     pub(super) fn keep(&mut self, covered: &Covered, is_placed: bool) -> BTreeSet<GroupResource> {
         self.covered = placed_kinds::kinds(covered, &self.covered);
@@ -75,13 +77,13 @@ impl Passes {
         new
     }
 
-    /// The kinds that may have traces of former policies, if there are no policies.
+    /// The kinds that may have traces of former placement policies, if there are no policies.
     #[must_use]
     pub(super) fn may_all_have_left(&self) -> BTreeSet<GroupResource> {
         self.covered.difference(&self.clean).cloned().collect()
     }
 
-    /// Whether `kind` may have traces of former policies.
+    /// Whether `kind` may have traces of former placement policies.
     #[must_use]
     pub(super) fn may_have_left(&self, kind: &GroupResource) -> bool {
         self.covered.contains(kind) && !self.clean.contains(kind)
@@ -100,7 +102,8 @@ impl Passes {
         }
     }
 
-    /// Records a change of policies or their data. Objects of each kind may have traces of the earlier state.
+    /// Records a change of placement policies or their data. Objects of each kind may have traces of the
+    /// earlier state.
     pub(super) fn moved(&mut self, now: Moment) {
         self.clean.clear();
         self.moved = now;
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_covered_is_kept_while_there_is_a_policy_and_until_nothing_is_left_of_one() {
+    fn covered_kinds_are_kept_until_no_traces_of_policies_remain() {
         let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
         let mut passes = Passes::new(now);
         let both = ["namespaces", "a.apps", "b.apps"];
@@ -162,7 +165,7 @@ mod tests {
         passes.is_clean(&kind("b"));
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert!(passes.may_all_have_left().is_empty());
-        // A policy is created and deleted. Kept kinds stay until a check has found no traces.
+        // A placement policy is created and deleted. Kept kinds stay until a check has found no traces.
         passes.moved(now);
         assert_eq!(passes.keep(&covered, true), covered.kinds);
         passes.moved(now);
@@ -173,7 +176,7 @@ mod tests {
         }
         let _ = passes.keep(&covered, false);
         assert!(passes.kept().is_empty());
-        // A policy may leave traces even if it existed only for a moment.
+        // A placement policy may leave traces even if it existed only for a moment.
         passes.moved(now);
         let _ = passes.keep(&covered, false);
         assert!(passes.may_have_left(&kind("a")) && passes.kept().is_empty());
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_are_asked_about_where_a_class_becomes_ours() {
+    fn gateways_get_a_pass_when_covered_classes_change() {
         let of = |classes: &[&str]| Covered {
             classes: classes.iter().map(|class| Arc::from(*class)).collect(),
             is_whole: true,
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_rests_as_long_as_it_took() {
+    fn next_pass_waits_as_long_as_the_last_one_took() {
         let now = Moment(1_000);
         let mut passes = Passes::new(now);
         let _ = passes.keep(&covering(&["a"]), true);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fourth_patch_waits_for_the_first_to_pass() {
+    fn fourth_patch_waits_until_the_first_expires() {
         let (recent, app) = (Recent::default(), object("app"));
         let at = |seconds: u64| Moment(0).after(Duration::from_secs(seconds));
         for second in [0, 10, 20] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_no_more_is_not_kept() {
+    fn expired_patches_are_removed() {
         let recent = Recent::default();
         for number in 0..3 * FEW {
             // Each patch is one second after the previous one.

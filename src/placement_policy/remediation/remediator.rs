@@ -1,4 +1,5 @@
-//! The controller that patches objects to comply with policies, and reports objects that do not comply.
+//! The controller that patches objects to comply with placement policies, and reports objects that do not
+//! comply.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub(super) const UNREACHED: Duration = Duration::from_secs(5);
 /// The reason of the Event about a patch.
 const CHANGED: &str = "PlacementChanged";
 
-/// Remediates.
+/// Patches or reports objects that do not comply.
 pub(super) struct Remediator {
     pub(super) loaded: Loaded,
     pub(super) settings: Settings,
@@ -59,7 +60,7 @@ pub(super) struct Remediator {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) passes: Mutex<Passes>,
-    /// Patches that the object itself or policies caused.
+    /// Patches that the object itself or placement policies caused.
     pub(super) recent: Recent,
     /// Patches that the hub has rejected or undone.
     pub(super) refused: Recent,
@@ -141,7 +142,7 @@ impl Remediator {
             self.violations.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_left)
         };
-        // A kind that a policy also reads is listed already.
+        // A kind that a placement policy also reads is listed already.
         self.queue.affect(new.into_iter().map(Key::Kind));
         for kind in may_have_left {
             self.look_for_left_later(&kind);
@@ -163,7 +164,8 @@ impl Remediator {
         }
     }
 
-    /// Whether policies place `object` of `kind` in the Namespace `space`. Returns false if that is unknown.
+    /// Whether placement policies place `object` of `kind` in the Namespace `space`. Returns false if that is
+    /// unknown.
     pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
         let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
         is_placed(covered, &self.settings.exemptions, kind, object, space)
@@ -195,7 +197,7 @@ impl Remediator {
         tokio::task::spawn_blocking(judging).await.unwrap_or_default()
     }
 
-    /// Patches `object` to comply with policies, or reports why it does not comply.
+    /// Patches `object` to comply with placement policies, or reports why it does not comply.
     async fn remediate(&self, key: &Key, object: &Object) -> Result<(), RemediationError> {
         let Some(found) = self.loaded.object(&object.kind, &object.key) else {
             self.recent.forget(object);
@@ -354,7 +356,7 @@ impl Remediator {
         }
     }
 
-    /// Forgets `object`, which policies do not place.
+    /// Forgets `object`, which placement policies do not place.
     pub(super) fn forget(&self, object: &Object) {
         self.violations.forget(object);
         self.causes.lock().forget(object);

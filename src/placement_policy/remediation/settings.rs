@@ -10,7 +10,7 @@ use policy_sync_rego::exemptions::Exemptions;
 /// How objects are remediated.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether what policies say is written.
+    /// The default mode for all objects.
     pub mode: Mode,
     /// Whether objects and Namespaces may choose [`Mode::Manual`] by their annotation.
     pub allows_manual: bool,
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_comes_before_its_namespace_and_the_controller_before_both() {
+    fn controller_mode_overrides_object_which_overrides_namespace() {
         let nothing = nothing();
         let automatic = settings(Mode::Automatic, true);
         let mode = |object: &Value, namespace: &Value| automatic.mode_of(object, Some(namespace));

@@ -15,7 +15,7 @@ const TEXT: usize = 1 << 10;
 /// The reason why an object does not comply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Policies reject the object.
+    /// Placement policies reject the object.
     Violated,
     /// The owner applies changes by hand.
     Manual,
@@ -96,7 +96,7 @@ mod tests {
     use policy_sync_api::names::{GroupResource, ObjectKey};
 
     #[test]
-    fn the_same_is_told_once_and_nothing_is_remembered_of_what_is_as_it_should_be() {
+    fn unchanged_violations_are_not_new_and_compliant_objects_are_forgotten() {
         let violations = Violations::default();
         let app =
             Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", "app") };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_on_the_page_of_events_and_every_state_on_that_of_metrics() {
+    fn reasons_and_states_are_documented() {
         let (events, metrics) =
             (include_str!("../../../docs/reference/events.md"), include_str!("../../../docs/metrics.md"));
         let row = metrics.lines().find(|line| line.contains("`policy_sync_placement_objects`")).unwrap();

@@ -30,7 +30,7 @@ fn app(annotations: Value) -> Value {
     json!({"kind": "Deployment", "metadata": {"name": "shop", "namespace": "shop", "annotations": annotations}})
 }
 
-/// What is stored where `object` is written over `old`, or why it is not.
+/// The stored object after `object` replaces `old`, or the code and message of the denial.
 fn written(snapshot: &Snapshot, object: &Value, old: &Value) -> Result<Value, (u16, String)> {
     let request = Request { object: object.clone(), old_object: old.clone(), ..Request::default() };
     match review(snapshot, &request).unwrap_or_else(|error| Verdict::failed(error.to_string())) {
@@ -44,7 +44,7 @@ fn written(snapshot: &Snapshot, object: &Value, old: &Value) -> Result<Value, (u
 }
 
 #[test]
-fn an_app_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_denied_in_its_words() {
+fn app_gets_annotations_from_policy_and_forbidden_choice_is_denied() {
     let snapshot = snapshot(PCI, fleet());
     let stored = written(&snapshot, &app(json!({"requires-pci": "true"})), &Value::Null).unwrap();
     let preferences = stored["metadata"]["annotations"][PREFERENCES].as_str().unwrap();
@@ -52,14 +52,14 @@ fn an_app_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_denied_in_its_
     let wish = app(json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#}));
     let denied = (403, "shop handles card data: cluster c2 is not certified for it".to_owned());
     assert_eq!(written(&snapshot, &wish, &Value::Null), Err(denied.clone()));
-    // Also where it replaces what the policy has set.
+    // Even if it replaces an object placed by the placement policy.
     assert_eq!(written(&snapshot, &wish, &stored), Err(denied));
     let other = app(json!({"requires-pci": "false"}));
     assert_eq!(written(&snapshot, &other, &Value::Null).unwrap(), other);
 }
 
 #[test]
-fn what_the_policy_has_set_is_no_wish_where_the_fleet_has_changed() {
+fn values_set_by_policy_do_not_pin_an_app_when_the_fleet_changes() {
     let stored =
         written(&snapshot(PCI, fleet()), &app(json!({"requires-pci": "true"})), &Value::Null).unwrap();
     let mut fleet = fleet();
@@ -68,13 +68,13 @@ fn what_the_policy_has_set_is_no_wish_where_the_fleet_has_changed() {
     let moved = written(&snapshot(PCI, fleet), &stored, &stored).unwrap();
     let preferences = moved["metadata"]["annotations"][PREFERENCES].as_str().unwrap();
     assert_eq!(preferences, r#"{"clusters":{"c3":{"weight":1}},"rebalance":true}"#);
-    // Without a policy its developer has what they wrote.
+    // Without a placement policy, the original object is restored.
     let back = written(&snapshot("package io.k8s.federation.admission", json!({})), &moved, &moved).unwrap();
     assert_eq!(back, app(json!({"requires-pci": "true"})));
 }
 
 #[test]
-fn a_policy_sees_the_object_without_its_status_and_nothing_of_its_own() {
+fn input_has_no_status_and_no_values_set_by_policies() {
     let rego = "package io.k8s.federation.admission\nannotations[\"example.com/seen\"] := input";
     let mut object = app(json!({"a": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"}));
     object["status"] = json!({"replicas": 1});
@@ -89,7 +89,7 @@ fn a_policy_sees_the_object_without_its_status_and_nothing_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_denied_with_the_reason() {
+fn failed_evaluations_and_invalid_results_are_denied() {
     let object = app(json!({}));
     let denied = |rego: &str| written(&snapshot(rego, json!({})), &object, &Value::Null).unwrap_err();
     let query = "data.io.k8s.federation.admission";
@@ -122,8 +122,8 @@ fn what_cannot_be_asked_is_denied_with_the_reason() {
 }
 
 #[test]
-fn what_an_earlier_policy_had_set_is_no_wish_for_who_brings_an_object_where_a_policy_says_now() {
-    // Whoever does: the controller, somebody by hand, and who sends again what was stored before.
+fn values_of_earlier_policies_are_not_taken_for_the_original() {
+    // Covers the controller, a user with `placement apply`, and a client that resends an older version.
     let rego = "package io.k8s.federation.admission\nimport rego.v1\nannotations.a := \
                 sprintf(\"%s in %s\", [input.metadata.annotations.a, data.kubernetes.clusters.c1.metadata.labels.zone])";
     let mut moved = fleet();
@@ -135,7 +135,7 @@ fn what_an_earlier_policy_had_set_is_no_wish_for_who_brings_an_object_where_a_po
     assert_eq!(brought["metadata"]["annotations"]["a"], "mine in us");
     assert_eq!(written(&after, &brought, &stored).unwrap(), brought, "it is let in as it is");
     assert_eq!(written(&after, &stored, &brought).unwrap(), brought, "what was stored before is no wish");
-    // A word that makes another wish of what is stored is nobody's but a forger's.
+    // A record that changes the original object is forged.
     let mut forged = stored.clone();
     let text = forged["metadata"]["annotations"]["kuadrant.io/placed-by-policy"].as_str().unwrap();
     forged["metadata"]["annotations"]["kuadrant.io/placed-by-policy"] = text.replace("mine", "theirs").into();
@@ -144,7 +144,7 @@ fn what_an_earlier_policy_had_set_is_no_wish_for_who_brings_an_object_where_a_po
 }
 
 #[test]
-fn without_policies_and_on_the_release_of_a_terminating_object_nothing_is_evaluated() {
+fn no_evaluation_without_policies_or_when_finalizers_are_removed() {
     let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\"";
     let object = app(json!({}));
     assert!(written(&snapshot(denies, json!({})), &object, &Value::Null).is_err());
@@ -162,7 +162,7 @@ fn without_policies_and_on_the_release_of_a_terminating_object_nothing_is_evalua
 }
 
 #[test]
-fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
+fn writes_are_denied_until_policies_are_loaded_and_valid() {
     let (object, rego) = (app(json!({})), "package admission");
     let starting = snapshot(rego, json!({})).starting("pods are not listed".to_owned());
     let expected = (500, "policies are not loaded yet: pods are not listed".to_owned());
@@ -176,7 +176,7 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
 }
 
 #[test]
-fn objects_are_placed_without_documents_of_other_namespaces_with_a_warning() {
+fn objects_missing_from_other_namespaces_cause_a_warning() {
     let pods = [GroupResource::new("", "pods")];
     let review = |namespace: &str| {
         let incomplete = Incomplete {
@@ -193,7 +193,7 @@ fn objects_are_placed_without_documents_of_other_namespaces_with_a_warning() {
 }
 
 #[test]
-fn another_package_can_say_where_objects_go() {
+fn placement_package_is_configurable() {
     let rego = "package kubernetes.admission\nimport rego.v1\nlabels.zone := \"eu\"\n";
     let packages = Packages::new("kubernetes.admission", "admission").unwrap();
     let asking = |rego: &str| snapshot(rego, json!({})).asking(packages.clone());

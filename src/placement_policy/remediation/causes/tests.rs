@@ -22,7 +22,7 @@ fn content(number: u8) -> ContentHash {
     ContentHash::of(&[number])
 }
 
-/// Moves `object` because `documents` have changed, and returns those that are flapping from then on.
+/// Changes `documents`, which moves `object`, and returns the documents that are flapping from then on.
 fn flip(causes: &mut Causes, object: &Object, documents: &[&Object], now: Moment) -> Vec<Object> {
     causes.changed(&by(documents));
     let found = causes.of(object, content(0));
@@ -51,13 +51,13 @@ fn a_document_is_to_blame_only_where_an_object_of_the_same_content_complies_no_m
 }
 
 #[test]
-fn a_document_is_flapping_once_three_of_its_changes_have_moved_objects_and_others_are_not() {
+fn document_is_flapping_after_three_changes_that_moved_objects() {
     let (mut causes, bad, good, app) = (Causes::default(), cluster("bad"), cluster("good"), app("app"));
     causes.agrees(&app, content(0), causes.latest());
     for second in 0..2 {
         assert!(flip(&mut causes, &app, &[&bad], at(second)).is_empty());
     }
-    // Many objects are moved by one change.
+    // One change moves many objects.
     let moved = [(bad.clone(), causes.latest())].into();
     assert!(causes.moved(&moved, at(2)).is_empty(), "it counts twice");
     assert!(flip(&mut causes, &app, &[&good], at(2)).is_empty());
@@ -68,7 +68,7 @@ fn a_document_is_flapping_once_three_of_its_changes_have_moved_objects_and_other
 }
 
 #[test]
-fn changes_that_move_nothing_are_no_flapping() {
+fn changes_that_move_no_objects_do_not_count_as_flapping() {
     let (mut causes, noisy, app) = (Causes::default(), cluster("noisy"), app("app"));
     for _ in 0..100 {
         causes.changed(&by(&[&noisy]));
@@ -78,7 +78,7 @@ fn changes_that_move_nothing_are_no_flapping() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded_and_of_more_none_is_to_blame() {
+fn memory_is_bounded_and_untracked_changes_have_no_cause() {
     let (mut causes, app) = (Causes::default(), app("app"));
     causes.agrees(&app, content(0), causes.latest());
     let many: Vec<Object> = (0..=AT_ONCE).map(|number| cluster(&number.to_string())).collect();
@@ -98,7 +98,7 @@ fn what_is_remembered_is_bounded_and_of_more_none_is_to_blame() {
 }
 
 #[test]
-fn an_object_moves_away_from_a_flapping_cluster_and_on_other_account_but_not_toward_it() {
+fn objects_move_away_from_a_flapping_cluster_but_not_toward_it() {
     let to = |place: &str| Change {
         annotations: [("at".to_owned(), Some(place.to_owned()))].into(),
         ..Change::default()
@@ -116,7 +116,7 @@ fn an_object_moves_away_from_a_flapping_cluster_and_on_other_account_but_not_tow
 }
 
 #[test]
-fn documents_of_a_kind_in_one_namespace_count_as_one_however_many_its_writer_makes() {
+fn documents_of_a_kind_in_one_namespace_count_as_one() {
     let (mut causes, app) = (Causes::default(), app("app"));
     causes.agrees(&app, content(0), causes.latest());
     let kind = GroupResource::new("", "pods");
