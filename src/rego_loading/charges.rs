@@ -19,7 +19,8 @@ const DEPTH: usize = 5;
 pub(super) struct Charges {
     /// The bytes of documents.
     bytes: Budget,
-    /// The number of namespaced documents. No tenant makes cluster-scoped ones.
+    /// The number of namespaced documents. Cluster-scoped ones are not limited here, because tenants cannot
+    /// create them.
     objects: Budget,
     parts: BTreeMap<Part, Charge>,
 }
@@ -28,7 +29,7 @@ pub(super) struct Charges {
 #[derive(Clone, Debug)]
 struct Budget {
     limit: usize,
-    /// What documents take that are not left out.
+    /// The usage of all documents that are not left out.
     kept: usize,
     /// When `kept` exceeds this, `cut` selects parts to leave out.
     threshold: usize,

@@ -1,4 +1,4 @@
-//! Starts all that loads policies.
+//! Starts the loader of Rego policies and its helper tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use policy_sync_rego::fault::Fault;
 
 /// Changes within this time are loaded together.
 const WINDOW: Duration = Duration::from_millis(50);
-/// How often it is looked whether a configuration has changed.
+/// How often the configuration of an external engine is checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What loads policies, not started yet.
+/// The loader of Rego policies, before its start.
 #[derive(Debug)]
 pub struct Loading {
     loaded: Loaded,
@@ -40,11 +40,11 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// What loads policies for `controller` as `settings` say, and has them checked by `check`.
+    /// Creates a loader for `controller`. Modules are checked by `check`.
     ///
     /// # Errors
     ///
-    /// Where no engine can be made.
+    /// If no engine can be created.
     pub fn new(
         controller: ControllerName,
         settings: Settings,
@@ -55,13 +55,13 @@ impl Loading {
         Ok(Self { loaded, controller })
     }
 
-    /// What is loaded, for whoever asks.
+    /// A handle to the loaded Rego policies.
     #[must_use]
     pub fn loaded(&self) -> Loaded {
         self.loaded.clone()
     }
 
-    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    /// Starts the loader. The returned future runs until `stop`, then finishes the current work.
     pub(crate) fn start(self, parts: Parts) -> BoxFuture<'static, ()> {
         let Parts { client, leadership, metrics, tasks, stop } = parts;
         let shared = self.loaded.0;
@@ -115,15 +115,15 @@ impl Loading {
     }
 }
 
-/// Has watches follow the kinds that somebody keeps.
+/// Updates the watches when the kinds kept for other components change.
 async fn watch_again(mut kept: watch::Receiver<BTreeMap<&'static str, Kept>>, queue: Arc<Queue<Key>>) {
     while kept.changed().await.is_ok() {
         queue.affect([Key::Watches]);
     }
 }
 
-/// Has what stands be asked about again from time to time, as nobody tells when an engine that others fill says something else, and when
-/// its configuration does.
+/// Triggers remediation from time to time, and when the configuration of the external engine changes. An
+/// external engine cannot notify the controller of changed Rego policies.
 async fn ask_again(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key>>) {
     let resync = external.options().resync;
     let mut until = Instant::now() + resync;
@@ -140,7 +140,7 @@ async fn ask_again(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key
     }
 }
 
-/// Has carriers say whether the API server asks what they carry, as that changes.
+/// Updates the status of carriers when their webhook registration changes.
 async fn tell_again(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
     let mut registered = shared.registered.subscribe();
     while registered.changed().await.is_ok() {

@@ -31,7 +31,7 @@ pub enum Moved {
 pub enum MovedBy {
     /// Changes of these documents only.
     Documents(BTreeSet<(GroupResource, ObjectKey)>),
-    /// A change of policies or of values in ConfigMaps, or of more documents than are recorded.
+    /// A change of Rego policies or of values in ConfigMaps, or of more documents than are recorded.
     Other,
 }
 
@@ -86,10 +86,10 @@ pub(super) struct Basis {
     is_starting: bool,
     in_force: BTreeMap<ModuleId, InForce>,
     denial: Option<String>,
-    /// For an external engine: its address, and whether it has policies.
+    /// For an external engine: its address, and whether it has Rego policies.
     elsewhere: Option<(String, bool)>,
     brought: BTreeMap<Value, Value>,
-    /// The kinds on this hub of the plurals that policies read.
+    /// The kinds on this hub of the plurals that Rego policies read.
     reads: BTreeMap<String, Option<GroupResource>>,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct Seen {
     pub moved: Option<Moved>,
 }
 
-/// What counts of `changes`: what each write changes counts for nothing.
+/// The relevant changes. Changes of metadata that each write causes are ignored.
 pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
     let view: View<'_> = changes.view();
     let seen = |changed: &Changed| match changed {
@@ -164,7 +164,7 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
             let kind = DOCUMENTS.resource_of(source)?.clone();
             Some(Seen { moved: Some(Moved::Listed(kind.clone())), object: None, kind })
         }
-        // One that policies call otherwise may be listed before it is known what whoever keeps it calls it.
+        // For a kind with an alias, the list may complete before the alias is resolved.
         Changed::Object { source, key, .. } if source.is(&SERVED) => {
             let kind = view.resource(&key.name)?.clone();
             let moved = view.is_listed(&documents(&kind)).then(|| Moved::Listed(kind.clone()));
@@ -175,7 +175,7 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
             let kind = DOCUMENTS.resource_of(source)?.clone();
             let now = view.document(&kind, key);
             let extent = extent(before.and_then(Document::object), now.and_then(Document::object))?;
-            // Before a kind is listed, all of its objects are new.
+            // Until a kind is listed, followers get one notification for all of its objects.
             let is_told = extent == Extent::More && view.is_listed(source);
             let moved = is_told.then(|| Moved::Object(kind.clone(), key.clone()));
             Some(Seen { moved, object: Some(key.clone()), kind })
@@ -189,7 +189,7 @@ fn extent(before: Option<&Value>, now: Option<&Value>) -> Option<Extent> {
     let (Some(before), Some(now)) = (before, now) else {
         return (before.is_some() || now.is_some()).then_some(Extent::More);
     };
-    // Parts that are equal are in the same memory, most of the time.
+    // Fast: equal parts mostly share memory.
     if without(before, &["metadata", "status"]) != without(now, &["metadata", "status"])
         || metadata(before) != metadata(now)
     {
@@ -222,7 +222,7 @@ mod tests {
     use policy_sync_mirror::served::found;
 
     #[test]
-    fn placement_is_asked_by_its_modules_by_what_config_maps_bring_and_by_what_its_plurals_are() {
+    fn placement_depends_on_modules_config_map_data_and_kinds() {
         let hub = Hub::new();
         let basis = |verdicts: &Verdicts, data: serde_json::Value| {
             let guard = hub.0.read();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_have_changed_are_named_as_long_as_they_are_few_and_nothing_else_has() {
+    fn changed_documents_are_recorded_up_to_a_limit() {
         let document =
             |number: usize| (GroupResource::new("", "pods"), ObjectKey::new("a", &number.to_string()));
         let (mut by, mut all) = (MovedBy::default(), BTreeSet::new());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_listed_once_its_objects_and_its_name_are_known_whichever_comes_last() {
+    fn kind_is_listed_once_objects_and_name_are_known_in_any_order() {
         let hub = Hub::new();
         let kind = GroupResource::new("apps", "deployments");
         let served = || Served::As(GroupVersionResource::new("apps", "v1", "deployments"));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn how_much_of_an_object_has_changed_is_told_by_what_questions_are_of() {
+    fn extent_of_a_change_ignores_versions_and_separates_status() {
         let of = |object: serde_json::Value| Some(Value::from(object));
         let app = |status: i64, version: &str, label: &str| {
             of(json!({"kind": "App", "status": {"n": status}, "spec": {"a": 1},

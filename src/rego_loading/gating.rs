@@ -1,4 +1,4 @@
-//! What those who review objects have to know: how policies call kinds, which they deny, and how strictly.
+//! Metadata of loaded Rego policies for reviews: names of kinds, kinds that can be denied, and enforcement.
 
 use super::in_use::Gated;
 use super::plan;
@@ -11,7 +11,7 @@ use policy_sync_rego::asked::ADMISSION;
 use policy_sync_rego::review::Denies;
 use policy_sync_rego::snapshot::{Gates, Snapshot};
 
-/// How policies call kinds, and which of them do not deny what they deny.
+/// The names that Rego policies use for kinds, and the modules with an enforcement other than `deny`.
 pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Gates {
     let mut gates = Gates::default();
     let read = plan::read(settings, verdicts);
@@ -29,7 +29,7 @@ pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) ->
     gates
 }
 
-/// The kinds whose objects policies of `snapshot` may deny.
+/// The kinds whose objects Rego policies of `snapshot` may deny.
 pub(super) fn gated(view: View<'_>, verdicts: &Verdicts, snapshot: &Snapshot) -> Gated {
     let Denies { kinds, any } = &verdicts.denies;
     let is_known = |plural: &&String| !matches!(view.served(plural), None | Some(Served::Unknown(_)));

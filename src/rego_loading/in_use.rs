@@ -1,23 +1,23 @@
-//! Which policies there are, and which kinds they may deny.
+//! A summary of the existing Rego policies, which decides the webhooks to register and the kinds to audit.
 
 use std::collections::BTreeSet;
 
 use policy_sync_api::names::GroupResource;
 use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 
-/// Which policies there are.
+/// A summary of the existing Rego policies. Invalid policies count too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Whether any says where objects go, be it one that cannot be asked.
+    /// Whether there are placement policies.
     pub placement: bool,
-    /// Of which kinds policies deny objects, where any does, be it one that cannot be asked.
+    /// The kinds covered by admission policies; `None` without such policies.
     pub admission: Option<Gated>,
-    /// Whether any object carries something, be it of no use.
+    /// Whether any carrier exists.
     pub carriers: bool,
 }
 
 impl InUse {
-    /// Whether there is a policy that webhooks ask for `what`.
+    /// Whether there is a Rego policy for the purpose `what`.
     pub(super) fn asks(&self, what: &str) -> bool {
         match what {
             PLACEMENT => self.placement,
@@ -27,15 +27,15 @@ impl InUse {
     }
 }
 
-/// The kinds whose objects policies may deny.
+/// The kinds whose objects Rego policies may deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gated {
-    /// Those that they name.
+    /// The kinds that Rego policies name.
     pub kinds: BTreeSet<GroupResource>,
-    /// Whether one names none: then these are all.
+    /// Whether a Rego policy names no kind. It may deny objects of any kind.
     pub any: bool,
-    /// One that they name, and of which nobody knows yet what it is.
+    /// A named plural that is not resolved yet.
     pub awaited: Option<String>,
-    /// Whether all policies could be read: others may name what they did.
+    /// Whether all Rego policies are valid. If not, the invalid ones may cover more kinds.
     pub is_whole: bool,
 }

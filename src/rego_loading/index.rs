@@ -1,4 +1,5 @@
-//! What is derived from rows: the objects of each kind as one value, of which a change copies only the way to it.
+//! Derived data: the objects of each kind as one Rego value. An update copies only the path to the changed
+//! object.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::charges::Charges;
 use super::sharing::Sharing;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey};
 
-/// What is derived from rows.
+/// Data derived from the rows.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     controller: ControllerName,
@@ -76,7 +77,7 @@ fn remove(objects: &mut Value, key: &Value) {
     }
 }
 
-/// What is at `key` of `objects`, which is made where it is not there and `make` says so.
+/// The value at `key` of `objects`. If it is missing and `make` is true, an empty object is inserted.
 fn below<'v>(objects: &'v mut Value, key: &str, make: bool) -> Option<&'v mut Value> {
     let (objects, key) = (objects.as_object_mut().ok()?, Value::from(key));
     if make && !objects.contains_key(&key) {

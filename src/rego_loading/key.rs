@@ -1,4 +1,4 @@
-//! What the loader keeps as planned.
+//! The work queue keys of the loader, and the keys of objects that carry Rego policies.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use policy_sync_mirror::Source;
 use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_rego::module::ModuleId;
 
-/// An object that may carry policies: a RegoPolicy where it has no namespace, else a ConfigMap.
+/// An object that may carry policies: a RegoPolicy (without namespace) or a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CarrierKey(pub ObjectKey);
 
 impl CarrierKey {
-    /// The object that carries the module `id`.
+    /// The object that contains the module `id`.
     #[must_use]
     pub(super) fn of(id: &ModuleId) -> Option<Self> {
         let mut parts = id.as_str().splitn(3, '/');
@@ -26,25 +26,23 @@ impl CarrierKey {
         }))
     }
 
-    /// Whether it is a RegoPolicy.
     #[must_use]
     pub(super) fn is_rego_policy(&self) -> bool {
         self.0.namespace.is_empty()
     }
 
-    /// Where it comes from.
+    /// The source that watches it.
     #[must_use]
     pub(super) fn source(&self) -> Source {
         if self.is_rego_policy() { REGO_POLICIES.all() } else { config_maps(&self.0.namespace) }
     }
 
-    /// Its resource.
     #[must_use]
     pub(super) fn gvr(&self) -> GroupVersionResource {
         if self.is_rego_policy() { REGO_POLICIES.gvr() } else { CONFIG_MAPS.gvr() }
     }
 
-    /// Its `apiVersion` and its `kind`.
+    /// The values of its fields `apiVersion` and `kind`.
     #[must_use]
     pub(super) fn type_meta(&self) -> (String, &'static str) {
         if self.is_rego_policy() {
@@ -54,7 +52,7 @@ impl CarrierKey {
         }
     }
 
-    /// For Events about it, where its uid is this.
+    /// A reference for Events; `uid` is the uid of the object.
     #[must_use]
     pub(super) fn reference(&self, uid: &str) -> ObjectReference {
         let (api_version, kind) = self.type_meta();
@@ -75,16 +73,16 @@ impl fmt::Display for CarrierKey {
     }
 }
 
-/// What the loader keeps as planned.
+/// A unit of work of the loader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// Which kinds are looked up and watched.
+    /// Updates the looked-up and watched kinds.
     Watches,
-    /// Which modules are in force.
+    /// Checks the modules and loads them.
     Bundle,
-    /// The objects that modules read.
+    /// Publishes the objects that modules read.
     Documents,
-    /// What a carrier says of its modules.
+    /// Updates the status of a carrier.
     Status(CarrierKey),
 }
 
@@ -108,7 +106,7 @@ impl mirror::Key for Key {
         }
     }
 
-    /// What many changes affect is done once for all of a moment.
+    /// Frequent changes are handled together.
     fn is_batched(&self) -> bool {
         matches!(self, Self::Bundle | Self::Documents)
     }

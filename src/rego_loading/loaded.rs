@@ -1,4 +1,4 @@
-//! What is loaded, for whoever asks: what is in force, and how that fares.
+//! The public handle to the loaded Rego policies and the replicated objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -34,19 +34,19 @@ use policy_sync_rego::secrets::withheld;
 use policy_sync_rego::settle::Outcome;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// How many questions may wait for an engine elsewhere at once.
+/// How many concurrent evaluations an external engine may get.
 const AT_ONCE: usize = 64;
 
-/// What is loaded. Clones are the same.
+/// The loaded Rego policies and the replicated objects. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Loaded(pub(super) Arc<Shared>);
 
 impl Loaded {
-    /// Nothing yet.
+    /// An empty state.
     ///
     /// # Errors
     ///
-    /// Where no engine can be made.
+    /// If no engine can be created.
     pub(super) fn new(
         controller: ControllerName,
         settings: Settings,
@@ -93,13 +93,13 @@ impl Loaded {
         })))
     }
 
-    /// Has `follower` told what changes, from now on, of the kinds that the room `by` keeps. It must not wait.
+    /// Notifies `follower` of changes to the kinds kept by `by` from now on. The callback must not block.
     pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(Moved) + Send + Sync + 'static) {
         self.0.followers.write().push((by, Arc::new(follower)));
     }
 
-    /// Keeps the objects of these kinds, and of no others, for the room `by`, beside those that modules read, and finds out how those
-    /// that are `named` are read.
+    /// Replaces the set of kinds kept for the component `by`, beside those that modules read. Also looks up
+    /// the served versions of the `named` kinds.
     pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
         let keeps = Kept { kinds, named };
         self.0.kept.send_if_modified(|kept| {
@@ -109,11 +109,11 @@ impl Loaded {
         });
     }
 
-    /// Each object of `kind`.
+    /// All objects of `kind`.
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// A message, if the objects are not known.
     pub fn objects(&self, kind: &GroupResource) -> Result<Vec<(ObjectKey, Value)>, String> {
         let guard = self.0.mirror.read();
         let view = guard.view(self.0.clock.now());
@@ -136,7 +136,7 @@ impl Loaded {
         }
     }
 
-    /// The kind, the namespace and a message for each group of objects that is left out.
+    /// The kind, the namespace and a message for each group of left-out objects.
     #[must_use]
     pub fn left_out(&self) -> Vec<(GroupResource, Arc<str>, String)> {
         let guard = self.0.mirror.read();
@@ -148,7 +148,7 @@ impl Loaded {
         told.collect()
     }
 
-    /// Whether it is not known yet which objects of `kind` there are, and will be.
+    /// Whether the objects of `kind` are not listed yet but will be.
     #[must_use]
     pub fn is_awaited(&self, kind: &GroupResource) -> bool {
         let (guard, plural) = (self.0.mirror.read(), kind.to_string());
@@ -158,14 +158,14 @@ impl Loaded {
             && !self.0.found.lock().too_large.contains_key(kind)
     }
 
-    /// An object of `kind`, where it is known.
+    /// One object of `kind`.
     #[must_use]
     pub fn object(&self, kind: &GroupResource, key: &ObjectKey) -> Option<Value> {
         let guard = self.0.mirror.read();
         guard.view(self.0.clock.now()).document(kind, key)?.object().cloned()
     }
 
-    /// How `kind` is read, and the highest version that was seen of its objects.
+    /// The resource with its version, and the highest resource version seen in its watch.
     #[must_use]
     pub fn read_as(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
         let guard = self.0.mirror.read();
@@ -173,18 +173,20 @@ impl Loaded {
         Some((view.gvr(&kind.to_string())?.clone(), view.version(&documents(kind))))
     }
 
-    /// Which policies there are, as that changes; `None` before it is known.
+    /// A summary of the existing Rego policies; `None` until loaded.
     #[must_use]
     pub fn in_use(&self) -> watch::Receiver<Option<InUse>> {
         self.0.in_use.subscribe()
     }
 
-    /// Tells what is wrong with how `package` is registered, if anything: carriers say so.
+    /// Records a problem with the webhook registration of `package`, for the status of carriers; `None` if
+    /// there is none.
     pub fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
         self.0.registered(package, fault);
     }
 
-    /// Tells which policies, in pairs, want to mend an object otherwise, and how: of each pair the newer carrier says so.
+    /// Records pairs of Rego policies with conflicting patches. The newer of each pair reports the conflict
+    /// in its status.
     pub fn conflicting(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
         let mut conflicts = BTreeMap::new();
         {
@@ -206,7 +208,7 @@ impl Loaded {
         });
     }
 
-    /// How many may be asked at once.
+    /// How many evaluations may run concurrently.
     #[must_use]
     pub fn at_once(&self) -> usize {
         match self.0.settings.evaluator {
@@ -215,26 +217,26 @@ impl Loaded {
         }
     }
 
-    /// What is asked now.
+    /// The current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.0.snapshot.borrow().clone()
     }
 
-    /// What is asked, as that changes.
+    /// A receiver for snapshots.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.0.snapshots()
     }
 
-    /// Why the hub refuses to list policies, a line for each source.
+    /// Why the hub rejects lists of Rego policies; one line for each source.
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
         let guard = self.0.mirror.read();
         guard.view(self.0.clock.now()).refused(&self.0.settings)
     }
 
-    /// Whether everything that was there at the start was loaded, and in any case what is missing.
+    /// Whether all Rego policies that existed at the start are loaded, and a text with the missing parts.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();
@@ -275,7 +277,7 @@ impl Loaded {
         (verdicts.is_whole && is_filled, text)
     }
 
-    /// Whether each source is up, by its resource.
+    /// Whether each watch is listed and not failing, by resource.
     #[must_use]
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
@@ -291,7 +293,7 @@ impl Loaded {
         watches
     }
 
-    /// Has `metrics` say it.
+    /// Updates the gauges of `metrics`.
     pub fn measure(&self, metrics: &RegoMetrics) {
         let guard = self.0.mirror.read();
         let slow = slow::count(&self.0.registered.borrow().slow, &self.0.verdicts());

@@ -1,4 +1,5 @@
-//! The capability that loads policies: finds out what counts, publishes it, and says on each carrier what becomes of its modules.
+//! The reconciler of the loader: checks and loads modules, publishes them with their data, and writes the
+//! status of carriers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -30,20 +31,20 @@ use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::secrets::{Contents, SecretReads};
 use policy_sync_rego::settle::{Candidate, Outcome, Settled, settle};
 
-/// How long a kind with too many objects is left alone.
+/// How long a kind with too many objects is not watched.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
-/// The pause before the modules are checked that the last check left out.
+/// The delay before the next check of modules that the last check skipped.
 const CHECK_AGAIN: Duration = Duration::from_secs(1);
-/// The reason of an Event.
+/// The reason of the Event about a rejected Rego policy.
 const REFUSED: &str = "PolicyRefused";
-/// The reason of another.
+/// The reason of the Event about conflicting patches.
 const CONFLICT: &str = "PatchConflict";
-/// The reason of an Event on a Namespace.
+/// The reason of the Event on a Namespace with left-out documents.
 const LEFT_OUT: &str = "DocumentsLeftOut";
-/// How many times the limit of objects may be left out: these take little memory.
+/// How many left-out objects are allowed, as a multiple of the limit. Their rows take little memory.
 const LEFT_OUT_LIMITS: usize = 4;
 
-/// Loads policies.
+/// Loads Rego policies.
 pub(super) struct Loader {
     pub(super) shared: Arc<Shared>,
     pub(super) requests: Requests,
@@ -56,7 +57,7 @@ pub(super) struct Loader {
     pub(super) plurals: watch::Sender<BTreeSet<String>>,
 }
 
-/// Why something could not be loaded or told. It is tried again, after a backoff.
+/// A failed load or status update. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     #[error(transparent)]
@@ -92,7 +93,7 @@ impl Capability for Loader {
         carriers.chain([Key::Watches, Key::Bundle]).collect()
     }
 
-    /// Each process loads and answers; only the leader writes.
+    /// Each process loads Rego policies and serves reviews; only the leader writes status.
     fn is_for_followers(&self, key: &Key) -> bool {
         !matches!(key, Key::Status(_))
     }
@@ -127,7 +128,7 @@ impl Loader {
         announce(&self.wanted, wanted);
     }
 
-    /// Finds out what counts, and publishes it.
+    /// Checks the modules and publishes the result.
     async fn load(&self) -> Result<(), LoadError> {
         self.forgive();
         self.relist();
@@ -135,10 +136,10 @@ impl Loader {
         let candidates = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            // Later on, what cannot be read holds up no others.
+            // After the first load, an unreadable source does not block the others.
             let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
             let candidates = || match self.shared.settings.evaluator.external() {
-                // What they say counts for nothing.
+                // An external engine ignores the texts.
                 Some(_) => Vec::new(),
                 None => {
                     let is_due = self.is_retry_due(view.now);
@@ -200,7 +201,7 @@ impl Loader {
         for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
             let known = before.modules.get(&id);
-            // That it waits for something else is no other outcome: it waits.
+            // If only the awaited kinds differ, the outcome is the same.
             let same = known
                 .filter(|known| known.text == text && discriminant(&known.outcome) == discriminant(&outcome));
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
@@ -240,8 +241,8 @@ impl Loader {
         }
     }
 
-    /// Stops watching a kind, if there are too many cluster-scoped objects, or too many objects are left out. Too many namespaced objects are
-    /// left out before that.
+    /// Stops watching a kind if there are too many cluster-scoped objects or too many left-out objects.
+    /// Excess namespaced objects are left out before that.
     fn limit(&self) {
         let limit = self.shared.settings.limit;
         let (readable, largest) = {
@@ -252,7 +253,7 @@ impl Loader {
             let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
             let of_cluster: usize = cluster_scoped.values().sum();
             let largest = if of_cluster > limit {
-                // Those go first that no policy reads.
+                // Prefer kinds that no Rego policy reads.
                 cluster_scoped.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count))
             } else if left_out.values().sum::<usize>() > limit.saturating_mul(LEFT_OUT_LIMITS) {
                 left_out.into_iter().max_by_key(|(_, count)| *count)
@@ -274,7 +275,7 @@ impl Loader {
         self.queue.add(Key::Bundle);
     }
 
-    /// Has that looked at again which time alone changes: kinds that were left alone, and modules that wait.
+    /// Schedules retries for states that end with time: unwatched kinds, and modules or documents that wait.
     fn look_again(&self) {
         let now = self.shared.clock.now();
         let found = self.shared.found.lock();
@@ -293,7 +294,7 @@ impl Loader {
         }
     }
 
-    /// Whether texts that were too large beside others are checked again. If so, notes the time.
+    /// Whether to check texts again that exceeded the total size. If so, records the time.
     fn is_retry_due(&self, now: Moment) -> bool {
         let mut found = self.shared.found.lock();
         let is_due = found.retried.after(LEFT_ALONE) <= now;
@@ -303,13 +304,13 @@ impl Loader {
         is_due
     }
 
-    /// Lets kinds be watched again that had too many objects long ago.
+    /// Watches kinds again after the pause for too many objects.
     fn forgive(&self) {
         let now = self.shared.clock.now();
         self.shared.found.lock().too_large.retain(|_, (_, since)| since.after(LEFT_ALONE) > now);
     }
 
-    /// Starts to list the kinds again whose left-out documents fit now.
+    /// Lists kinds again whose left-out documents fit now.
     fn relist(&self) {
         let now = self.shared.clock.now();
         let is_changed = {
@@ -323,7 +324,8 @@ impl Loader {
         }
     }
 
-    /// Reports documents that are newly left out: in the log, by an Event on their Namespace, and in the status of carriers.
+    /// Reports newly left-out documents: in the log, by an Event on their Namespace, and in the status of
+    /// carriers.
     fn tell_left_out(&self) {
         let newly = std::mem::take(&mut self.shared.found.lock().newly_left_out);
         if newly.is_empty() {
@@ -375,7 +377,7 @@ impl Loader {
         }
         let now = self.shared.clock.now();
         if let Some(wait) = self.repeats.wait(key, &status.words(), now) {
-            // Somebody else says something else.
+            // Another writer keeps changing the status.
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
@@ -394,7 +396,7 @@ impl Loader {
     }
 }
 
-/// For Events about a Namespace, in that namespace, where those who work there see them.
+/// A reference for Events about a Namespace. They are created in it, where its users can read them.
 fn namespace(name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),

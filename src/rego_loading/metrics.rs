@@ -1,4 +1,4 @@
-//! What metrics say of policies. Each process loads by itself, so each says it.
+//! Metrics of Rego policies. Every process sets them, because each loads policies.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::view::View;
 use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 use policy_sync_rego::settle::Outcome;
 
-/// What becomes of modules.
+/// The states of modules.
 const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
 
-/// Seconds that an evaluation takes, which are at most one.
+/// Histogram buckets in seconds; an evaluation takes at most one second.
 const SECONDS: [f64; 12] =
     [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
-/// What is asked.
+/// The queried purposes.
 const QUERIES: [&str; 3] = ["admission", "authorization", "placement"];
-/// Why there is no answer, or none that can be used.
+/// The reasons of failed queries.
 const REASONS: [&str; 7] = ["answer", "engine", "evaluation", "memory", "starting", "time", "unasked"];
 
-/// What metrics say of policies. Clones are the same.
+/// Metrics of Rego policies. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct RegoMetrics {
     modules: IntGaugeVec,
@@ -34,11 +34,11 @@ pub struct RegoMetrics {
 }
 
 impl RegoMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         let evaluation = made.histograms(
@@ -87,8 +87,7 @@ impl RegoMetrics {
         })
     }
 
-    /// Notes how long it took to ask `query`, and why there is no answer that can be used, in one word, where there is
-    /// none.
+    /// Records the duration of a `query`; `reason` is the category of its failure, if it failed.
     pub(crate) fn asked(&self, query: &str, took: Duration, reason: Option<&'static str>) {
         self.evaluation.with_label_values(&[query]).observe(took.as_secs_f64());
         if let Some(reason) = reason {

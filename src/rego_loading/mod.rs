@@ -1,13 +1,13 @@
-//! From the hub to what is in force: carriers of policies and documents are watched, what fits is loaded, and who asks gets one
-//! [`Snapshot`](policy_sync_rego::snapshot::Snapshot) of both.
+//! The capability that loads Rego policies: it watches their carriers and the objects that they read, and
+//! publishes both as a [`Snapshot`](policy_sync_rego::snapshot::Snapshot) for evaluations.
 //!
 //! ```text
-//! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, what is told ──▶ loader ─▶ hub (the leader)
-//!            ▲                                                                           │ ╰─▶ Snapshot (each replica)
-//!   hub (what a plural is)                                                settle (checks in a process of their own)
+//! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, status ────▶ loader ─▶ hub (leader only)
+//!            ▲                                                                        │ ╰─▶ Snapshot (each replica)
+//!   hub (API discovery)                                                 settle (checks in a separate process)
 //! ```
 //!
-//! It has a mirror of its own: documents are many and large, and the sync must not wait for them.
+//! It has its own mirror: documents are many and large, and must not delay the sync of policies.
 
 mod charges;
 mod flow;

@@ -1,4 +1,5 @@
-//! Has OPA have what is published, where OPA evaluates: this process's own each time, a shared one while this process leads.
+//! Pushes published Rego policies and data to OPA. A private OPA sidecar is always filled; a shared OPA only
+//! by the leader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +15,24 @@ use policy_sync_hub::json_client::AskError;
 use policy_sync_hub::reconcile::{Leadership, Queue};
 use policy_sync_rego::opa::{Contents, Opa, PushError, push};
 
-/// How often it is looked whether OPA still has it.
+/// How often the marker in OPA is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The interval between comparisons.
+/// The minimum interval between full comparisons of the contents.
 const COMPARE_EVERY: Duration = Duration::from_secs(10);
 /// The inverse of the maximum share of time for comparisons.
 const SHARE: u32 = 20;
-/// How soon it is tried again where OPA cannot be reached.
+/// The delay after OPA was unreachable.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The longest wait where it refuses something.
+/// The maximum delay after OPA rejected a request.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// Fills OPA.
+/// Pushes Rego policies and data to OPA.
 pub(super) struct Pusher {
     shared: Arc<Shared>,
     opa: Opa,
     leadership: Leadership,
     queue: Arc<Queue<Key>>,
-    /// What OPA has, where that is known.
+    /// The contents of OPA, if known.
     there: Option<Arc<Contents>>,
     /// The time of the next comparison.
     compare_at: Instant,
@@ -39,17 +40,17 @@ pub(super) struct Pusher {
     in_doubt: bool,
     /// The first part of the data for the next comparison.
     next_part: usize,
-    /// How often in a row it did not take it.
+    /// The number of consecutive failures.
     failures: u32,
-    /// Changes that followers of placement are notified of after the next push.
+    /// The change that followers of placement are notified of after the next push.
     owes: Option<MovedBy>,
 }
 
-/// What comes next.
+/// The next step.
 enum Next {
-    /// It has it: once something is otherwise.
+    /// OPA is up to date; wait for a change.
     Change,
-    /// After this time.
+    /// Retry after this time.
     After(Duration),
 }
 
@@ -69,7 +70,7 @@ impl Pusher {
         }
     }
 
-    /// Fills it, for ever.
+    /// Keeps OPA up to date until the process ends.
     pub(super) async fn run(mut self) {
         let mut snapshots = self.shared.snapshots();
         loop {
@@ -149,7 +150,7 @@ impl Pusher {
             PushError::Refused(faults) => {
                 self.shared.refused(bundle, faults);
                 self.queue.add(Key::Bundle);
-                // What counts then is published.
+                // The loader publishes a bundle without the rejected modules.
                 Next::After(AGAIN)
             }
             PushError::Ask(AskError::Unreached { .. }) => Next::After(AGAIN),

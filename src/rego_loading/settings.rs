@@ -1,4 +1,4 @@
-//! How Rego is set up.
+//! Settings of the loader of Rego policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,22 @@ use policy_sync_rego::asked::Packages;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::secrets;
 
-/// What the design's policies call ManagedClusters, as `--data-alias` writes it.
+/// The default of `--data-alias`: Rego policies call ManagedClusters `clusters`, as in OPA's federation
+/// examples.
 pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
 
-/// How Rego is set up.
+/// Settings of the loader of Rego policies.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The namespaces whose ConfigMaps carry policies; never empty.
+    /// The namespaces whose ConfigMaps carry Rego policies; never empty.
     pub namespaces: BTreeSet<String>,
-    /// Kinds that are in `data.kubernetes` whether or not a module names them, as modules name them: `deployments.apps`.
+    /// Kinds that are always in `data.kubernetes`, under the names used in policies: `deployments.apps`.
     pub replicate: BTreeSet<String>,
-    /// What plurals stand for: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
+    /// Aliases for plurals: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
     pub aliases: BTreeMap<String, String>,
-    /// The packages that are asked.
+    /// The package queried for each purpose.
     pub packages: Packages,
-    /// Who evaluates.
+    /// The engine that evaluates Rego policies.
     pub evaluator: Evaluator,
     /// The maximum number of objects of all kinds together.
     pub limit: usize,
@@ -29,7 +30,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether `--replicate` lacks Secrets.
+    /// Whether `--replicate` does not include Secrets.
     #[must_use]
     pub fn withholds_secrets(&self) -> bool {
         secrets::names(&self.aliases).is_disjoint(&self.replicate)

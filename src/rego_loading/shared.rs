@@ -1,4 +1,4 @@
-//! What is loaded, for whoever loads it: how it is judged, published and told.
+//! The shared state of the loader: verdicts, the published snapshot, and reports for the status of carriers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,24 +34,24 @@ use policy_sync_rego::secrets::SecretReads;
 use policy_sync_rego::settle::{Awaited, Judge, Outcome};
 use policy_sync_rego::snapshot::Snapshot;
 
-/// What is wrong with how a package is registered.
+/// A problem with the webhook registration of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unregistered {
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Whether the API server asks it all the same, as it was told before.
+    /// Whether an earlier registration still works.
     pub is_asked: bool,
 }
 
 impl Unregistered {
-    /// Nobody has registered it yet, or it is not known.
+    /// Not registered yet, or unknown.
     #[must_use]
     pub fn yet() -> Self {
         Self { why: "it is not registered yet".to_owned(), is_asked: false }
     }
 }
 
-/// What is loaded.
+/// The shared state of the loader.
 pub(super) struct Shared {
     pub(super) mirror: Arc<Mirror<Index>>,
     pub(super) settings: Settings,
@@ -63,23 +63,23 @@ pub(super) struct Shared {
     pub(super) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(super) in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
-    /// What each room keeps.
+    /// The kinds that each component keeps.
     pub(super) kept: watch::Sender<BTreeMap<&'static str, Kept>>,
-    /// Who is told what changes, each with the room whose kinds it is told of.
+    /// Callbacks for changes, each with the component whose kinds it follows.
     pub(super) followers: RwLock<Vec<(&'static str, Follower)>>,
 }
 
-/// What somebody keeps, beside what modules read.
+/// The kinds that a component keeps, beside those that modules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// Kinds whose objects are watched.
     pub kinds: BTreeSet<GroupResource>,
-    /// Kinds of which only is found out how they are read.
+    /// Kinds of which only the served version is looked up.
     pub named: BTreeSet<GroupResource>,
 }
 
 impl Kept {
-    /// All that anybody keeps.
+    /// The union over all components.
     pub(super) fn of_all(kept: &BTreeMap<&'static str, Self>) -> Self {
         let mut all = Self::default();
         for of_one in kept.values() {
@@ -90,56 +90,57 @@ impl Kept {
     }
 }
 
-/// Whether the API server asks what is in force, and who evaluates has it; and what was found since it was loaded.
+/// The state after loading: webhook registration, OPA, and later findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registered {
-    /// Of each package that somebody registers what is wrong with that, if anything.
+    /// The problem with the registration of each package, if any.
     pub packages: BTreeMap<&'static str, Option<Unregistered>>,
-    /// What keeps OPA from having what is in force, if anything.
+    /// Why OPA is out of date, if it is.
     pub unfilled: Option<String>,
-    /// Since when any of that is so.
+    /// The time of the last change of these.
     pub since: Moment,
-    /// Modules that want to mend an object otherwise than older ones do, and how.
+    /// Modules whose patches conflict with older modules, with a message.
     pub conflicts: BTreeMap<ModuleId, String>,
     /// Modules whose evaluation takes too much time or memory.
     pub slow: BTreeMap<ModuleId, Slow>,
 }
 
-/// What this process has found out.
+/// The results of this process.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) verdicts: Arc<Verdicts>,
-    /// The modules that are in force, without data.
+    /// The modules in force, without data.
     pub(super) engine: Engine,
-    /// The modules that were read last, in force or pending.
+    /// The modules parsed last, in force or pending.
     pub(super) read: Bundle,
-    /// Kinds that are not watched because they have so many objects, each since when.
+    /// Kinds not watched because they have too many objects: the count, and since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
-    /// When texts that were too large beside others were last checked again.
+    /// When texts that exceeded the total size were last checked again.
     pub(super) retried: Moment,
     /// The parts that are left out, with the time of their last check.
     pub(super) left_out: BTreeMap<Part, Moment>,
     /// Left-out parts that are not reported yet.
     pub(super) newly_left_out: BTreeSet<Part>,
-    /// Kinds that are listed again so that left-out documents return, each with whether its watch has stopped.
+    /// Kinds that are listed again so that left-out documents return, each with whether its watch has
+    /// stopped.
     pub(super) relisted: BTreeMap<GroupResource, bool>,
-    /// The objects that were published last, by plural: a kind that is listed anew has these meanwhile.
+    /// The objects published last, by plural. They are used while a kind is listed again.
     pub(super) known: BTreeMap<String, Value>,
-    /// Whether there are nearly too many objects.
+    /// Whether the number of objects is close to the limit.
     pub(super) is_near: bool,
-    /// Kinds of which an object has changed since what is known was published.
+    /// Kinds with changed objects since the last publication.
     pub(super) changed: BTreeSet<GroupResource>,
     /// The objects that have changed since the last publication.
     pub(super) documents: MovedBy,
-    /// What placement is asked by.
+    /// The inputs of placement at the last publication.
     pub(super) basis: Basis,
-    /// Changes that followers of placement are notified of once OPA has the published data.
+    /// The change that followers of placement are notified of once OPA has the published data.
     pub(super) owed: Option<MovedBy>,
-    /// What OPA refuses of what is in order.
+    /// Modules that OPA rejects although the check accepted them.
     pub(super) unfit: Unfit,
 }
 
-/// What OPA refuses of the texts that are there. It refuses none by itself: once any other is there, it is tried again.
+/// Modules that OPA rejects, valid for one set of texts. When the set changes, they are tried again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfit {
     texts: Vec<Text>,
@@ -147,14 +148,14 @@ pub(super) struct Unfit {
 }
 
 impl Unfit {
-    /// Notes which texts are there.
+    /// Sets the current texts.
     pub(super) fn among(&mut self, texts: Vec<Text>) {
         if self.texts != texts {
             *self = Self { texts, faults: BTreeMap::new() };
         }
     }
 
-    /// What it refuses of `bundle`.
+    /// The faults that OPA reported for modules of `bundle`.
     fn of(&self, bundle: &Bundle) -> Vec<Fault> {
         let refused = bundle.modules().filter_map(|module| {
             let (text, faults) = self.faults.get(module.id())?;
@@ -174,7 +175,7 @@ impl Shared {
     pub(super) fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
         self.registered.send_if_modified(|known| {
             let before = known.packages.insert(package, fault.clone());
-            // In other words it is no other fault.
+            // A different reason is not a new problem.
             if before.as_ref().is_none_or(|before| before.is_some() != fault.is_some()) {
                 known.since = self.clock.now();
             }
@@ -182,7 +183,7 @@ impl Shared {
         });
     }
 
-    /// Notes what `changes` mean for what is published, and tells who follows it.
+    /// Records `changes` for the next publication, and notifies followers.
     pub(super) fn note(&self, changes: &Changes<'_, Index>) {
         for Seen { kind, object, moved } in following::seen(changes) {
             if let Some(moved) = moved {
@@ -205,7 +206,7 @@ impl Shared {
         self.found.lock().verdicts.clone()
     }
 
-    /// Why nothing can be asked yet.
+    /// Why reviews are not possible yet.
     pub(super) fn starting(&self, view: View<'_>, verdicts: &Verdicts) -> Option<String> {
         if verdicts.is_whole {
             return None;
@@ -223,14 +224,14 @@ impl Shared {
         Some(unread.unwrap_or_else(waits))
     }
 
-    /// Publishes what is in force with the data of this moment.
+    /// Publishes the modules in force with the current data.
     ///
     /// # Errors
     ///
-    /// Where the engine takes no such data.
+    /// If the engine rejects the data.
     pub(super) fn publish(&self) -> Result<(), Fault> {
         let guard = self.mirror.read();
-        // Always locked after the mirror.
+        // Lock order: the mirror first.
         let mut found = self.found.lock();
         let (view, verdicts) = (guard.view(self.clock.now()), found.verdicts.clone());
         let objects = plan::objects(view, &self.settings, &verdicts, &found.known);
@@ -269,7 +270,7 @@ impl Shared {
         let in_use = (!snapshot.is_starting()).then(|| InUse {
             placement: snapshot.is_asked(PLACEMENT),
             admission: snapshot.is_asked(ADMISSION).then(|| gating::gated(view, &verdicts, &snapshot)),
-            // Where no text is read, none is checked.
+            // With an external engine, carriers need no check.
             carriers: verdicts.elsewhere.is_none() && !(texts.is_empty() && others.is_empty()),
         });
         self.snapshot.send_replace(Arc::new(snapshot));
@@ -279,7 +280,7 @@ impl Shared {
                 && !self.in_use.borrow().as_ref().is_some_and(is_asked)
                 && self.registered.borrow().packages.contains_key(package);
             if is_first {
-                // Whoever registers it has not seen that yet.
+                // The writer of webhooks has not seen the Rego policy yet.
                 self.registered(package, Some(Unregistered::yet()));
             }
         }
@@ -296,31 +297,31 @@ impl Shared {
         Ok(())
     }
 
-    /// What is published, as that changes.
+    /// A receiver for snapshots.
     pub(super) fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
 
-    /// Takes the changes that followers of placement are notified of once OPA has the published data.
+    /// Takes the change that followers of placement are notified of once OPA has the published data.
     pub(super) fn take_owed(&self) -> Option<MovedBy> {
         self.found.lock().owed.take()
     }
 
-    /// Tells who follows placement that it is asked by something else.
+    /// Notifies followers of placement.
     pub(super) fn tell_moved(&self, by: &MovedBy) {
         for (_, follower) in &*self.followers.read() {
             follower(Moved::Placement(by.clone()));
         }
     }
 
-    /// Notes that OPA refuses these modules of `bundle`.
+    /// Records that OPA rejects these modules of `bundle`.
     pub(super) fn refused(&self, bundle: &Bundle, faults: BTreeMap<ModuleId, Vec<Fault>>) {
         let text = |id: &ModuleId| bundle.module(id).map(|module| module.text().clone());
         let found = faults.into_iter().filter_map(|(id, faults)| Some((id.clone(), (text(&id)?, faults))));
         self.found.lock().unfit.faults.extend(found);
     }
 
-    /// Notes what keeps OPA from having what is in force, if anything.
+    /// Records why OPA is out of date; `None` if it is up to date.
     pub(super) fn filled(&self, fault: Option<String>) {
         self.registered.send_if_modified(|known| {
             if known.unfilled.is_some() != fault.is_some() {

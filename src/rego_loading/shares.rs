@@ -14,12 +14,13 @@ pub(super) struct Part {
     pub kind: GroupResource,
 }
 
-/// The parts that are left out of these, each with its size, so that the others take at most `budget`.
+/// Selects the parts to leave out so that the others take at most `budget`. `sizes` has the size of each
+/// part.
 ///
-/// The result depends on the sizes alone, so that all replicas agree. Cluster-scoped objects count first and are never left out: no
-/// tenant writes them. The rest of the budget is divided among the namespaces by max-min fairness, so there is one limit for all. A
-/// namespace above the limit loses its largest kinds until it is within it. A 16th of the budget then stays free, so that small
-/// growth leaves out nothing else.
+/// The result depends only on the sizes, so all replicas agree. Cluster-scoped objects count first and are
+/// never left out, because tenants cannot create them. The rest of the budget is divided among the namespaces
+/// by max-min fairness, so there is one limit for all. A namespace above the limit loses its largest kinds
+/// until it is within it. A 16th of the budget then stays free, so that small growth leaves out nothing else.
 #[must_use]
 pub(super) fn left_out(sizes: &BTreeMap<Part, usize>, budget: usize) -> BTreeSet<Part> {
     let mut namespaces: BTreeMap<&str, Vec<(&Part, usize)>> = BTreeMap::new();
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_past_its_share_loses_its_largest_kinds_and_others_nothing() {
+    fn namespace_over_its_share_loses_its_largest_kinds() {
         let found = |of: &[(&str, &str, usize)]| {
             left_out(&sizes(of), 160)
                 .into_iter()
@@ -120,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_remains_is_within_the_budget_and_nothing_is_left_out_without_need(sizes in any_sizes(), budget in 0..10_000_usize) {
+        fn remaining_documents_fit_and_none_are_left_out_needlessly(sizes in any_sizes(), budget in 0..10_000_usize) {
             let left_out = left_out(&sizes, budget);
             let remaining: usize = rest(&sizes, &left_out).values().sum();
             prop_assert!(remaining <= budget.max(of(&sizes, "")));
@@ -131,7 +132,7 @@ mod tests {
         }
 
         #[test]
-        fn an_equal_share_is_always_kept(sizes in any_sizes(), budget in 0..10_000_usize) {
+        fn equal_share_is_always_kept(sizes in any_sizes(), budget in 0..10_000_usize) {
             let room = budget.saturating_sub(of(&sizes, ""));
             let namespaces: BTreeSet<_> = sizes.keys().map(|part| &*part.namespace).filter(|name| !name.is_empty()).collect();
             for part in left_out(&sizes, budget) {
@@ -140,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn who_takes_more_than_its_share_takes_nothing_from_others(
+        fn growth_of_one_namespace_does_not_affect_others(
             sizes in any_sizes(), budget in 0..10_000_usize, more in 1..100_000_usize,
         ) {
             let before = left_out(&sizes, budget);

@@ -1,4 +1,4 @@
-//! Parts of documents of which equal ones share their memory: a hundred pods of one template are little more than one.
+//! Deduplicates equal parts of documents: a hundred pods of one template take little more memory than one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use regorus::Value;
 
-/// So few parts are not worth looking for those that nobody uses any more.
+/// Unused parts are not searched for until there are more parts than this.
 const FEW: usize = 4_096;
 
-/// The parts that are there, by a hash that nobody can foresee. Of two that have the same, one is not shared.
+/// The known parts by a randomly keyed hash. On a collision, the second value is not shared.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
     parts: HashMap<u64, Value>,
     hashes: RandomState,
-    /// How many there may be before unused ones go.
+    /// The number of parts that triggers the removal of unused ones.
     limit: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    /// The same value, in the memory of equal ones.
+    /// Returns an equal value that shares its memory with known ones.
     pub(super) fn share(&mut self, value: &Value) -> Value {
         if self.parts.len() > self.limit {
             self.sweep();
@@ -54,7 +54,7 @@ impl Sharing {
         }
     }
 
-    /// Of a value whose parts are shared: equal ones have the same address, most of the time.
+    /// Hashes a value whose parts are shared already, by their addresses.
     fn hash(&self, value: &Value) -> u64 {
         let mut hasher = self.hashes.build_hasher();
         match value {
@@ -72,7 +72,7 @@ impl Sharing {
         hasher.finish()
     }
 
-    /// Lets those go that nobody uses any more: first what is whole, then what only that had.
+    /// Removes unused parts: first containers, then the parts that only these used.
     pub(super) fn sweep(&mut self) {
         loop {
             let before = self.parts.len();

@@ -1,4 +1,5 @@
-//! Reports modules that make queries exceed their time or their memory: in the status of their carrier and in an Event about it.
+//! Reports modules that make queries exceed the time or memory limit: in the status of their carrier and by
+//! an Event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Slow {
         Self { text, excess, why: words(excess) }
     }
 
-    /// Whether this finding is worth a report beside the `known` one.
+    /// Whether the finding is new, or worse than the `known` one.
     fn is_news_beside(&self, known: Option<&Self>) -> bool {
         known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
     }
@@ -61,8 +62,8 @@ impl Slow {
     }
 }
 
-/// Searches culprits for each query that exceeded a limit; never returns. The channel may drop queries during a search, because the culprits
-/// of later queries are found too.
+/// Searches the culprits of each query that exceeded a limit; never returns. The channel may drop queries
+/// during a search, because the culprits of later queries are found too.
 pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<Exceeded>, events: Events) {
     while let Some(query) = exceeded.recv().await {
         let began = Instant::now();
@@ -83,7 +84,8 @@ pub(super) async fn name_slow(shared: Arc<Shared>, mut exceeded: mpsc::Receiver<
 }
 
 impl Shared {
-    /// Records these modules. For each that is new, or worse than known, returns the carrier, the uid of the carrier, and the reason and the note for the Event.
+    /// Records these modules. For each one that is new, or worse than known, returns the data for an Event:
+    /// the carrier and its uid, the reason and the note.
     fn slow(&self, culprits: Vec<Culprit>) -> Vec<(CarrierKey, String, &'static str, String)> {
         let (verdicts, mut new) = (self.verdicts(), Vec::new());
         self.registered.send_if_modified(|known| {

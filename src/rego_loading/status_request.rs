@@ -1,4 +1,4 @@
-//! The requests that say on a carrier what becomes of its modules.
+//! Requests that write the status of carriers.
 
 use http::Request;
 use kube::api::PatchParams;
@@ -9,11 +9,11 @@ use super::key::CarrierKey;
 use super::rows::{CarrierStatus, STATUS};
 use policy_sync_hub::reconcile::{apply, of_kind};
 
-/// The request that has the carrier `key` of this uid say `status`.
+/// A server-side apply of `status` to the carrier `key` with this uid.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub(super) fn status_request(
     manager: &str,
     key: &CarrierKey,

@@ -1,4 +1,4 @@
-//! A mirror for the tests of this room.
+//! A mirror of a simulated hub for the tests of this module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use policy_sync_api::object::{HubObject, WithText};
 use policy_sync_mirror::served::{Served, found};
 use policy_sync_mirror::{Mirror, Source};
 
-/// The policy namespace.
+/// The Rego namespace.
 pub(super) const POLICIES: &str = "policies";
 
-/// Now.
+/// The current time of the tests.
 pub(super) const NOW: Moment = Moment(1_000_000);
 
 pub(super) fn settings() -> Settings {
@@ -34,7 +34,7 @@ pub(super) fn settings() -> Settings {
 pub(super) struct Hub(pub(super) Mirror<Index>);
 
 impl Hub {
-    /// One that serves pods and nodes, and no RegoPolicies.
+    /// A hub that serves Pods and Nodes, but no RegoPolicies.
     pub(super) fn new() -> Self {
         Self::with_budget(usize::MAX, usize::MAX)
     }
@@ -69,7 +69,7 @@ impl Hub {
     }
 }
 
-/// A ConfigMap that was made then, with these keys.
+/// A ConfigMap with this creation time and these keys.
 pub(super) fn policy(name: &str, created: &str, data: &[(&str, &str)]) -> Value {
     let data: BTreeMap<&str, &str> = data.iter().copied().collect();
     json!({

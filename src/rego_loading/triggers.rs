@@ -1,4 +1,4 @@
-//! Which keys a change affects.
+//! Maps changes of the mirror to work queue keys.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use super::rows::Carrier;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::{Changed, Changes};
 
-/// The keys that `changes` affect.
 pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for changed in changes.iter() {

@@ -1,4 +1,4 @@
-//! How what is derived from rows follows them.
+//! Updates the derived data when rows change.
 
 use super::index::Index;
 use super::kinds::{CONFIG_MAPS, DOCUMENTS, documents};
@@ -10,7 +10,7 @@ use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_mirror::{AnyRow, Cascade, Changed, Line, Source, Tables};
 
 impl policy_sync_mirror::Index for Index {
-    /// Where policies come from, only settings say.
+    /// Settings determine the sources of Rego policies, so there are no fixed ones.
     const NEEDED: &'static [&'static Line] = &[];
     type View<'m> = View<'m>;
 

@@ -1,4 +1,4 @@
-//! What this process has found out about texts, and what is in force.
+//! The results of checking modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,64 +14,63 @@ use policy_sync_rego::review::Denies;
 use policy_sync_rego::secrets::Contents;
 use policy_sync_rego::settle::{Cause, InForce, Outcome};
 
-/// For how long a new module may wait as if it were not written yet, and before its owner is told.
+/// How long a new module may wait before it denies requests and before the wait is reported.
 pub(super) const MOMENT: Duration = Duration::from_secs(1);
 
-/// What was found out about one module.
+/// The result for one module.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// The text that was judged.
+    /// The checked text.
     pub text: Arc<str>,
-    /// What becomes of it.
+    /// The result.
     pub outcome: Outcome,
-    /// Since when.
+    /// The time of the last change of the result.
     pub since: Moment,
-    /// Its package, where it parses.
+    /// The package, if the text could be parsed.
     pub package: Option<String>,
-    /// What its denials were to come to, where somebody knows.
+    /// The configured enforcement; `None` if invalid.
     pub enforcement: Option<Enforcement>,
-    /// What is in force of it.
+    /// The text in force, which may be an earlier one.
     pub in_force: Option<InForce>,
-    /// Whether nothing but waiting has ever become of the module.
+    /// Whether the module was never loaded or rejected, only pending.
     pub is_new: bool,
-    /// What it most likely does not mean.
+    /// Warnings about likely mistakes.
     pub advice: Vec<Fault>,
-    /// What else its owner may want to know.
+    /// Information for the owner.
     pub notes: BTreeSet<String>,
 }
 
 impl Verdict {
-    /// Whether the text is refused because all together are too large.
+    /// Whether the text is rejected because all texts together are too large.
     pub(super) fn is_too_large(&self) -> bool {
         matches!(self.outcome, Outcome::Refused { cause: Cause::TooLarge, .. })
     }
 
-    /// Until when it counts as not written yet; `None` where it waits for nothing, or is no new module's.
+    /// Until when the module is ignored as if not written yet; `None` unless it is new and waits.
     pub(super) fn unwritten_until(&self) -> Option<Moment> {
         let waits = matches!(self.outcome, Outcome::Pending(_));
         (waits && self.is_new).then(|| self.since.after(MOMENT))
     }
 }
 
-/// All of that.
+/// The results for all modules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verdicts {
-    /// By module.
     pub modules: BTreeMap<ModuleId, Verdict>,
-    /// What is in force.
+    /// The modules in force.
     pub bundle: Bundle,
-    /// The packages that are asked.
+    /// The package queried for each purpose.
     pub packages: Packages,
-    /// The plurals that all texts read that parse, whether or not they count: what a refused one may not read it may some day.
+    /// The plurals that all parsed texts read. Includes rejected texts, which may become valid.
     pub reads: BTreeSet<String>,
-    /// Of which kinds objects may be denied.
+    /// The kinds whose objects may be denied.
     pub denies: Denies,
-    /// Whether policies may read the contents of Secrets.
+    /// Whether Rego policies may read the contents of Secrets.
     pub secrets: Contents,
-    /// What is asked for placement.
+    /// The modules and kinds that placement depends on.
     pub placing: Reached,
-    /// Who decides instead, where no text is read.
+    /// The address of the external engine that decides instead of the texts.
     pub elsewhere: Option<Arc<str>>,
-    /// Whether everything that was there at the start has been judged, and waits for nothing.
+    /// Whether all Rego policies that existed at the start are checked and none waits.
     pub is_whole: bool,
 }

@@ -1,4 +1,4 @@
-//! The mirror as plans see it.
+//! A read-only view of the mirror for plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,20 +22,19 @@ use policy_sync_mirror::{FailureKind, Source, Tables};
 pub(super) struct View<'m> {
     tables: &'m Tables,
     index: &'m Index,
-    /// The moment.
     pub now: Moment,
 }
 
-/// What is known of a kind that modules name.
+/// The state of a kind that modules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KindState {
     /// All its objects are known.
     Listed(GroupResource),
-    /// The hub has no such kind: there are no objects of it.
+    /// The hub does not serve such a kind, so there are no objects.
     Nowhere,
-    /// It is not known yet; why, where that is more than a moment's.
+    /// Not listed yet; with the reason if it lasts.
     Awaited(Option<String>),
-    /// The hub refuses to list it, in its words.
+    /// The hub rejects the list, with this message.
     Forbidden(String),
 }
 
@@ -44,13 +43,13 @@ impl<'m> View<'m> {
         Self { tables, index, now }
     }
 
-    /// For whom this mirror is.
+    /// The controller that the mirror belongs to.
     #[must_use]
     pub(super) fn controller(&self) -> &'m ControllerName {
         self.index.controller()
     }
 
-    /// Whether `source` was listed whole.
+    /// Whether `source` is completely listed.
     #[must_use]
     pub(super) fn is_listed(&self, source: &Source) -> bool {
         self.tables.synced(source).is_some()
@@ -62,25 +61,25 @@ impl<'m> View<'m> {
         self.tables.has(source)
     }
 
-    /// The highest version that `source` has seen.
+    /// The highest resource version seen from `source`.
     #[must_use]
     pub(super) fn version(&self, source: &Source) -> u64 {
         self.tables.version(source)
     }
 
-    /// Why `source` cannot be listed or watched, in the hub's words.
+    /// The hub's error message if `source` cannot be listed or watched.
     #[must_use]
     pub(super) fn failure(&self, source: &Source) -> Option<&'m str> {
         self.tables.failure(source).map(|failing| failing.text.as_str())
     }
 
-    /// Where policies come from, as far as that is known: RegoPolicies where the hub serves them.
+    /// The sources of policies: ConfigMaps, and RegoPolicies if the hub serves them.
     pub(super) fn sources(&self, settings: &Settings) -> Vec<Source> {
         let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(Served::As(_)));
         kinds::carriers(settings).chain(rego_policies.then(|| REGO_POLICIES.all())).collect()
     }
 
-    /// What is not known yet without which nobody knows all policies: `configmaps in policies: no answer`.
+    /// Why not all Rego policies are known yet: `configmaps in policies are not listed: no answer`.
     #[must_use]
     pub(super) fn unread(&self, settings: &Settings) -> Option<String> {
         let why = |what: String, failure: Option<&str>| match failure {
@@ -96,7 +95,7 @@ impl<'m> View<'m> {
         Some(why(unread.to_string(), self.failure(&unread)))
     }
 
-    /// Why the hub refuses to list a source of policies, a line for each that was never listed.
+    /// Why the hub rejects lists of Rego policies; one line for each source that was never listed.
     #[must_use]
     pub(super) fn refused(&self, settings: &Settings) -> Vec<String> {
         let unlisted = self.sources(settings).into_iter().filter(|source| !self.is_listed(source));
@@ -107,7 +106,7 @@ impl<'m> View<'m> {
         refused.collect()
     }
 
-    /// All objects that may carry policies.
+    /// All objects that may carry Rego policies.
     pub(super) fn carriers(&self, settings: &Settings) -> impl Iterator<Item = (CarrierKey, &'m Carrier)> {
         let tables = self.tables;
         let sources = self.sources(settings).into_iter();
@@ -115,19 +114,18 @@ impl<'m> View<'m> {
         rows.flat_map(|table| table.iter()).map(|(key, carrier)| (CarrierKey(key.clone()), carrier))
     }
 
-    /// One of them.
     #[must_use]
     pub(super) fn carrier(&self, key: &CarrierKey) -> Option<&'m Carrier> {
         self.tables.row(&key.source(), &key.0)
     }
 
-    /// What `plural` is on this hub, where that is known.
+    /// The result of API discovery for `plural`; `None` if not known yet.
     #[must_use]
     pub(super) fn served(&self, plural: &str) -> Option<&'m Served> {
         self.tables.get(&SERVED, &served_key(plural))
     }
 
-    /// The kind that modules call `plural`, as it is read.
+    /// The resource and version of the kind that modules call `plural`.
     #[must_use]
     pub(super) fn gvr(&self, plural: &str) -> Option<&'m GroupVersionResource> {
         match self.served(plural)? {
@@ -142,7 +140,7 @@ impl<'m> View<'m> {
         self.gvr(plural).map(|gvr| &gvr.kind)
     }
 
-    /// What is known of the kind that modules call `plural`.
+    /// The state of the kind that modules call `plural`.
     #[must_use]
     pub(super) fn kind(&self, plural: &str) -> KindState {
         let gvr = match self.served(plural) {
@@ -165,14 +163,14 @@ impl<'m> View<'m> {
         }
     }
 
-    /// How many objects there are of each kind that is watched.
+    /// The number of objects of each watched kind.
     #[must_use]
     pub(super) fn counts(&self) -> BTreeMap<&'m GroupResource, usize> {
         let tables = self.tables.resources(&DOCUMENTS);
         tables.map(|(kind, table)| (kind, table.count())).collect()
     }
 
-    /// How many of them policies can read: those that are not left out.
+    /// The number of objects that Rego policies can read, without those left out.
     #[must_use]
     pub(super) fn readable(&self) -> BTreeMap<&'m GroupResource, usize> {
         let (mut counts, left_out) = (self.counts(), self.left_out_by_kind());
@@ -182,7 +180,7 @@ impl<'m> View<'m> {
         counts
     }
 
-    /// How many objects of each kind are left out, of kinds with such objects.
+    /// The number of left-out objects, for kinds with such objects.
     #[must_use]
     pub(super) fn left_out_by_kind(&self) -> BTreeMap<&'m GroupResource, usize> {
         let mut left_out = BTreeMap::new();
@@ -192,13 +190,13 @@ impl<'m> View<'m> {
         left_out
     }
 
-    /// The objects of `kind`, as they are in `data.kubernetes`.
+    /// The objects of `kind`, in the form of `data.kubernetes`.
     #[must_use]
     pub(super) fn documents(&self, kind: &GroupResource) -> Value {
         self.index.documents(kind).cloned().unwrap_or_else(Value::new_object)
     }
 
-    /// Each object of `kind`, where it is watched.
+    /// All objects of `kind` that are not left out.
     pub(super) fn documents_of(
         &self,
         kind: &GroupResource,
@@ -237,7 +235,7 @@ impl<'m> View<'m> {
         self.tables.row(&documents(kind), key)
     }
 
-    /// What is watched beside carriers, and what cannot be.
+    /// The sources of Rego policies and documents that fail, with the error.
     pub(super) fn failing(&self) -> impl Iterator<Item = (&'m Source, &'m str)> {
         let failing = self.tables.failing().into_iter();
         failing.filter(|(source, _)| {

@@ -1,7 +1,8 @@
-//! The check of a carrier as it is written, before it is stored.
+//! Checks a carrier of Rego policies in its webhook, before it is stored.
 //!
-//! Refused is what is wrong with its texts by themselves, and stays so beside all others. What is wrong only beside others, or only
-//! without them, is a warning: they may be about to change as well, and a change that takes two objects must pass one by one.
+//! Modules that are invalid on their own are rejected. Problems that depend on other modules are only
+//! warnings: the others may be about to change as well, and a change of two objects must be possible one by
+//! one.
 
 use super::key::CarrierKey;
 use super::loaded::Loaded;
@@ -13,21 +14,22 @@ use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::limit::Size;
 use policy_sync_rego::module::Text;
 
-/// What is found in a carrier as it is written.
+/// The result of the check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
-    /// Why it will not count.
+    /// Reasons to reject the carrier.
     pub faults: Faults,
-    /// What else its author should know.
+    /// Warnings for its author.
     pub warnings: Vec<Fault>,
 }
 
 impl Loaded {
-    /// Checks `object` as it is written, where `before` is stored. It may take seconds. Nothing of it is parsed in this process.
+    /// Checks `object`, which is to replace `before`. May take seconds. Modules are parsed in a separate
+    /// process.
     ///
     /// # Errors
     ///
-    /// Where the check cannot be made.
+    /// If the check cannot run.
     pub async fn check(&self, object: &HubObject, before: Option<&HubObject>) -> Result<Written, CheckError> {
         let shared = &self.0;
         let key = CarrierKey(object.key());
@@ -53,7 +55,7 @@ impl Loaded {
             return Ok(Written { faults: Faults::new(first.into_iter().collect()), ..written });
         }
         if !own.is_empty() {
-            // Alone first: what ends a check need not be found among all others.
+            // Check the object's own modules first, so that a crash is attributed to it.
             let alone = (shared.check)(own.clone(), Lane::Write).await?;
             let mut all = own.clone();
             all.extend(of_others);
@@ -64,7 +66,7 @@ impl Loaded {
                 alone.clone()
             };
             if let (true, Some(how), Some(first)) = (is_alive, &beside.died, own.first()) {
-                // All together are too large, and those of others passed without it.
+                // All modules together exceed a limit, but the others passed without this object.
                 let fault = Fault::new(&first.id, None, format!("{how}, with all others"));
                 faults.push(fault);
                 return Ok(Written { faults: Faults::new(faults), ..written });
@@ -80,7 +82,7 @@ impl Loaded {
         Ok(Written { faults: Faults::new(faults), ..written })
     }
 
-    /// What is in force of other carriers than `key`.
+    /// The texts in force of all carriers except `key`.
     fn others(&self, key: &CarrierKey) -> Vec<Text> {
         let verdicts = self.0.verdicts();
         let others = verdicts.modules.iter().filter(|(id, _)| CarrierKey::of(id).as_ref() != Some(key));

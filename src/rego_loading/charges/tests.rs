@@ -5,7 +5,7 @@ use crate::rego_loading::kinds::documents;
 use crate::rego_loading::sharing::Sharing;
 use crate::rego_loading::tests::{Hub, NOW, object};
 
-/// The budget.
+/// The budget in bytes.
 const BUDGET: usize = 400_000;
 
 fn pods() -> GroupResource {
@@ -43,7 +43,7 @@ fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
     hub.documents("pods", &others);
     let (before, left_out, quiet) = found(&hub);
     assert_eq!((before.len(), left_out), (8, Vec::new()));
-    // Its objects come first, last, and in between.
+    // The namespace sorts before, among and after the others.
     for greedy in ["a", "n45", "z"] {
         let mut all = others.clone();
         all.extend(many(greedy, 10 * BUDGET / 9 / 2_000));
@@ -66,7 +66,7 @@ fn a_namespace_at_ten_times_its_share_loses_its_documents_and_no_other_does() {
 fn a_namespace_with_many_small_objects_loses_them_and_no_other_does() {
     let hub = Hub::with_budget(usize::MAX, 900);
     let others: Vec<Json> = (0..8).flat_map(|tenant| many(&format!("n{tenant}"), 50)).collect();
-    // They count separately.
+    // Cluster-scoped documents count separately.
     hub.documents("nodes", &(0..1_000).map(|n| object("Node", None, &format!("n{n}"))).collect::<Vec<_>>());
     let with = |count: usize| {
         let mut all = others.clone();
@@ -87,7 +87,7 @@ fn a_namespace_with_many_small_objects_loses_them_and_no_other_does() {
 }
 
 #[test]
-fn what_is_left_out_counts_for_nothing() {
+fn left_out_documents_use_no_budget() {
     let (mut charges, document) = (Charges::new(usize::MAX, 10), Document::from(Value::from(json!({}))));
     for _ in 0..11 {
         charges.replace("shop", &pods(), None, Some(&document));
@@ -103,7 +103,7 @@ fn what_is_left_out_counts_for_nothing() {
 }
 
 #[test]
-fn what_is_left_out_may_return_once_it_fits_and_does_when_it_is_listed_anew() {
+fn left_out_documents_return_after_a_new_list_once_they_fit() {
     let hub = Hub::with_budget(BUDGET, usize::MAX);
     let mut all = many("shop", 10);
     all.extend(many("greedy", 500));
@@ -123,7 +123,7 @@ fn what_is_left_out_may_return_once_it_fits_and_does_when_it_is_listed_anew() {
 }
 
 #[test]
-fn what_documents_of_a_namespace_share_counts_once_until_the_last_of_them_goes() {
+fn shared_parts_count_once_until_the_last_document_is_deleted() {
     let hub = Hub::new();
     let shared = |namespace: &str, count: usize| -> Vec<Json> {
         let template = json!({"env": (0..60).map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "x".repeat(40)})).collect::<Vec<_>>()});
@@ -141,7 +141,7 @@ fn what_documents_of_a_namespace_share_counts_once_until_the_last_of_them_goes()
     };
     let (one, ten) = (bytes(&shared("shop", 1)), bytes(&shared("shop", 10)));
     assert!(ten < 2 * one, "{one} {ten}");
-    // The first of them was the one that was counted whole.
+    // The whole template was charged to the first of them.
     assert!(bytes(&shared("shop", 10)[9..]) >= one);
     let mut both = shared("shop", 10);
     both.extend(shared("other", 10));
@@ -149,7 +149,7 @@ fn what_documents_of_a_namespace_share_counts_once_until_the_last_of_them_goes()
     assert_eq!(bytes(&[]), 0);
 }
 
-/// The bytes that `count` objects of this form take together, as an allocator counts them.
+/// The estimated bytes of `count` objects of this form, and the bytes measured by the allocator.
 fn measured(count: usize, form: impl Fn(usize) -> Json) -> (usize, usize) {
     let (mut sharing, mut kept, mut charges) =
         (Sharing::default(), Vec::new(), Charges::new(usize::MAX, usize::MAX));
@@ -164,7 +164,7 @@ fn measured(count: usize, form: impl Fn(usize) -> Json) -> (usize, usize) {
     (charges.kept(), usize::try_from(took.bytes_current).unwrap())
 }
 
-/// As a pod is on a hub, with `tag` where no two are alike.
+/// A realistic pod; `tag` makes it different from others.
 fn pod_of_template(tag: usize) -> Json {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -195,7 +195,7 @@ fn config_map(tag: usize, keys: usize) -> Json {
 }
 
 #[test]
-fn estimates_are_near_what_an_allocator_counts() {
+fn memory_estimates_are_close_to_allocator_measurements() {
     type Form = fn(usize) -> Json;
     let forms: [(&str, usize, Form, [f64; 2]); 5] = [
         ("pods of one template", 200, pod_of_template, [0.6, 2.2]),

@@ -11,7 +11,7 @@ fn documents(hub: &Hub, plural: &str) -> serde_json::Value {
 }
 
 #[test]
-fn objects_are_at_their_places_as_long_as_they_are_there() {
+fn objects_appear_by_namespace_and_name_until_deleted() {
     let hub = Hub::new();
     let (web, db) = (object("Pod", Some("shop"), "web"), object("Pod", Some("shop"), "db"));
     let other = object("Pod", Some("other"), "web");
@@ -29,7 +29,7 @@ fn objects_are_at_their_places_as_long_as_they_are_there() {
 }
 
 #[test]
-fn what_was_published_stays_as_it_was() {
+fn published_values_do_not_change() {
     let hub = Hub::new();
     let web = object("Pod", Some("shop"), "web");
     hub.documents("pods", std::slice::from_ref(&web));

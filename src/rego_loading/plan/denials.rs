@@ -1,4 +1,4 @@
-//! Which packages cannot be asked: a policy that is there but cannot be asked permits nothing.
+//! Fail closed: packages affected by an unavailable Rego policy are denied.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use policy_sync_rego::settle::{Awaited, Outcome};
 /// The status message of an unchecked module, after "waits for".
 pub(super) const UNCHECKED: &str = "its check, because other modules end the check";
 
-/// Why packages cannot be asked, by package.
+/// The packages that are denied, each with the reason.
 #[must_use]
 pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
     let mut denials = BTreeMap::new();
@@ -23,11 +23,11 @@ pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str
     denials
 }
 
-/// Why a module cannot be asked of which no text is in force.
+/// Why a module without a text in force cannot be evaluated.
 fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
     match &verdict.outcome {
         _ if verdict.in_force.is_some() => None,
-        // Another module takes its place.
+        // Another module with the same rules takes its place.
         Outcome::Loaded => None,
         Outcome::Pending(_) if verdict.unwritten_until().is_some_and(|until| now < until) => None,
         Outcome::Pending(awaited) => Some(waits(awaited)),
@@ -38,13 +38,13 @@ fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
     }
 }
 
-/// That a module waits for this.
+/// The message for a module that waits for `awaited`.
 pub(super) fn waits(awaited: &[Awaited]) -> String {
     let awaited: Vec<String> = awaited.iter().map(ToString::to_string).collect();
     format!("it waits for {}", awaited.join(", "))
 }
 
-/// What is asked to which a module of `package` may matter: all where it is not known.
+/// The purposes that a module of `package` may affect; all if the package is unknown.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return ASKED.to_vec() };
     let is_affected = |asked: &str| verdicts.bundle.refers(asked, package);

@@ -111,7 +111,7 @@ pub(in crate::rego_loading) fn incomplete(
     incomplete
 }
 
-/// A warning for policies that read `kind`, if some of its objects are left out.
+/// A warning for Rego policies that read `kind`, if some of its objects are left out.
 #[must_use]
 pub(in crate::rego_loading) fn told(plural: &str, kind: &GroupResource, view: View<'_>) -> Option<String> {
     let of_kind = view.left_out().filter(|(part, _)| part.kind == *kind);

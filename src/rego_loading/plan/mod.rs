@@ -24,8 +24,8 @@ use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::reads::Reads;
 use policy_sync_rego::settle::{Awaited, Candidate, Cause, Outcome};
 
-/// The candidates, the oldest first, each with the text in force of its module. `is_due`: whether texts that were too large beside
-/// others are checked again.
+/// The candidate texts, the oldest first, each with the text in force of its module. `is_due`: whether texts
+/// that exceeded the total size are checked again.
 #[must_use]
 pub(super) fn candidates(
     view: View<'_>,
@@ -39,7 +39,7 @@ pub(super) fn candidates(
     }
     let is_judged =
         |text: &&Text| verdicts.modules.get(&text.id).is_some_and(|known| known.text == text.text);
-    // Texts that were too large beside these still are, unless it is time for another attempt.
+    // Texts that exceeded the total size still do while the other texts are unchanged.
     let is_beside = |verdict: &Verdict| verdict.in_force.is_some() || verdict.is_too_large();
     let carried = view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
     let remaining = carried
@@ -84,7 +84,7 @@ pub(super) fn candidates(
     candidates
 }
 
-/// The plurals that have to be looked up, where these kinds are `kept`.
+/// The plurals to resolve by API discovery; `kept` are the kinds kept for other components.
 #[must_use]
 pub(super) fn plurals<'k>(
     settings: &Settings,
@@ -97,7 +97,7 @@ pub(super) fn plurals<'k>(
     plurals
 }
 
-/// The plurals that modules read, and those of the kinds that are `kept`.
+/// The plurals that modules read, and those of the `kept` kinds.
 fn watched<'k>(
     settings: &Settings,
     verdicts: &Verdicts,
@@ -108,13 +108,13 @@ fn watched<'k>(
     plurals
 }
 
-/// The plurals that modules read, and those that are read in any case.
+/// The plurals that modules read, and those in `--replicate`.
 pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// The kinds to watch: those that modules read or that are `kept`. Excludes kinds with too many objects, and kinds whose watch stops before
-/// they are listed again.
+/// The kinds to watch: those that modules read and those `kept`. Excludes kinds with too many objects, and
+/// kinds whose watch must stop before they are listed again.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
@@ -140,7 +140,7 @@ pub(super) fn watches(
     wanted
 }
 
-/// Whether `plural` means Secrets that `--replicate` does not contain.
+/// Whether `plural` resolves to Secrets and `--replicate` does not include them.
 #[must_use]
 pub(super) fn is_withheld(view: View<'_>, settings: &Settings, plural: &str) -> bool {
     let is_secrets = |plural: &str| view.resource(plural) == Some(&GroupResource::secrets());
@@ -169,8 +169,8 @@ pub(super) fn awaited(
     modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
 }
 
-/// The objects of the kinds that modules read, by plural. For a kind that is not listed, or is being listed again, the result has the
-/// `known` objects.
+/// The objects of the kinds that modules read, by plural. If a kind is not listed, or is being listed again,
+/// the `known` objects are used.
 #[must_use]
 pub(super) fn objects(
     view: View<'_>,
@@ -193,7 +193,7 @@ pub(super) fn objects(
     read(settings, verdicts).into_iter().map(of_kind).collect()
 }
 
-/// What is in `data`: these objects, and what ConfigMaps bring.
+/// The value of `data`: these objects, and the data from ConfigMaps.
 #[must_use]
 pub(super) fn data(view: View<'_>, settings: &Settings, objects: &BTreeMap<String, Value>) -> Value {
     let objects: BTreeMap<Value, Value> =

@@ -1,4 +1,4 @@
-//! Faults of modules about the kinds that they read and the place of their rules, and the corresponding messages.
+//! Detects modules that read unavailable kinds, or have rules at a path used by data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use policy_sync_rego::fault::Fault;
 use policy_sync_rego::loaded_module::LoadedModule;
 use policy_sync_rego::secrets::{SecretReads, withheld};
 
-/// The faults of `bundle`: reads of kinds that may not be listed, are withheld, or have too many objects; rules at places of data; and
-/// withheld reads of `secrets`.
+/// The faults of `bundle`: reads of kinds that may not be listed, are withheld, or have too many objects;
+/// rules at a path used by data; and withheld reads of `secrets`.
 #[must_use]
 pub(in crate::rego_loading) fn faults(
     view: View<'_>,
@@ -38,7 +38,7 @@ pub(in crate::rego_loading) fn faults(
     faults
 }
 
-/// The fault if rules of `module` are at a place of data.
+/// The fault if the package of `module` is at a path used by data.
 fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {
@@ -51,14 +51,14 @@ fn taken(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<F
     }
 }
 
-/// That `what` are watched no longer because there are so many.
+/// The message for a kind that is no longer watched because it has too many objects.
 #[must_use]
 pub(in crate::rego_loading) fn too_many(what: &str, count: usize, limit: usize) -> String {
     let (count, limit) = (grouped(count), grouped(limit));
     format!("{what} have {count} objects, all kinds may have {limit} (--replicate-limit)")
 }
 
-/// What is said of the kinds that `bundle` reads, which counts all the same.
+/// Warnings about the kinds that `bundle` reads. They do not affect loading.
 #[must_use]
 pub(in crate::rego_loading) fn advice(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Vec<Fault> {
     let (counts, cluster_scoped) = (view.readable(), view.cluster_scoped());
@@ -83,20 +83,20 @@ pub(in crate::rego_loading) fn advice(view: View<'_>, settings: &Settings, bundl
     })
 }
 
-/// What the kinds are that `module` reads by other names than the hub has.
+/// Notes about the aliases that `module` uses.
 #[must_use]
 pub(in crate::rego_loading) fn notes(settings: &Settings, module: &LoadedModule) -> BTreeSet<String> {
     let plurals = module.reads().kinds.keys();
     plurals.filter_map(|plural| Some(format!("{plural} are {}", settings.aliases.get(plural)?))).collect()
 }
 
-/// Whether so many objects are nearly too many.
+/// Whether the number of objects exceeds 80 % of the limit.
 #[must_use]
 pub(in crate::rego_loading) fn is_near(objects: usize, limit: usize) -> bool {
     objects > limit / 5 * 4
 }
 
-/// What `said` has to say of each kind, at each first place that names it.
+/// Calls `said` for each kind that a module reads, and places its message at the first read.
 fn where_read(bundle: &Bundle, said: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for module in bundle.modules() {

@@ -1,4 +1,5 @@
-//! What carriers say of their modules: an annotation as kube-mgmt writes it on a ConfigMap, a condition on a RegoPolicy.
+//! The status of carriers: an annotation on a ConfigMap, in the format of kube-mgmt, or a condition of a
+//! RegoPolicy.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,36 +23,37 @@ use policy_sync_rego::fault::{Fault, Faults};
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::settle::Outcome;
 
-/// The condition of a RegoPolicy.
+/// The type of the condition.
 pub(crate) const LOADED: &str = "Loaded";
-/// The most bytes of a condition's message.
+/// Maximum size of a condition's message, in bytes.
 const MESSAGE: usize = 16 * 1024;
 /// The maximum size of an annotation with warnings and notes, in bytes. A control character may take six.
 const ANNOTATION: usize = 128 << 10;
 /// The maximum number of warnings, and of notes, in an annotation: all annotations of an object together have a limit of 256 KiB.
 const WARNINGS: usize = 20;
-/// How a carrier's modules fare.
+/// The combined state of a carrier's modules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fare {
-    /// What is wrong.
+    /// Faults of the modules or of the carrier.
     pub faults: Faults,
-    /// What modules wait for.
+    /// Kinds or components that modules wait for.
     pub waits: Vec<String>,
-    /// Whether a last good text stays in force for each that is refused or waits.
+    /// Whether each rejected or pending module has an earlier text in force.
     pub good_stays: bool,
-    /// Whether data is not there that cannot be read.
+    /// Whether data is missing because it cannot be parsed.
     pub data_is_missing: bool,
-    /// Who decides instead, where no text is read.
+    /// The address of the external engine that decides instead of the texts.
     pub elsewhere: Option<Arc<str>>,
-    /// What counts all the same.
+    /// Warnings; the modules are loaded nevertheless.
     pub warnings: Vec<Fault>,
-    /// What was found since: that they do not fit older ones.
+    /// Conflicts between patches of these Rego policies and older ones.
     pub conflicts: Vec<Fault>,
-    /// What else their owner may want to know.
+    /// Information for the owner.
     pub notes: BTreeSet<String>,
 }
 
-/// How the modules of `carrier` fare; `None` while one of its texts was not judged yet, and where it carries nothing.
+/// The combined state of the modules of `carrier`; `None` if it carries nothing, or a text is not checked
+/// yet.
 #[must_use]
 pub(in crate::rego_loading) fn fare(
     carrier: &Carrier,
@@ -108,7 +110,7 @@ pub(in crate::rego_loading) fn fare(
     Some(fare)
 }
 
-/// What is wrong with how that is registered which is in force of this.
+/// The problem with the webhook registration of the modules in force.
 fn unregistered<'r>(
     carried: &Carried,
     verdicts: &Verdicts,
@@ -122,7 +124,7 @@ fn unregistered<'r>(
     asked.find_map(|package| registered.packages.get(package)?.as_ref())
 }
 
-/// What is in force of this.
+/// The verdicts of the modules in force.
 fn in_force<'v>(carried: &Carried, verdicts: &'v Verdicts) -> impl Iterator<Item = &'v Verdict> {
     let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
     carried.texts.iter().filter_map(of)
@@ -145,13 +147,13 @@ impl Fare {
         }
     }
 
-    /// Whether all of them count.
+    /// Whether all modules are loaded.
     #[must_use]
     pub(crate) fn is_ok(&self) -> bool {
         self.faults.is_empty() && self.waits.is_empty()
     }
 
-    /// That they do not, in one sentence.
+    /// One sentence about the faults or the waiting.
     fn message(&self) -> String {
         let what = if self.faults.is_empty() {
             let mut waits = self.waits.clone();
@@ -169,7 +171,7 @@ impl Fare {
         format!("{what}; {then}")
     }
 
-    /// As kube-mgmt writes it.
+    /// The annotation in the format of kube-mgmt.
     #[must_use]
     pub(crate) fn annotation(&self) -> String {
         let mut status = match self.is_ok() {
@@ -203,7 +205,7 @@ impl Fare {
         status.to_string()
     }
 
-    /// The condition of a RegoPolicy of this generation, which had `before`.
+    /// The condition of a RegoPolicy with this generation and the conditions `before`.
     #[must_use]
     pub(crate) fn condition(&self, generation: i64, before: &[Condition], now: Moment) -> Condition {
         let (status, reason) = match (self.faults.is_empty(), self.waits.is_empty()) {
@@ -234,14 +236,14 @@ impl Fare {
         self.warnings.iter().chain(&self.conflicts)
     }
 
-    /// What an Event says of policies that do not fit older ones.
+    /// The note of the Event about conflicts with older Rego policies.
     #[must_use]
     pub(crate) fn conflict(&self) -> Option<String> {
         let texts: Vec<String> = self.conflicts.iter().map(ToString::to_string).collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
 
-    /// What an Event says of a refusal.
+    /// The note of the Event about a rejection.
     #[must_use]
     pub(crate) fn note(&self) -> Option<String> {
         let first = self.faults.told.first()?;
@@ -265,12 +267,12 @@ fn entries<'f>(faults: impl IntoIterator<Item = &'f Fault>) -> Value {
     faults.into_iter().map(entry).collect()
 }
 
-/// The key of a ConfigMap that a module is, or the whole where it is none.
+/// The key in the ConfigMap; for a RegoPolicy, the whole module id.
 fn file(id: &ModuleId) -> &str {
     id.as_str().splitn(3, '/').nth(2).unwrap_or(id.as_str())
 }
 
-/// When it will be told that a module of `key` waits: what is there in a moment is not told.
+/// When a waiting module of `key` is reported. Short waits are not reported.
 #[must_use]
 pub(in crate::rego_loading) fn status_due(
     view: View<'_>,
@@ -288,7 +290,7 @@ pub(in crate::rego_loading) fn status_due(
     since.map(|since| since.after(MOMENT)).filter(|at| *at > view.now)
 }
 
-/// What `key` should say; `None` where it should stay as it is.
+/// The desired status of `key`; `None` if it must not change.
 #[must_use]
 pub(in crate::rego_loading) fn desired_status(
     view: View<'_>,
@@ -298,7 +300,7 @@ pub(in crate::rego_loading) fn desired_status(
 ) -> Option<(CarrierStatus, Option<Fare>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
-        // It may be another's who reads such a ConfigMap, too.
+        // The annotation may belong to another controller that uses such ConfigMaps.
         return carrier.status.is_ours.then(|| (CarrierStatus::default(), None));
     }
     if status_due(view, verdicts, registered, key).is_some() {

@@ -17,7 +17,7 @@ fn bundle(text: &str) -> Bundle {
 }
 
 #[test]
-fn the_older_carrier_comes_first_and_then_the_name() {
+fn candidates_are_sorted_by_age_then_name() {
     let hub = Hub::new();
     let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
     hub.config_maps(&[
@@ -32,7 +32,7 @@ fn the_older_carrier_comes_first_and_then_the_name() {
 }
 
 #[test]
-fn a_kind_is_watched_while_a_module_reads_it() {
+fn kinds_are_watched_while_modules_read_them() {
     let hub = Hub::new();
     let watched = |verdicts: &Verdicts, settings: &Settings| {
         let guard = hub.0.read();
@@ -55,7 +55,7 @@ fn a_kind_is_watched_while_a_module_reads_it() {
 }
 
 #[test]
-fn a_kind_that_somebody_keeps_is_watched_as_well_and_is_not_in_data() {
+fn kept_kinds_are_watched_but_not_in_data() {
     let hub = Hub::new();
     let (kept, none) = (BTreeSet::from([GroupResource::new("", "pods")]), Verdicts::default());
     assert!(plurals(&settings(), &none, &kept).contains("pods"));
@@ -67,7 +67,7 @@ fn a_kind_that_somebody_keeps_is_watched_as_well_and_is_not_in_data() {
 }
 
 #[test]
-fn rego_policies_are_read_where_the_hub_serves_them() {
+fn rego_policies_are_read_if_served() {
     let hub = Hub::new();
     let sources = || {
         let guard = hub.0.read();
@@ -89,7 +89,7 @@ fn rego_policies_are_read_where_the_hub_serves_them() {
 }
 
 #[test]
-fn a_module_waits_for_the_kinds_that_it_reads() {
+fn modules_wait_for_the_kinds_they_read() {
     let hub = Hub::new();
     let waits = |text: &str, settings: &Settings| {
         let guard = hub.0.read();
@@ -110,7 +110,7 @@ fn a_module_waits_for_the_kinds_that_it_reads() {
 }
 
 #[test]
-fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
+fn data_has_read_kinds_and_config_map_data() {
     let hub = Hub::new();
     let pod = object("Pod", Some("shop"), "web");
     hub.documents("pods", std::slice::from_ref(&pod));
@@ -128,7 +128,7 @@ fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
     let expected = json!({"kubernetes": {"pods": {"shop": {"web": pod}}}, "policies": brought});
     assert_eq!(found(PODS), expected);
     assert_eq!(found("package admission\ndeny[\"no\"] { input.x }")["kubernetes"], json!({}));
-    // What is no JSON any more stays as it was; what is gone goes.
+    // Invalid JSON keeps the previous value; a deleted key is removed.
     zones["data"] = json!({"zones": "[", "more": "1"});
     hub.config_maps(std::slice::from_ref(&zones));
     assert_eq!(found(PODS)["policies"], json!({"geo": {"zones": ["eu"], "more": 1}}));
@@ -140,7 +140,7 @@ fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
 }
 
 #[test]
-fn a_kind_that_is_listed_anew_has_what_was_known_of_it_until_then() {
+fn kind_keeps_known_objects_while_it_is_listed_again() {
     let hub = Hub::new();
     let verdicts = Verdicts { reads: bundle(PODS).reads(), ..Verdicts::default() };
     let pod = object("Pod", Some("shop"), "web");
@@ -161,7 +161,7 @@ fn a_kind_that_is_listed_anew_has_what_was_known_of_it_until_then() {
 }
 
 #[test]
-fn a_text_that_cannot_be_read_is_a_candidate_that_is_refused() {
+fn unreadable_text_is_a_rejected_candidate() {
     let hub = Hub::new();
     let mut object = policy("a", "2026-01-01T00:00:00Z", &[("a.rego", "package a")]);
     object["binaryData"] = json!({"b.rego": "AA=="});
@@ -176,8 +176,8 @@ fn a_text_that_cannot_be_read_is_a_candidate_that_is_refused() {
 }
 
 #[test]
-fn a_text_that_was_too_large_beside_others_is_checked_again_once_one_of_them_changes() {
-    // The text of `old` that is in force, that was checked last, and that is carried.
+fn text_over_the_total_size_is_checked_again_when_others_change() {
+    // Arguments: the text of `old` in force, the text checked last, and the current text.
     let of = |in_force: &str, checked: &str, carried: &str, is_due| {
         let hub = Hub::new();
         let time = "2026-01-01T00:00:00Z";

@@ -1,4 +1,4 @@
-//! What is kept of an object that may carry policies.
+//! The row of an object that may carry Rego policies.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -9,39 +9,38 @@ use policy_sync_api::rego_policy::RegoPolicyStatus;
 use policy_sync_mirror::{Pruned, Row};
 use policy_sync_rego::carrier::Carried;
 
-/// On a ConfigMap, as kube-mgmt has it: whether its policies count, as JSON.
+/// The status annotation of ConfigMaps, in the format of kube-mgmt (JSON).
 pub(crate) const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 
-/// A ConfigMap of a policy namespace, or a RegoPolicy.
+/// A ConfigMap in a Rego namespace, or a RegoPolicy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Carrier {
-    /// Unique over time.
     pub uid: String,
-    /// When it was made.
+    /// The creation time.
     pub created: Option<Timestamp>,
-    /// Changes with the spec, 0 of a ConfigMap.
+    /// The generation; 0 for a ConfigMap.
     pub generation: i64,
-    /// What it carries, `None` where it is nothing.
+    /// The modules and data; `None` if it carries none.
     pub carried: Option<Carried>,
-    /// How many keys it has that are ignored.
+    /// The number of ignored keys.
     pub ignored: usize,
-    /// What it says of that.
+    /// The current status.
     pub status: CarrierStatus,
 }
 
-/// What a carrier says of what it carries.
+/// The status that a carrier reports about its modules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CarrierStatus {
-    /// The annotation [`STATUS`].
+    /// The value of the annotation [`STATUS`].
     pub annotation: Option<String>,
-    /// Whether that is this controller's.
+    /// Whether this controller wrote the annotation.
     pub is_ours: bool,
-    /// The conditions in its status.
+    /// The conditions in the status of a RegoPolicy.
     pub conditions: Vec<Condition>,
 }
 
 impl CarrierStatus {
-    /// What it comes to, whenever that is.
+    /// The status without times, to compare repeated writes.
     #[must_use]
     pub(crate) fn words(&self) -> String {
         let conditions = self.conditions.iter().map(|condition| {

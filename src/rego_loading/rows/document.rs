@@ -1,4 +1,4 @@
-//! An object of the hub as modules read it, without fields that policies do not need.
+//! An object of the hub as modules read it, without fields that Rego policies do not need.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,10 +51,10 @@ impl Pruned for Document {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
         let text = object.text.as_deref().map_or("{}", serde_json::value::RawValue::get);
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        // It has been read once, as far as metadata goes.
+        // The metadata was parsed before, so the text is valid JSON.
         let mut value = Part::Object.deserialize(&mut deserializer).unwrap_or_else(|_| Value::new_object());
         if let Ok(fields) = value.as_object_mut() {
-            // The items of a list leave it to the list.
+            // Items of a list response lack `apiVersion` and `kind`.
             for (name, text) in [("apiVersion", &object.api_version), ("kind", &object.kind)] {
                 fields.insert(name.into(), text.as_str().into());
             }
@@ -64,29 +64,29 @@ impl Pruned for Document {
     }
 }
 
-/// The object whose JSON is `text`, as it would be a document.
+/// Parses `text` into the form that Rego policies see.
 ///
 /// # Errors
 ///
-/// Where it is no JSON, or too deep.
+/// If it is not valid JSON.
 pub(crate) fn document(text: &str) -> Result<Value, serde_json::Error> {
     let mut value = Part::Object.deserialize(&mut serde_json::Deserializer::from_str(text))?;
     strip_work(&mut value);
     Ok(value)
 }
 
-/// A part of an object.
+/// The parts of an object, as they are parsed.
 #[derive(Clone, Copy)]
 enum Part {
     Object,
     Metadata,
     Annotations,
-    /// So deep.
+    /// A nested part at this depth.
     Other(usize),
 }
 
 impl Part {
-    /// The part of it that is called `key`, `None` where that is left out.
+    /// The kind of the part under `key`; `None` if the part is dropped.
     fn part(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Object, "metadata") => Some(Self::Metadata),

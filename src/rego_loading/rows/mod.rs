@@ -1,4 +1,4 @@
-//! What is kept of the hub for Rego.
+//! The rows of the loader's mirror.
 
 mod carrier;
 mod document;

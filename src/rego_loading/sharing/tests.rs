@@ -11,19 +11,19 @@ fn pod(name: usize) -> Value {
 }
 
 #[test]
-fn equal_parts_are_one_and_a_value_stays_as_it_is() {
+fn equal_parts_share_memory_and_values_are_unchanged() {
     let mut sharing = Sharing::default();
     let pods: Vec<Value> = (0..100).map(|name| sharing.share(&pod(name))).collect();
     assert!(pods.iter().enumerate().all(|(name, shared)| *shared == pod(name)));
     let Value::Object(spec) = &pods[0]["spec"] else { panic!("no spec") };
     assert!(pods.iter().all(|pod| matches!(&pod["spec"], Value::Object(other) if Arc::ptr_eq(spec, other))));
-    // Each has its metadata, its name and itself of its own.
+    // The object, its metadata and its name are unique to each pod.
     let parts = sharing.parts.len();
     assert!(parts < 100 * 3 + 20, "{parts} parts");
 }
 
 #[test]
-fn what_differs_in_a_number_or_a_truth_is_not_equal() {
+fn different_scalars_are_not_shared() {
     let mut sharing = Sharing::default();
     let values =
         [json!([1]), json!([1.5]), json!([true]), json!([false]), json!([null]), json!(["1"]), json!([])];
@@ -32,7 +32,7 @@ fn what_differs_in_a_number_or_a_truth_is_not_equal() {
 }
 
 #[test]
-fn what_nobody_uses_any_more_goes() {
+fn unused_parts_are_removed() {
     let mut sharing = Sharing::default();
     let kept: Vec<Value> = (0..10).map(|name| sharing.share(&pod(name))).collect();
     for name in 0..20_000 {

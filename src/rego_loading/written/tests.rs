@@ -35,7 +35,7 @@ fn object(object: &Value) -> HubObject {
 }
 
 #[tokio::test]
-async fn a_carrier_for_which_there_is_no_room_is_rejected_with_what_fits() {
+async fn carrier_over_the_total_size_is_rejected() {
     let check: Check = Arc::new(|_, _| async { Ok(Checked::default()) }.boxed());
     let loaded = Loaded::new(ControllerName::new("c"), settings(), Clock::start(), check).unwrap();
     let id = |number: usize| ModuleId::new(&format!("policies/old/{number}.rego"));
@@ -51,8 +51,8 @@ async fn a_carrier_for_which_there_is_no_room_is_rejected_with_what_fits() {
 }
 
 #[tokio::test]
-async fn a_carrier_with_which_the_check_ends_is_rejected_whatever_else_is_in_force() {
-    // A check of more than three modules ends.
+async fn carrier_that_crashes_the_check_is_rejected() {
+    // A check of more than three modules crashes.
     let check: Check = Arc::new(|texts, _| {
         let last = texts.last().unwrap().id.clone();
         let how = "the check ended by signal 6";

@@ -20,7 +20,7 @@ fn pending(why: Option<&str>) -> Outcome {
     Outcome::Pending(vec![Awaited { what: "pods".to_owned(), why: why.map(str::to_owned) }])
 }
 
-/// What is denied where a module of this package has this outcome and `ADMISSION` is in force.
+/// The denied packages, if `ADMISSION` is in force and a module of this package has this outcome.
 fn denied(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<(&'static str, String)> {
     denied_at(Moment(0), true, outcome, package, good)
 }
@@ -59,7 +59,7 @@ fn packages(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<&'static
 }
 
 #[test]
-fn the_packages_of_a_policy_that_cannot_be_asked_are_denied() {
+fn packages_affected_by_an_unavailable_policy_are_denied() {
     for asked in ASKED {
         assert_eq!(packages(refused(), Some(asked), false), [asked]);
     }
@@ -71,7 +71,7 @@ fn the_packages_of_a_policy_that_cannot_be_asked_are_denied() {
 }
 
 #[test]
-fn a_last_good_text_is_asked_and_what_waits_for_a_moment_is_not_there_yet() {
+fn last_good_text_counts_and_new_modules_may_wait_a_second() {
     assert_eq!(packages(refused(), None, true), [""; 0]);
     assert_eq!(packages(Outcome::Loaded, Some("admission"), false), [""; 0], "another takes its place");
     let waits = |now: i64, is_new: bool, good: bool| {

@@ -34,7 +34,7 @@ fn incomplete_for(package: &str, kind: &str, gates: &Gates) -> Incomplete {
 }
 
 #[test]
-fn only_policies_that_read_what_is_left_out_deny_and_only_in_its_namespace() {
+fn only_policies_reading_left_out_kinds_deny_in_that_namespace() {
     let none = Gates::default();
     for kind in [".pods", "[input.kind]"] {
         let found = incomplete_for(ADMISSION, kind, &none);
@@ -49,7 +49,7 @@ fn only_policies_that_read_what_is_left_out_deny_and_only_in_its_namespace() {
 }
 
 #[test]
-fn what_was_left_out_stays_so_while_its_kind_is_listed_anew() {
+fn documents_stay_left_out_while_their_kind_is_listed_again() {
     let (before, kind) = (NOW, GroupResource::new("", "pods"));
     let part = Part { namespace: "greedy".into(), kind: kind.clone() };
     let hub = hub();
@@ -67,7 +67,7 @@ fn what_was_left_out_stays_so_while_its_kind_is_listed_anew() {
 }
 
 #[test]
-fn a_kind_is_listed_anew_once_what_is_left_out_fits_at_most_once_a_minute() {
+fn kind_is_listed_again_at_most_once_a_minute_if_documents_fit() {
     let (hub, kind) = (hub(), GroupResource::new("", "pods"));
     let part = Part { namespace: "greedy".into(), kind: kind.clone() };
     let (mut left_out, mut relisted) = (BTreeMap::from([(part.clone(), NOW)]), BTreeMap::new());
@@ -95,7 +95,7 @@ fn a_kind_is_listed_anew_once_what_is_left_out_fits_at_most_once_a_minute() {
 }
 
 #[test]
-fn whoever_reads_the_kind_and_whoever_has_too_much_of_it_is_told() {
+fn readers_and_owners_of_left_out_documents_get_messages() {
     let hub = hub();
     let guard = hub.0.read();
     let (view, kind) = (guard.view(NOW), GroupResource::new("", "pods"));

@@ -26,7 +26,7 @@ fn advice_of(hub: &Hub, kind: &str, settings: &Settings) -> Vec<String> {
 }
 
 #[test]
-fn a_kind_that_may_not_be_listed_is_a_fault_at_the_place_that_reads_it() {
+fn reading_a_forbidden_kind_is_a_fault_at_its_place() {
     let hub = Hub::new();
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
     let pods = documents(&GroupResource::new("", "pods"));
@@ -35,14 +35,14 @@ fn a_kind_that_may_not_be_listed_is_a_fault_at_the_place_that_reads_it() {
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
     hub.0.change(failing(FailureKind::Refused), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods may not be listed: no (403)"]);
-    // What was listed once is known, whatever is refused later.
+    // Once listed, the objects are known, even if later lists are rejected.
     hub.documents("pods", &[]);
     hub.0.change(failing(FailureKind::Refused), NOW);
     assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
 }
 
 #[test]
-fn where_data_is_there_is_no_rule() {
+fn rules_at_paths_of_data_are_faults() {
     let faults_of = |hub: &Hub, package: &str| {
         let text = Text { id: ModuleId::new("a"), text: format!("package {package}\np := 1").into() };
         let (bundle, guard) = (Bundle::read(&[text]).unwrap(), hub.0.read());
@@ -63,7 +63,7 @@ fn where_data_is_there_is_no_rule() {
 }
 
 #[test]
-fn secrets_are_read_only_where_that_is_asked_for_by_whatever_name() {
+fn secrets_are_readable_only_if_replicated_under_any_alias() {
     let hub = Hub::new();
     let secrets = Served::As(GroupVersionResource::new("", "v1", "secrets"));
     hub.serves("secrets", secrets.clone());
@@ -77,7 +77,7 @@ fn secrets_are_read_only_where_that_is_asked_for_by_whatever_name() {
 }
 
 #[test]
-fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told() {
+fn too_many_objects_are_a_fault_and_nearly_too_many_a_warning() {
     let hub = Hub::new();
     let expected = "a:2:14: pods have 1,200 objects, all kinds may have 100 (--replicate-limit)";
     assert_eq!(faults_of(&hub, "pods", &settings(), &[("pods", 1200)]), [expected]);

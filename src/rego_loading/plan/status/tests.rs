@@ -46,12 +46,12 @@ fn pending(what: &str) -> Outcome {
     Outcome::Pending(vec![Awaited { what: what.to_owned(), why: None }])
 }
 
-/// What the ConfigMap `a` says where its keys have these verdicts.
+/// The status annotation of the ConfigMap `a`, if its keys have these verdicts.
 fn says(verdicts: &[(&str, Verdict)]) -> Value {
     says_with(verdicts, &Registered::default())
 }
 
-/// The same where packages are registered so.
+/// Like `says`, with this state of the webhook registration.
 fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
     let hub = Hub::new();
     let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
@@ -68,7 +68,7 @@ fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
 }
 
 #[test]
-fn a_module_that_takes_too_much_is_named_while_that_text_is_in_force() {
+fn module_over_a_limit_is_reported_while_its_text_is_in_force() {
     let id = ModuleId::new("policies/a/a.rego");
     let says = |text: &str, excess: Excess| {
         let slow = BTreeMap::from([(id.clone(), Slow::new(text.into(), excess))]);
@@ -110,19 +110,19 @@ fn many_warnings_are_counted_and_leave_room_for_other_annotations() {
 }
 
 #[test]
-fn it_is_ok_once_all_of_it_counts() {
+fn status_is_ok_once_all_modules_are_loaded() {
     assert_eq!(says(&[("a.rego", verdict("text", Outcome::Loaded, true))]), json!({"status": "ok"}));
     let mut advised = verdict("text", Outcome::Loaded, true);
     let id = ModuleId::new("policies/a/a.rego");
     advised.advice = vec![Fault::new(&id, Place { line: 1, column: 9 }, "pods are sheep")];
     let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
     assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
-    // Nobody has looked at it, or at another text.
+    // This text is not checked yet.
     assert_eq!(says(&[("a.rego", verdict("other", Outcome::Loaded, true))]), Value::Null);
 }
 
 #[test]
-fn a_refusal_names_each_place_and_what_is_in_force() {
+fn rejection_lists_faults_and_the_effective_state() {
     let id = "policies/a/a.rego";
     let error = |message: &str| {
         let location = json!({"file": "a.rego", "row": 1, "col": 3});
@@ -143,7 +143,7 @@ fn a_refusal_names_each_place_and_what_is_in_force() {
 }
 
 #[test]
-fn what_waits_is_told_after_a_second() {
+fn waiting_modules_are_reported_after_a_second() {
     let of = |since: i64| {
         let mut waits = verdict("text", pending("pods"), false);
         waits.since = Moment(since);
@@ -155,7 +155,7 @@ fn what_waits_is_told_after_a_second() {
 }
 
 #[test]
-fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
+fn condition_keeps_its_transition_time() {
     let hub = Hub::new();
     hub.serves("regopolicies.policysync.kuadrant.io", Served::As(REGO_POLICIES.gvr()));
     let mut object = json!({
@@ -202,7 +202,7 @@ fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
 }
 
 #[test]
-fn what_is_in_force_and_not_asked_says_so_after_a_second() {
+fn missing_webhook_is_reported_after_a_second() {
     let of = |package: &str| {
         let package = Some(package.to_owned());
         [("a.rego", Verdict { package, ..verdict("text", Outcome::Loaded, true) })]
@@ -221,7 +221,7 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
     let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept up to date: why"]});
     assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
-    // A last good text is in force, and asked no more than any other.
+    // The earlier text in force is not evaluated either.
     let refused = [(
         "a.rego",
         Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },
@@ -231,7 +231,7 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
 }
 
 #[test]
-fn what_does_not_fit_an_older_one_is_warned_of() {
+fn patch_conflict_with_an_older_policy_is_a_warning() {
     let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
     let text = "pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x";
     let conflicts = BTreeMap::from([(ModuleId::new("policies/a/a.rego"), text.to_owned())]);
@@ -241,7 +241,7 @@ fn what_does_not_fit_an_older_one_is_warned_of() {
 }
 
 #[test]
-fn what_is_in_force_and_not_in_opa_says_so_after_a_second() {
+fn outdated_opa_is_reported_after_a_second() {
     let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
     let unfilled = |since| Registered { unfilled: Some("why".to_owned()), since, ..Registered::default() };
     let waits = json!({"status": "error", "error": {"errors": [],

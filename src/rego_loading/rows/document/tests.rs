@@ -9,7 +9,7 @@ fn document(text: &str) -> Value {
 }
 
 #[test]
-fn all_of_an_object_is_there_but_for_what_nobody_decides_by() {
+fn documents_lack_only_managed_fields_and_last_applied() {
     let object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {
@@ -27,7 +27,7 @@ fn all_of_an_object_is_there_but_for_what_nobody_decides_by() {
 }
 
 #[test]
-fn what_is_too_deep_is_left_out_and_all_else_is_there() {
+fn parts_below_the_maximum_depth_are_removed() {
     for depth in [50, 99, 100, 127, 128, 5_000] {
         let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         let text =
