@@ -1,5 +1,6 @@
-//! A certificate of our own: an authority that lasts ten years and signs one that lasts ninety days, both renewed long before they
-//! expire. What is due is decided from what is kept and from the moment; only making it takes dice.
+//! The controller's own webhook certificate: a CA valid for ten years signs a serving certificate valid for
+//! ninety days. Both are renewed long before they expire. [`due`] decides from the stored state and the time;
+//! only [`made`] uses random numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +22,32 @@ use policy_sync_api::moment::Moment;
 use policy_sync_hub::certificates::{Pair, certified, expires};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long an authority lasts.
+/// The validity of the CA.
 const AUTHORITY_LASTS: Duration = Duration::from_secs(3_650 * DAY.as_secs());
-/// How much of that is left when the next one comes.
+/// The remaining validity at which a new CA is created.
 const AUTHORITY_LEFT: Duration = Duration::from_secs(365 * DAY.as_secs());
-/// How long a certificate lasts.
+/// The validity of the serving certificate.
 const LASTS: Duration = Duration::from_secs(90 * DAY.as_secs());
-/// How much of that is left when it is renewed.
+/// The remaining validity at which the serving certificate is renewed.
 const LEFT: Duration = Duration::from_secs(30 * DAY.as_secs());
-/// How far another machine's clock may be behind.
+/// The tolerated difference between the clocks of two machines.
 const SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// What has to be made.
+/// The next renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nothing.
     Nothing,
-    /// A certificate.
+    /// A new serving certificate.
     Certificate,
-    /// An authority; the one before stays beside it.
+    /// A new CA; the previous one stays trusted.
     Authority,
-    /// Both: what is kept is of no use.
+    /// Both, because the stored state is unusable.
     Both,
-    /// Authorities have expired, or are not valid yet, and go.
+    /// Removal of CAs that are expired or not valid yet.
     Expired,
 }
 
-/// Why none can be made.
+/// A certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a certificate for {host}")]
 pub(super) struct MakeError {
@@ -55,16 +55,17 @@ pub(super) struct MakeError {
     source: rcgen::Error,
 }
 
-/// What has to be made of what is `kept`, for webhooks at `host`, where everybody who should does `trust` the authority that signs.
+/// The renewal that `kept` needs, for webhooks at `host`. `trust`: whether all webhook configurations trust
+/// the signing CA.
 #[must_use]
 pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
     let authorities = certificates(&kept.authorities);
     let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
         return Due::Both;
     };
-    // Go rejects an authority that is not valid yet; webpki does not check.
+    // Go rejects a CA that is not valid yet; webpki does not check.
     let is_early = authorities.first().and_then(begins).is_none_or(|at| at > now);
-    // A later end than a new authority's comes from a wrong clock, and can be a date that Go cannot parse.
+    // A later end than that of a new CA comes from a wrong clock, and may be a date that Go cannot parse.
     let is_late = left > AUTHORITY_LASTS + SKEW;
     if left.is_zero() || is_early || is_late || issuer(kept).is_none() {
         return Due::Both;
@@ -73,7 +74,7 @@ pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
     if !is_good(now) {
         Due::Certificate
     } else if left < LASTS {
-        // What it signed would end with it.
+        // A new serving certificate would expire together with the CA.
         Due::Authority
     } else if trust && !is_good(now.after(LEFT)) {
         Due::Certificate
@@ -86,11 +87,11 @@ pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
     }
 }
 
-/// What is kept once what is `due` was made.
+/// Performs the renewal `due`, and returns the new state.
 ///
 /// # Errors
 ///
-/// Where there can be no certificate for `host`.
+/// If no certificate can be created for `host`.
 pub(super) fn made(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, MakeError> {
     renewed(kept, due, host, now).map_err(|source| MakeError { host: host.to_owned(), source })
 }
@@ -137,8 +138,8 @@ fn is_valid(authority: &CertificateDer<'_>, now: Moment) -> bool {
     begins(authority).is_some_and(|at| at <= now) && expires(authority).is_some_and(|at| at > now)
 }
 
-/// Returns the time for issuing and validating certificates: the API server's if the local clock differs by more than an hour, because the
-/// API server verifies them.
+/// The time used to issue and check certificates. It is the API server's if the local clock differs by more
+/// than an hour, because the API server verifies the certificates.
 #[must_use]
 pub(super) fn agreed(own: Moment, server: Option<Moment>) -> Moment {
     server.filter(|server| own.since(*server).max(server.since(own)) > SKEW).unwrap_or(own)
@@ -153,7 +154,7 @@ fn authority(now: Moment) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Two authorities must not have one name.
+/// The time makes the names of CAs unique.
 fn named(name: &str, now: Moment) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, format!("{name}@{}", now.0));
@@ -171,7 +172,7 @@ fn lasts(params: &mut CertificateParams, now: Moment, lasts: Duration) -> Result
     Ok(())
 }
 
-/// What is kept, as it is served.
+/// The stored certificate and key, in the form used by the HTTP server.
 #[must_use]
 pub(super) fn pair(kept: &Kept) -> Pair<'_> {
     Pair {
@@ -182,7 +183,7 @@ pub(super) fn pair(kept: &Kept) -> Pair<'_> {
     }
 }
 
-/// The certificates in `pem`, up to the first that is none.
+/// The certificates in `pem`, up to the first invalid one.
 #[must_use]
 pub(super) fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).map_while(Result::ok).collect()
@@ -195,7 +196,7 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
-/// What signs, where its key is the certificate's.
+/// The signing CA, if its stored key matches its certificate.
 fn issuer(kept: &Kept) -> Option<Issuer<'static, KeyPair>> {
     let first = certificates(&kept.authorities).into_iter().next()?;
     let key = KeyPair::from_pem(&kept.authority_key).ok()?;
@@ -205,14 +206,15 @@ fn issuer(kept: &Kept) -> Option<Issuer<'static, KeyPair>> {
     is_its.then(|| Issuer::from_ca_cert_der(&first, key).ok()).flatten()
 }
 
-/// Whether an API server that trusts `authorities` and asks `host` takes the certificate at the moment `at`.
+/// Whether an API server that trusts `authorities` accepts the stored certificate for `host` at the time
+/// `at`.
 fn is_good(kept: &Kept, authorities: &[CertificateDer<'static>], host: &str, at: Moment) -> bool {
     let chain = certificates(&kept.certificate);
     let (Some((first, rest)), Ok(host)) = (chain.split_first(), ServerName::try_from(host)) else {
         return false;
     };
     let mut roots = RootCertStore::empty();
-    // Not every client looks when an authority expires: those who do have to take it, too.
+    // Not every client checks whether the CA has expired; the certificate must satisfy those that do.
     let lasting = authorities.iter().filter(|authority| expires(authority).is_some_and(|end| end > at));
     roots.add_parsable_certificates(lasting.cloned());
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));

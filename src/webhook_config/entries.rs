@@ -1,4 +1,5 @@
-//! Which entries each configuration should have, and what of that is not so.
+//! Plans the webhook entries in the two configurations, from Rego policies, covered kinds and the stored
+//! entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,30 +17,31 @@ use policy_sync_api::names::{ControllerName, GroupResource};
 use policy_sync_api::rego_policy;
 use policy_sync_rego::exemptions::{Exemptions, quoted};
 
-/// The path of reviews whose answers may change what is written.
+/// The path of the mutating admission webhook.
 pub(crate) const ADMIT: &str = "/admit";
-/// The path of reviews of what is stored.
+/// The path of the validating admission webhook.
 pub(crate) const ADMIT_LAST: &str = "/admit/validating";
-/// How long the API server waits for an answer, in seconds; this process answers sooner.
+/// The API server's timeout for a webhook, in seconds; this process responds sooner.
 const TIMEOUT: u8 = 5;
 
-/// What to do about the entries of a configuration.
+/// The change that a configuration needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plan {
-    /// They are up to date.
+    /// None; the entries are up to date.
     Nothing,
-    /// Leave them as they are: what they should be is not known, and why.
+    /// None for now: the desired entries are unknown, for this reason.
     Wait(String),
-    /// Apply these, which are all of ours, and not there.
+    /// Apply all entries of this controller, because some are missing.
     Apply(Vec<Value>),
-    /// Put these in the place of what is there, each with its place in the list: others may have added to it.
+    /// Replace stored entries, each at its index in the list. An apply would keep fields that others have
+    /// added.
     Replace(Vec<(usize, Value)>),
-    /// Take these out, each by its place in the list and its name.
+    /// Remove stored entries, each given by its index in the list and its name.
     Remove(Vec<(usize, String)>),
 }
 
-/// Plans the entries of the configuration `sort`, which is `stored`, where whoever asks is to trust what `trusted` says: PEM,
-/// nothing where others write it, or why that is not known.
+/// Plans the entries of the configuration `sort`, with the content `stored`. `trusted` is the CA bundle
+/// (PEM), `None` if another controller injects it, or the reason why it is unknown.
 pub(super) fn plan(
     sort: Sort,
     stored: &Configuration,
@@ -57,7 +59,7 @@ pub(super) fn plan(
         };
     let mut entries = Vec::new();
     if wanted {
-        // Who we are first: else our own writes would be reviewed.
+        // The user name comes first: otherwise the webhook would review the controller's own writes.
         if facts.user.is_none() {
             return waits("who this controller is");
         }
@@ -71,7 +73,7 @@ pub(super) fn plan(
                 let Some(covered) = &facts.covered else { return waits("what the classes list") };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
-                    // A class that cannot be read may list what it did.
+                    // If the parameters of a class cannot be read, it may still list these kinds.
                     kinds.extend(reviewed(stored, &entry.name("placement")));
                 }
                 if !covered.classes.is_empty() {
@@ -88,7 +90,7 @@ pub(super) fn plan(
             }
             let mut kinds = gated.kinds.clone();
             if !gated.is_whole {
-                // A policy that cannot be asked may name what it did.
+                // A Rego policy that is unavailable may still cover these kinds.
                 kinds.extend(reviewed(stored, &entry.name("admit")));
             }
             entries.extend(entry.admit(sort, &kinds, gated.any, facts));
@@ -121,7 +123,7 @@ pub(super) fn plan(
     }
 }
 
-/// `entry` with the `caBundle` that is stored, which is another's where the entry names none.
+/// `entry`, with the stored `caBundle` if it has none, because another controller injects it.
 fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
     let mut entry = entry.clone();
     if entry["clientConfig"].get("caBundle").is_none()
@@ -132,7 +134,7 @@ fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
     entry
 }
 
-/// Whether a stored entry has our webhooks asked.
+/// Whether a stored entry points to the webhooks of this controller.
 fn is_at(settings: &Settings, entry: &Value) -> bool {
     let path = entry["clientConfig"]["service"]["path"].as_str();
     let url = entry["clientConfig"]["url"].as_str().and_then(|url| url.rsplit_once('/'));
@@ -144,7 +146,7 @@ fn is_at(settings: &Settings, entry: &Value) -> bool {
     paths.into_iter().any(|path| settings.url.client_config(&path) == config)
 }
 
-/// The kinds that the stored entry of this name has reviewed.
+/// The kinds in the rules of the stored entry `name`.
 fn reviewed(stored: &Configuration, name: &str) -> Vec<GroupResource> {
     let named = stored.entries.iter().filter(|(_, entry)| entry["name"] == name);
     named.flat_map(|(_, entry)| reviewed_by(entry)).collect()
@@ -165,7 +167,7 @@ fn reviewed_by(entry: &Value) -> Vec<GroupResource> {
     entry["rules"].as_array().into_iter().flatten().flat_map(of_rule).collect()
 }
 
-/// The `caBundle` of each entry.
+/// The CA bundle of each stored entry; empty if it is not valid text.
 pub(super) fn bundles(stored: &Configuration) -> impl Iterator<Item = String> {
     let bundle = |entry: &Value| {
         let bytes = STANDARD.decode(entry["clientConfig"]["caBundle"].as_str()?).ok()?;
@@ -174,7 +176,7 @@ pub(super) fn bundles(stored: &Configuration) -> impl Iterator<Item = String> {
     stored.entries.iter().map(move |(_, entry)| bundle(entry).unwrap_or_default())
 }
 
-/// What all entries have.
+/// The common parts of all entries.
 struct Entry<'e> {
     settings: &'e Settings,
     controller: &'e ControllerName,
@@ -182,7 +184,7 @@ struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// The entry that has `/placement` asked of these kinds.
+    /// The entry for `/placement` with these kinds.
     fn placement(
         &self,
         kinds: &BTreeSet<GroupResource>,
@@ -209,7 +211,8 @@ impl Entry<'_> {
         Some(entry)
     }
 
-    /// The entry that has policies checked as they are written. It never keeps one from being mended.
+    /// The entry for `/policies`, which checks Rego policies when they are written. It fails open, so that
+    /// policies can always be repaired.
     fn policies(&self, facts: &Facts) -> Value {
         let kinds = [
             GroupResource::new("", "configmaps"),
@@ -224,7 +227,7 @@ impl Entry<'_> {
         entry
     }
 
-    /// The entry that has `/admit` asked of these kinds, or of all.
+    /// The entry for `/admit` with these kinds, or with all kinds.
     fn admit(&self, sort: Sort, kinds: &BTreeSet<GroupResource>, all: bool, facts: &Facts) -> Option<Value> {
         let rules = match all {
             true => rules(&[GroupResource::new("*", "*")].into(), "*"),
@@ -277,7 +280,7 @@ impl Entry<'_> {
     }
 }
 
-/// The rules that name these kinds in this scope.
+/// The rules for these kinds in this scope.
 fn rules(kinds: &BTreeSet<GroupResource>, scope: &str) -> Value {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {

@@ -1,24 +1,25 @@
-//! What other rooms say, on which entries depend.
+//! The inputs of the webhook entries from other parts of the controller.
 
 use crate::rego_loading::InUse;
 use policy_sync_sync::desired::covered::Covered;
 
-/// What other rooms say; `None` where it is not known yet.
+/// The inputs of the plan; `None` if not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
-    /// Which policies there are.
+    /// A summary of the existing Rego policies.
     pub in_use: Option<InUse>,
-    /// What is taken to the spokes.
+    /// The kinds synced to the spokes.
     pub covered: Option<Covered>,
-    /// Who this process is to the hub.
+    /// The user name of this process on the hub.
     pub user: Option<String>,
 }
 
-/// What a ServiceAccount is called as a user.
+/// The prefix of the user name of a ServiceAccount.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 impl Facts {
-    /// The user whose requests are not reviewed: this process's, where nobody else has it.
+    /// The user whose requests are not reviewed: this process, if it runs as a ServiceAccount. A shared user
+    /// such as `admin` is not exempt.
     #[must_use]
     pub(super) fn exempt_user(&self) -> Option<&str> {
         self.user.as_deref().filter(|user| user.starts_with(SERVICE_ACCOUNT))

@@ -1,4 +1,4 @@
-//! Starts all that registers webhooks.
+//! Starts the writer of webhook configurations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,27 +29,27 @@ use policy_sync_hub::watch::{Feed, Supervisor, answered};
 use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 use policy_sync_sync::desired::covered::Covered;
 
-/// How soon it is looked again whether the watch has brought what was written.
+/// The interval between checks whether the watch has delivered an own write.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// What registers webhooks, not started yet.
+/// The writer of webhook configurations, before its start.
 #[derive(Debug)]
 pub struct Registration {
     registered: Registered,
     controller: ControllerName,
 }
 
-/// What it listens to.
+/// The inputs from other parts of the controller.
 pub(crate) struct Sources {
-    /// What policies there are.
+    /// The loaded Rego policies.
     pub loaded: Loaded,
-    /// What is taken to the spokes.
+    /// The kinds synced to the spokes.
     pub covered: watch::Receiver<Option<Covered>>,
 }
 
 impl Registration {
-    /// What registers the webhooks of `controller` as `settings` say, and has `certificates` serve the certificate, where it makes
-    /// that.
+    /// Creates the writer for `controller`. `certificates` serves the certificate, if this controller issues
+    /// it.
     #[must_use]
     pub fn new(
         controller: ControllerName,
@@ -61,13 +61,13 @@ impl Registration {
         Self { registered, controller }
     }
 
-    /// What is registered, for whoever asks.
+    /// A handle to the state of the webhook configurations.
     #[must_use]
     pub fn registered(&self) -> Registered {
         self.registered.clone()
     }
 
-    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    /// Starts the writer. The returned future runs until `stop`, then finishes the current work.
     pub(crate) fn start(self, sources: Sources, parts: Parts) -> BoxFuture<'static, ()> {
         let Parts { client, leadership, metrics, tasks, stop } = parts;
         let shared = self.registered.0;
@@ -97,14 +97,14 @@ impl Registration {
         let working = Worker::new(registrar, queue, leadership, metrics, tasks).run(stop);
         async move {
             working.await;
-            // Watches end with it.
+            // Dropping the sender ends the watches.
             drop(watching);
         }
         .boxed()
     }
 }
 
-/// Brings what other rooms say to the registrar, for ever.
+/// Updates the inputs of the plan when one changes; never returns.
 async fn gather(shared: Arc<Shared>, client: Client, sources: Sources, queue: Arc<Queue<Key>>) {
     let Sources { loaded, mut covered } = sources;
     let mut in_use = loaded.in_use();
@@ -128,14 +128,14 @@ async fn gather(shared: Arc<Shared>, client: Client, sources: Sources, queue: Ar
     }
 }
 
-/// Returns when there is something else; never, once nothing more can come.
+/// Returns at the next change; never, if the sender is gone.
 async fn changed<T>(receiver: &mut watch::Receiver<T>) {
     if receiver.changed().await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Who this process is to the hub, asked until that is known.
+/// Queries the user name of this process until the hub returns it.
 async fn who_we_are(client: Client) -> String {
     let (api, mut backoff) = (Api::<SelfSubjectReview>::all(client), DefaultBackoff::default());
     loop {

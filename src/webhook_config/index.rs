@@ -1,4 +1,4 @@
-//! The mirror as plans see it; nothing is derived from its rows.
+//! A read-only view of the mirror for plans. There are no derived data.
 
 use super::kinds::{Sort, secret, secret_key};
 use super::rows::{Configuration, Kept};
@@ -7,12 +7,12 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ControllerName;
 use policy_sync_mirror::{Line, Source, Tables};
 
-/// For whom the mirror is.
+/// The controller that the mirror belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct Index(ControllerName);
 
 impl policy_sync_mirror::Index for Index {
-    /// Which objects these are, only settings say.
+    /// Settings determine the watched objects, so there are no fixed ones.
     const NEEDED: &'static [&'static Line] = &[];
     type View<'m> = View<'m>;
 
@@ -29,16 +29,16 @@ impl policy_sync_mirror::Index for Index {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'m> {
     tables: &'m Tables,
-    /// For whom it is.
+    /// The controller that the mirror belongs to.
     pub controller: &'m ControllerName,
 }
 
 impl<'m> View<'m> {
-    /// A configuration.
+    /// A webhook configuration; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// Why it cannot be known.
+    /// If it is not read yet or cannot be read, with the reason.
     pub(super) fn configuration(
         &self,
         settings: &Settings,
@@ -48,27 +48,27 @@ impl<'m> View<'m> {
         self.known(&source).map(|()| self.tables.row(&source, &Sort::key(settings)))
     }
 
-    /// The Secret.
+    /// The Secret with the certificate; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// Why it cannot be known.
+    /// If it is not read yet or cannot be read, with the reason.
     pub(super) fn secret(&self, settings: &Settings) -> Result<Option<&'m Kept>, String> {
         let source = secret(settings);
         self.known(&source).map(|()| self.tables.row(&source, &secret_key(settings)))
     }
 
-    /// The highest version that `source` has seen.
+    /// The highest resource version seen from `source`.
     pub(super) fn version(&self, source: &Source) -> u64 {
         self.tables.version(source)
     }
 
-    /// Whether `source` was listed, and can be watched.
+    /// Whether `source` is listed and its watch does not fail.
     pub(super) fn is_up(&self, source: &Source) -> bool {
         self.tables.synced(source).is_some() && self.tables.failure(source).is_none()
     }
 
-    /// What is watched, and cannot be.
+    /// The failing sources with their errors.
     pub(super) fn failing(&self) -> impl Iterator<Item = (&'m Source, &'m str)> {
         self.tables.failing().into_iter()
     }

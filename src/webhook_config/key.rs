@@ -1,4 +1,4 @@
-//! What the registrar keeps as planned, and which change affects what.
+//! The work queue keys of the writer of webhook configurations, and the mapping of changes to keys.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,18 @@ use super::kinds::{SECRETS, Sort};
 use policy_sync_mirror::{self as mirror, Priority};
 use policy_sync_mirror::{Changed, Changes};
 
-/// What the registrar keeps as planned.
+/// A unit of work of the writer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The certificate that this process serves with.
+    /// Loads the certificate that this process serves.
     Served,
-    /// The certificate in the Secret.
+    /// Renews the certificate in the Secret.
     Certificate,
-    /// The entries of a configuration.
+    /// Updates the entries of a configuration.
     Entries(Sort),
 }
 
 impl Key {
-    /// All of them.
     pub(super) fn all() -> BTreeSet<Self> {
         [Self::Served, Self::Certificate].into_iter().chain(Sort::ALL.map(Self::Entries)).collect()
     }
@@ -50,7 +49,7 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
             Changed::Listed(source) | Changed::Forgotten(source) => source,
             Changed::Everything => continue,
         };
-        // A new authority counts in entries first, and what entries trust decides what is signed.
+        // Entries must trust a new CA before it signs a certificate, so each depends on the other.
         if source.is(&SECRETS) {
             keys.extend(Key::all());
         } else if let Some(sort) = Sort::of(source) {

@@ -1,31 +1,28 @@
-//! The registry: what is watched to register webhooks, and what is kept of it. Each is one object, by its name.
+//! The registry of watched kinds for webhooks. Each source is a single object, selected by name.
 
 use super::rows::{Configuration, Kept};
 use super::settings::Settings;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_mirror::{Kind, Source, Wanted};
 
-/// The group of configurations.
+/// The API group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
-/// MutatingWebhookConfigurations.
 static MUTATING: Kind<Configuration> = Kind::new(GROUP, "v1", "mutatingwebhookconfigurations").with_text();
-/// ValidatingWebhookConfigurations.
 static VALIDATING: Kind<Configuration> =
     Kind::new(GROUP, "v1", "validatingwebhookconfigurations").with_text();
-/// Secrets.
 pub(super) static SECRETS: Kind<Kept> = Kind::new("", "v1", "secrets");
 
-/// One of the two configurations.
+/// One of the two webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Sort {
-    /// Its webhooks may change what is written.
+    /// Its webhooks may patch objects.
     Mutating,
-    /// Its webhooks only see it.
+    /// Its webhooks see the final object.
     Validating,
 }
 
 impl Sort {
-    /// Both.
+    /// Both configurations.
     pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
     fn line(self) -> &'static Kind<Configuration> {
@@ -35,22 +32,20 @@ impl Sort {
         }
     }
 
-    /// The configuration.
+    /// The source that watches it.
     pub(super) fn source(self, settings: &Settings) -> Source {
         self.line().object(Self::key(settings))
     }
 
-    /// Its name.
+    /// Its name, which is the same for both.
     pub(super) fn key(settings: &Settings) -> ObjectKey {
         ObjectKey::new("", &settings.name)
     }
 
-    /// Its resource.
     pub(super) fn gvr(self) -> GroupVersionResource {
         self.line().gvr()
     }
 
-    /// Its kind.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Mutating => "MutatingWebhookConfiguration",
@@ -58,23 +53,23 @@ impl Sort {
         }
     }
 
-    /// Which of them `source` is.
+    /// The configuration that `source` watches.
     pub(super) fn of(source: &Source) -> Option<Self> {
         Self::ALL.into_iter().find(|sort| source.is(sort.line()))
     }
 }
 
-/// The key of the Secret with the certificate.
+/// The name of the Secret with the certificate.
 pub(super) fn secret_key(settings: &Settings) -> ObjectKey {
     ObjectKey::new(&settings.namespace, &settings.secret())
 }
 
-/// That Secret.
+/// The source that watches the Secret.
 pub(super) fn secret(settings: &Settings) -> Source {
     SECRETS.object(secret_key(settings))
 }
 
-/// What is watched.
+/// The sources to watch: both configurations, and the Secret if this controller issues the certificate.
 pub(super) fn wanted(settings: &Settings) -> Wanted {
     let configurations = Sort::ALL.into_iter().map(|sort| (sort.source(settings), sort.gvr()));
     let own = matches!(settings.authority, super::Authority::Own);

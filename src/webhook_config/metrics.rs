@@ -1,22 +1,22 @@
-//! What metrics say of what webhooks serve with. Each process serves by itself, so each says it.
+//! Metrics of the webhook certificate. Every process sets them, because each serves webhooks.
 
 use prometheus::Gauge;
 
 use policy_sync_api::moment::Moment;
 use policy_sync_hub::telemetry::metrics::Metrics;
 
-/// What metrics say of it. Clones are the same.
+/// Metrics of the webhook certificate. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct RegistrationMetrics {
     expiry: Gauge,
 }
 
 impl RegistrationMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let expiry = metrics.registering().seconds(
             "policy_sync_certificate_expiry_seconds",

@@ -1,16 +1,17 @@
-//! Has the API server ask this controller's webhooks, while there are policies: entries of two configurations that manifests bring
-//! empty, and the certificate that the webhooks serve with.
+//! Webhook configurations: while there are policies, adds entries to two configurations that the manifests
+//! create empty, and issues the certificate of the webhooks.
 //!
 //! ```text
 //! policies in use (rego) ─┐
-//! what is covered (sync) ─┼─▶ Facts ─┐
-//! who we are, ca.crt ─────┘          ├─▶ plan: entries ──────▶ MutatingWebhookConfiguration, Validating… (the leader)
-//! configurations, Secret ─▶ View ────┤                   ╰───▶ what keeps them from being registered: told with each policy
-//!                                    └─▶ certificate: due ───▶ Secret (the leader) ─watch─▶ served (each replica)
+//! covered kinds (sync) ───┼─▶ Facts ─┐
+//! own user, ca.crt ───────┘          ├─▶ plan: entries ──────▶ MutatingWebhookConfiguration, Validating… (leader only)
+//! configurations, Secret ─▶ View ────┤                   ╰───▶ problems, reported in the status of policies
+//!                                    └─▶ certificate: due ───▶ Secret (leader only) ─watch─▶ served (each replica)
 //! ```
 //!
-//! What is not known changes nothing: entries stay as they are, and rules only grow. A certificate is renewed while the one
-//! before is good for another month, and signed by an authority that every entry has in its `caBundle`.
+//! Unknown inputs change nothing: entries stay as they are, and rules only grow. A certificate is renewed
+//! while the previous one is valid for another month, and only by a CA that is in the `caBundle` of every
+//! entry.
 
 mod certificate;
 mod entries;

@@ -1,4 +1,4 @@
-//! The capability that registers webhooks.
+//! The reconciler of webhook configurations and their certificate.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use policy_sync_hub::reconcile::{
 };
 use policy_sync_rego::asked::{ADMISSION, PLACEMENT};
 
-/// How often it is looked whether time alone has made a certificate due.
+/// How often the certificate is checked for renewal.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Registers webhooks.
+/// Writes the webhook configurations and the certificate.
 pub(super) struct Registrar {
     pub(super) shared: Arc<Shared>,
     pub(super) loaded: Loaded,
@@ -40,11 +40,11 @@ pub(super) struct Registrar {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) repeats: Repeats<Key, Plan>,
-    /// Whose entries have been planned in this term.
+    /// The configurations planned in this leadership term.
     pub(super) planned: Mutex<BTreeSet<Sort>>,
 }
 
-/// Why something could not be registered. It is tried again, after a backoff.
+/// A failed update. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RegisterError {
     #[error(transparent)]
@@ -76,18 +76,18 @@ impl Capability for Registrar {
         Key::all()
     }
 
-    /// What a leader finds out counts in its term alone.
+    /// Findings are valid for one leadership term.
     fn leadership_changed(&self) {
         self.shared.faults.lock().clear();
         self.planned.lock().clear();
         let is_placement_asked = self.shared.is_asked(Sort::Mutating, "placement-");
         for (package, is_asked) in [(PLACEMENT, is_placement_asked), (ADMISSION, self.is_admission_asked())] {
-            // Where the API server asks already, nothing is told until it is planned anew.
+            // If the webhooks are registered already, report nothing until the next plan.
             self.loaded.registered(package, (!is_asked).then(Unregistered::yet));
         }
     }
 
-    /// Each process serves; only the leader writes.
+    /// Each process serves webhooks; only the leader writes.
     fn is_for_followers(&self, key: &Key) -> bool {
         *key == Key::Served
     }
@@ -111,13 +111,13 @@ impl Capability for Registrar {
 }
 
 impl Registrar {
-    /// Serves with what the Secret has.
+    /// Serves the certificate from the Secret.
     fn serve(&self) {
         let kept = {
             let guard = self.shared.mirror.read();
             guard.view(self.shared.clock.now()).secret(&self.shared.settings).ok().flatten().cloned()
         };
-        // Until there is another one, the last one is served.
+        // Without a new certificate, the last one stays in use.
         let Some(kept) = kept.filter(|kept| !kept.certificate.is_empty()) else { return };
         match self.shared.certificates.serve(certificate::pair(&kept)) {
             Ok(false) => {}
@@ -131,7 +131,7 @@ impl Registrar {
         }
     }
 
-    /// Makes what is due of the certificate.
+    /// Renews the CA or the certificate, if due.
     async fn renew(&self, key: &Key) -> Result<(), RegisterError> {
         let settings = &self.shared.settings;
         let Authority::Own = settings.authority else { return Ok(()) };
@@ -161,7 +161,7 @@ impl Registrar {
         let (kept, due) = match found {
             Ok(found) => found,
             Err(why) => {
-                // It is planned again once it is known.
+                // The key is queued again when the Secret becomes known.
                 self.note(key, Some(why));
                 return Ok(());
             }
@@ -181,7 +181,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// Whether all entries trust the authority that signs.
+    /// Whether all entries trust the signing CA.
     fn is_trusted(&self, view: View<'_>, kept: &Kept) -> bool {
         let Some(first) = certificates(&kept.authorities).into_iter().next() else { return false };
         Sort::ALL.into_iter().all(|sort| match view.configuration(&self.shared.settings, sort) {
@@ -193,7 +193,7 @@ impl Registrar {
         })
     }
 
-    /// Keeps the entries of a configuration up to date.
+    /// Updates the entries of a configuration.
     async fn register(&self, key: &Key, sort: Sort) -> Result<(), RegisterError> {
         let (settings, facts) = (&self.shared.settings, self.shared.facts.borrow().clone());
         let (now, name) = (self.shared.clock.now(), &settings.name);
@@ -245,7 +245,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// Whether the API server asks what may be written, first and last.
+    /// Whether both configurations have an entry for admission.
     fn is_admission_asked(&self) -> bool {
         Sort::ALL.into_iter().all(|sort| self.shared.is_asked(sort, "admit-"))
     }
@@ -258,14 +258,14 @@ impl Registrar {
         is_visible
     }
 
-    /// Notes what keeps `key` from being as planned, and tells policies of it.
+    /// Records the problem of `key`, or its end, and reports it in the status of Rego policies.
     fn note(&self, key: &Key, fault: Option<String>) {
         let is_another = self.shared.note(key, fault.clone());
         if is_another && let Some(fault) = &fault {
             warn!(what = ?key, why = fault, "webhook configurations are not up to date");
         }
         if is_another && *key == Key::Certificate {
-            // Entries wait for it, and say why.
+            // Entries wait for the certificate and report the reason.
             self.queue.affect(Sort::ALL.map(Key::Entries));
         }
         if let Key::Entries(Sort::Mutating) = key {
@@ -273,7 +273,7 @@ impl Registrar {
             self.loaded.registered(PLACEMENT, fault.map(|why| Unregistered { why, is_asked }));
         }
         if let Key::Entries(sort) = key {
-            // Both are asked what may be written.
+            // Admission needs an entry in both configurations.
             let mut planned = self.planned.lock();
             planned.insert(*sort);
             if planned.len() == Sort::ALL.len() {
@@ -282,7 +282,7 @@ impl Registrar {
                 let has_kinds = |gated: &Gated| gated.any || !gated.kinds.is_empty();
                 let facts = self.shared.facts.borrow();
                 let admission = facts.in_use.as_ref().and_then(|in_use| in_use.admission.as_ref());
-                // One of them may not have its entry yet.
+                // One of the configurations may not have its entry yet.
                 let is_missing = !is_asked && admission.is_some_and(has_kinds);
                 let fault = fault.or_else(|| is_missing.then(|| Unregistered::yet().why));
                 self.loaded.registered(ADMISSION, fault.map(|why| Unregistered { why, is_asked }));
@@ -291,7 +291,7 @@ impl Registrar {
     }
 }
 
-/// The request that has the Secret keep this.
+/// A server-side apply of the Secret.
 fn keeping(manager: &str, key: &ObjectKey, kept: &Kept) -> Result<Request<Vec<u8>>, request::Error> {
     let mut metadata = json!({"name": key.name, "namespace": key.namespace});
     if !kept.uid.is_empty() {
@@ -301,7 +301,7 @@ fn keeping(manager: &str, key: &ObjectKey, kept: &Kept) -> Result<Request<Vec<u8
     of_kind(&SECRETS.gvr(), &key.namespace).patch(&key.name, &forced(manager), &apply::body(&body)?)
 }
 
-/// The request that has a configuration have these entries of ours.
+/// A server-side apply of these entries.
 fn applying(
     manager: &str,
     sort: Sort,
@@ -315,8 +315,8 @@ fn applying(
     of_kind(&gvr, "").patch(name, &forced(manager), &apply::body(&body)?)
 }
 
-/// The request that puts entries in the place of what is there: an apply would leave what others have added to them, such as a
-/// condition that never holds.
+/// A JSON Patch that replaces entries. An apply would keep fields that others have added, such as a condition
+/// that is never true.
 fn replacing(
     manager: &str,
     sort: Sort,
@@ -333,8 +333,8 @@ fn replacing(
     edited(sort, name, uid, edits.flatten().collect(), &params)
 }
 
-/// The request that takes entries out of a configuration, whoever has written what of them: an apply would leave a `caBundle` that
-/// another has injected, as an entry that is none.
+/// A JSON Patch that removes entries regardless of field ownership. An apply would keep an injected
+/// `caBundle`, and so leave an invalid entry.
 fn removing(
     sort: Sort,
     name: &str,
@@ -349,7 +349,7 @@ fn removing(
     edited(sort, name, uid, edits.flatten().collect(), &PatchParams::default())
 }
 
-/// The request with these edits, of what has this uid.
+/// A JSON Patch with these edits, for the object with this uid only.
 fn edited(
     sort: Sort,
     name: &str,

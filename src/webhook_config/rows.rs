@@ -1,4 +1,4 @@
-//! What is kept of configurations and of the Secret.
+//! The rows of the webhook configurations and the Secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +12,21 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Pruned, Row};
 
-/// The end of the name of an entry of any controller.
+/// The suffix of the entry names of all controllers.
 const SUFFIX: &str = ".policysync.kuadrant.io";
 
-/// The end of the name of an entry of `controller`: `-<hash>.policysync.kuadrant.io`.
+/// The suffix of the entry names of `controller`: `-<hash>.policysync.kuadrant.io`.
 pub(super) fn entry_suffix(controller: &ControllerName) -> String {
     format!("-{}{SUFFIX}", controller.hash())
 }
 
-/// A configuration of webhooks.
+/// A webhook configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Configuration {
-    /// Unique over time.
     pub uid: String,
-    /// The entries of ours as they are stored, each at its place in the list.
+    /// The entries of this controller, each with its index in the list.
     pub entries: Vec<(usize, Value)>,
-    /// Those of a controller of another name, which this one may have had.
+    /// The entries of controllers with other names, which may be former names of this one.
     pub former: Vec<(usize, Value)>,
 }
 
@@ -53,28 +52,27 @@ impl Pruned for Configuration {
     }
 }
 
-/// What the Secret keeps, as PEM; empty where it does not.
+/// The contents of the Secret as PEM; missing parts are empty.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Unique over time.
     pub uid: String,
-    /// The certificates of authorities: the one that signs, and those before it that have not expired.
+    /// The CA certificates: the signing one, then previous ones that have not expired.
     pub authorities: String,
-    /// The key of the first of them.
+    /// The private key of the first CA.
     pub authority_key: String,
-    /// The certificate.
+    /// The serving certificate.
     pub certificate: String,
-    /// Its key.
+    /// The private key of the serving certificate.
     pub key: String,
 }
 
-/// The keys of the Secret.
+/// The keys in the data of the Secret.
 const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
-/// The most bytes of one of them: a hundred times what is written.
+/// Maximum size of one value, in bytes: a hundred times the usual size.
 const LIMIT: usize = 64 * 1024;
 
 impl Kept {
-    /// Its data.
+    /// The data of the Secret, in base64.
     pub(super) fn data(&self) -> BTreeMap<&'static str, String> {
         let texts = [&self.authorities, &self.authority_key, &self.certificate, &self.key];
         KEYS.into_iter().zip(texts.map(|text| STANDARD.encode(text))).collect()
@@ -95,7 +93,7 @@ impl Pruned for Kept {
     }
 }
 
-/// Keys are nobody's business.
+/// Does not print private keys.
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("uid", &self.uid).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! How webhooks are registered.
+//! Settings of the webhook configurations.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,39 +10,40 @@ use tokio::sync::watch;
 
 use policy_sync_rego::exemptions::Exemptions;
 
-/// How webhooks are registered.
+/// Settings of the webhook configurations.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The name of both configurations.
     pub name: String,
     /// The controller's own namespace.
     pub namespace: String,
-    /// Where the API server reaches the webhooks.
+    /// The address of the webhooks, as used by the API server.
     pub url: Url,
-    /// What becomes of writes that cannot be reviewed.
+    /// How the API server handles writes when the webhook fails.
     pub failure_policy: FailurePolicy,
-    /// Whose objects are not reviewed.
+    /// Objects that are not reviewed.
     pub exemptions: Exemptions,
-    /// Where policies are.
+    /// The namespaces whose ConfigMaps carry Rego policies.
     pub policy_namespaces: BTreeSet<String>,
-    /// Who signs the certificate.
+    /// The issuer of the certificate.
     pub authority: Authority,
 }
 
 impl Settings {
-    /// The Secret that keeps a certificate of our own.
+    /// The name of the Secret with the certificate, if the controller issues it.
     #[must_use]
     pub fn secret(&self) -> String {
         format!("{}-webhook", self.name)
     }
 }
 
-/// Who signs the certificate.
+/// The issuer of the certificate.
 #[derive(Clone, Debug)]
 pub enum Authority {
     /// This controller.
     Own,
-    /// Somebody whose certificate is in a file, as PEM; `None` where there is no such file, and others write `caBundle`.
+    /// An external issuer. The CA bundle (PEM) is in a file; `None` without a file: then another controller
+    /// injects `caBundle`.
     File(watch::Receiver<Option<String>>),
 }
 
@@ -66,32 +67,33 @@ impl fmt::Display for FailurePolicy {
     }
 }
 
-/// Where the API server reaches webhooks: `https://<host>[:<port>]`.
+/// The address of the webhooks: `https://<host>[:<port>]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     host: String,
     port: Option<u16>,
 }
 
-/// Why a text is no such address.
+/// The text is not such an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected https://<host>[:<port>], without a path")]
 pub struct UrlFault;
 
 impl Url {
-    /// The Service `name` of `namespace`.
+    /// The address of the Service `name` in `namespace`.
     #[must_use]
     pub fn of_service(name: &str, namespace: &str) -> Self {
         Self { host: format!("{name}.{namespace}.svc"), port: None }
     }
 
-    /// Its host: what a certificate is for.
+    /// The host name or IP address in the certificate.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// What an entry of a configuration says of `path` there: a `.svc` host is a Service, which the API server finds by itself.
+    /// The `clientConfig` of a webhook at `path`. A host that ends with `.svc` becomes a Service reference,
+    /// which the API server resolves.
     #[must_use]
     pub fn client_config(&self, path: &str) -> Value {
         let parts: Vec<&str> = self.host.split('.').collect();
@@ -131,7 +133,7 @@ impl FromStr for Url {
             "" => None,
             port => Some(port.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(UrlFault)?),
         };
-        // What a certificate cannot be for, no API server takes it for.
+        // A certificate can only be issued for a valid DNS name or IP address.
         rustls::pki_types::ServerName::try_from(host.as_str()).map_err(|_| UrlFault)?;
         Ok(Self { host, port })
     }
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_a_service_is_a_service_and_any_other_a_url() {
+    fn service_hosts_become_service_references_and_others_urls() {
         let service = |port: u16| {
             Ok(format!(r#"{{"service":{{"name":"a","namespace":"b","path":"/placement","port":{port}}}}}"#))
         };
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         for text in [
             "",
             "a.b.svc",

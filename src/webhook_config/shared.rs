@@ -1,4 +1,4 @@
-//! What is registered, for whoever asks.
+//! The public state of the webhook configurations, for health checks and metrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ use policy_sync_hub::certificates::Certificates;
 use policy_sync_hub::clock::Clock;
 use policy_sync_mirror::Mirror;
 
-/// What is registered. Clones are the same.
+/// The state of the webhook configurations. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Registered(pub(super) Arc<Shared>);
 
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) certificates: Arc<Certificates>,
     pub(super) facts: watch::Sender<Facts>,
-    /// What keeps each key from being as planned.
+    /// Why a key is not up to date.
     pub(super) faults: Mutex<BTreeMap<Key, String>>,
 }
 
@@ -47,7 +47,8 @@ impl Registered {
         Self(Arc::new(Shared { mirror, settings, clock, certificates, facts, faults }))
     }
 
-    /// Whether there is a certificate to serve with, and the text of the health check, with a line for each failing watch or write.
+    /// Readiness (there is a certificate to serve) and the text of the health check, with a line for each
+    /// failing watch or write.
     #[must_use]
     pub fn health(&self) -> (bool, String) {
         let guard = self.0.mirror.read();
@@ -72,7 +73,7 @@ impl Registered {
         (is_ready, text)
     }
 
-    /// Whether each source is up, by its resource.
+    /// Whether each watch is listed and not failing, by resource.
     #[must_use]
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let guard = self.0.mirror.read();
@@ -81,18 +82,18 @@ impl Registered {
         sources.map(|source| (source.label(), view.is_up(&source))).collect()
     }
 
-    /// Has `metrics` say it.
+    /// Updates the gauges of `metrics`.
     pub fn measure(&self, metrics: &RegistrationMetrics) {
         metrics.measure(self.0.certificates.expires(), self.0.clock.now());
     }
 }
 
 impl Shared {
-    /// Whom the API server is to trust: PEM, or nothing where others say it.
+    /// The CA bundle for `caBundle` (PEM); `None` if another controller injects it.
     ///
     /// # Errors
     ///
-    /// Why that is not known.
+    /// If it is not known yet, with the reason.
     pub(super) fn trusted(&self, view: View<'_>) -> Result<Option<String>, String> {
         if self.certificates.expires().is_none() {
             let why = self.faults.lock().get(&Key::Certificate).cloned();
@@ -108,9 +109,10 @@ impl Shared {
         }
     }
 
-    /// Whether a process without a certificate keeps nobody waiting. The leader makes it, which may be a process that waits for this
-    /// one to take its place: so this one is ready while no entry has webhooks asked, and where the Secret is there and empty, because
-    /// somebody else made the certificate before.
+    /// Whether this process is ready without a certificate. The leader issues it, but the leader may be
+    /// waiting for this process to replace it in a rollout. So this one is ready while no webhook is
+    /// registered, and when the Secret exists but is empty, because another process issued the certificate
+    /// before.
     fn need_not_serve(&self, view: View<'_>) -> bool {
         let is_unasked = |sort: Sort| {
             let stored = view.configuration(&self.settings, sort);
@@ -121,7 +123,7 @@ impl Shared {
             || matches!(view.secret(&self.settings), Ok(Some(kept)) if is_empty(kept))
     }
 
-    /// Notes what keeps `key` from being as planned, if anything; returns whether that is another than before.
+    /// Records why `key` is not up to date (`None` if it is). Returns whether this is new.
     pub(super) fn note(&self, key: &Key, fault: Option<String>) -> bool {
         let mut faults = self.faults.lock();
         let before = match fault.clone() {
@@ -131,12 +133,13 @@ impl Shared {
         before != fault
     }
 
-    /// What keeps `key` from being as planned, if anything.
+    /// Why `key` is not up to date.
     pub(super) fn fault(&self, key: &Key) -> Option<String> {
         self.faults.lock().get(key).cloned()
     }
 
-    /// Whether there is an entry of ours whose name begins with `of`, as far as that is known.
+    /// Whether the configuration has an entry of this controller whose name begins with `of`; false if
+    /// unknown.
     pub(super) fn is_asked(&self, sort: Sort, of: &str) -> bool {
         let guard = self.mirror.read();
         let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);

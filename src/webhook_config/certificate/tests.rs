@@ -12,13 +12,13 @@ fn new() -> Kept {
     made(&Kept::default(), Due::Both, HOST, NOW).unwrap()
 }
 
-/// Makes what is due at `now`, which everybody trusts.
+/// Performs the renewal that is due at `now`, when all configurations trust the CA.
 fn next(kept: &Kept, now: Moment) -> Kept {
     made(kept, due(kept, HOST, true, now), HOST, now).unwrap()
 }
 
 #[test]
-fn a_certificate_lasts_ninety_days_and_is_renewed_after_sixty() {
+fn certificate_lasts_ninety_days_and_is_renewed_after_sixty() {
     let kept = new();
     assert_eq!(due(&kept, HOST, true, NOW), Due::Nothing);
     assert_eq!(due(&kept, HOST, true, days(59)), Due::Nothing);
@@ -34,7 +34,7 @@ fn a_certificate_lasts_ninety_days_and_is_renewed_after_sixty() {
 }
 
 #[test]
-fn an_authority_comes_a_year_before_the_one_before_it_expires_and_both_are_trusted_until_then() {
+fn new_ca_is_created_a_year_before_expiry_and_both_are_trusted() {
     let kept = new();
     let mut now = days(3_283);
     let kept = next(&kept, now);
@@ -46,13 +46,13 @@ fn an_authority_comes_a_year_before_the_one_before_it_expires_and_both_are_trust
     assert_eq!(*old, certificates(&kept.authorities)[0]);
     assert_eq!((&both.certificate, &both.key), (&kept.certificate, &kept.key), "what is served stays");
     assert_eq!(due(&both, HOST, true, now), Due::Nothing);
-    // As long as not everybody trusts the new one, what the old one has signed stays.
+    // Until all configurations trust the new CA, the certificate signed by the old one stays.
     let later = days(3_345);
     assert_eq!(due(&both, HOST, false, later), Due::Nothing);
     let renewed = next(&both, later);
     assert!(is_good(&renewed, std::slice::from_ref(new), HOST, later));
     assert!(!is_good(&renewed, std::slice::from_ref(old), HOST, later));
-    // The old one expires.
+    // The old CA expires.
     now = days(3_651);
     let renewed = next(&renewed, now);
     assert_eq!(due(&renewed, HOST, true, now), Due::Nothing);
@@ -60,7 +60,7 @@ fn an_authority_comes_a_year_before_the_one_before_it_expires_and_both_are_trust
 }
 
 #[test]
-fn a_certificate_that_nobody_can_use_is_replaced_whoever_trusts_what() {
+fn unusable_certificate_is_replaced_even_if_the_ca_is_not_trusted() {
     let kept = new();
     for broken in [
         Kept { certificate: String::new(), ..kept.clone() },
@@ -79,7 +79,7 @@ fn years(years: u64) -> Moment {
 }
 
 #[test]
-fn certificate_authority_from_a_clock_that_is_ahead_is_made_anew() {
+fn ca_from_a_clock_that_is_ahead_is_replaced() {
     for ahead in [days(1), years(3), years(30), years(500), years(7_900), years(8_000)] {
         let Ok(early) = made(&Kept::default(), Due::Both, HOST, ahead) else {
             assert_eq!(ahead, years(8_000), "its end is no date of a certificate");
@@ -94,14 +94,14 @@ fn certificate_authority_from_a_clock_that_is_ahead_is_made_anew() {
 }
 
 #[test]
-fn certificate_authority_from_a_clock_that_is_behind_is_made_anew_once_it_has_expired() {
+fn ca_from_a_clock_that_is_behind_is_replaced_once_expired() {
     let old = made(&Kept::default(), Due::Both, HOST, Moment(0)).unwrap();
     assert_eq!(due(&old, HOST, true, NOW), Due::Both);
     assert_eq!(due(&next(&old, NOW), HOST, true, NOW), Due::Nothing);
 }
 
 #[test]
-fn certificate_from_a_clock_that_is_ahead_is_made_anew_by_the_same_authority() {
+fn certificate_from_a_clock_that_is_ahead_is_replaced_by_the_same_ca() {
     let kept = new();
     let early = made(&kept, Due::Certificate, HOST, years(3)).unwrap();
     assert_eq!(due(&early, HOST, true, NOW), Due::Certificate);
@@ -111,7 +111,7 @@ fn certificate_from_a_clock_that_is_ahead_is_made_anew_by_the_same_authority() {
 }
 
 #[test]
-fn authority_that_is_not_valid_yet_does_not_stay_beside_another() {
+fn ca_that_is_not_valid_yet_is_removed() {
     let (kept, early) = (new(), made(&Kept::default(), Due::Both, HOST, years(3)).unwrap());
     let both = Kept { authorities: format!("{}{}", kept.authorities, early.authorities), ..kept.clone() };
     assert_eq!(due(&both, HOST, true, NOW), Due::Expired);
@@ -119,7 +119,7 @@ fn authority_that_is_not_valid_yet_does_not_stay_beside_another() {
 }
 
 #[test]
-fn clock_of_the_api_server_counts_where_the_own_is_more_than_an_hour_off() {
+fn api_server_time_is_used_if_the_local_clock_is_an_hour_off() {
     let minutes = |minutes: u64| NOW.after(Duration::from_secs(60 * minutes));
     assert_eq!(agreed(NOW, None), NOW);
     assert_eq!(agreed(NOW, Some(minutes(59))), NOW);
@@ -129,7 +129,7 @@ fn clock_of_the_api_server_counts_where_the_own_is_more_than_an_hour_off() {
 }
 
 #[test]
-fn without_an_authority_that_can_sign_everything_is_made_anew() {
+fn ca_and_certificate_are_replaced_if_the_ca_cannot_sign() {
     let kept = new();
     for broken in [
         Kept { authorities: "nonsense".to_owned(), ..kept.clone() },
@@ -143,7 +143,7 @@ fn without_an_authority_that_can_sign_everything_is_made_anew() {
 }
 
 #[test]
-fn a_renewal_on_the_day_of_a_new_authority_is_signed_by_the_old_one() {
+fn renewal_on_the_day_of_a_new_ca_is_signed_by_the_old_one() {
     let kept = new();
     let now = days(3_286);
     assert_eq!(due(&kept, HOST, true, now), Due::Certificate, "it has expired, too");
@@ -153,7 +153,7 @@ fn a_renewal_on_the_day_of_a_new_authority_is_signed_by_the_old_one() {
 }
 
 #[test]
-fn what_an_authority_signs_in_its_last_days_ends_with_it_and_the_next_one_takes_over() {
+fn certificates_end_no_later_than_their_ca() {
     let kept = new();
     let now = days(3_640);
     let kept = next(&kept, now);
@@ -171,7 +171,7 @@ fn what_an_authority_signs_in_its_last_days_ends_with_it_and_the_next_one_takes_
 }
 
 #[test]
-fn an_address_is_a_host_as_good_as_a_name() {
+fn certificates_can_be_for_ip_addresses() {
     for host in ["127.0.0.1", "::1", "hooks.example.com"] {
         let kept = made(&Kept::default(), Due::Both, host, NOW).unwrap();
         assert_eq!(due(&kept, host, true, NOW), Due::Nothing, "{host}");
@@ -179,7 +179,7 @@ fn an_address_is_a_host_as_good_as_a_name() {
 }
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn pem_text_round_trips() {
     let kept = new();
     assert_eq!(
         certificates(&kept.authorities).iter().map(pem).collect::<String>().replace('\r', ""),

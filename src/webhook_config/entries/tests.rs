@@ -45,7 +45,7 @@ fn planned(sort: Sort, stored: &Configuration, facts: &Facts) -> Plan {
     plan(sort, stored, facts, &trusted(), &settings(), &controller())
 }
 
-/// The one entry that is applied to a configuration without any.
+/// The single entry planned for an empty configuration.
 fn entry(sort: Sort, facts: &Facts) -> Value {
     match planned(sort, &Configuration::default(), facts) {
         Plan::Apply(mut entries) if entries.len() == 1 => entries.remove(0),
@@ -58,7 +58,7 @@ fn stored(entry: Value) -> Configuration {
 }
 
 #[test]
-fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
+fn placement_entry_has_covered_kinds_and_gateways_of_own_classes() {
     let entry = entry(Sort::Mutating, &facts());
     let suffix = entry_suffix(&controller());
     assert_eq!(entry["name"], format!("placement{suffix}"));
@@ -83,7 +83,7 @@ fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
 }
 
 #[test]
-fn policies_are_checked_where_they_are_and_never_kept_from_being_mended() {
+fn policies_entry_covers_policy_namespaces_and_fails_open() {
     let entry = entry(Sort::Validating, &facts());
     assert_eq!(entry["failurePolicy"], "Ignore");
     let kinds: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
@@ -93,7 +93,7 @@ fn policies_are_checked_where_they_are_and_never_kept_from_being_mended() {
 }
 
 #[test]
-fn what_is_stored_as_planned_is_left_alone() {
+fn entries_as_planned_are_unchanged_and_edited_ones_replaced() {
     for sort in Sort::ALL {
         let entry = entry(sort, &facts());
         assert_eq!(planned(sort, &stored(entry.clone()), &facts()), Plan::Nothing);
@@ -116,7 +116,7 @@ fn what_is_stored_as_planned_is_left_alone() {
 }
 
 #[test]
-fn a_bundle_that_others_write_is_theirs() {
+fn injected_ca_bundle_is_kept() {
     let plan = |stored: &Configuration, trusted: &Result<Option<String>, String>| {
         plan(Sort::Mutating, stored, &facts(), trusted, &settings(), &controller())
     };
@@ -135,7 +135,7 @@ fn a_bundle_that_others_write_is_theirs() {
 }
 
 #[test]
-fn without_policies_entries_go_whatever_else_is_known() {
+fn entries_are_removed_without_policies() {
     let nothing = Facts { in_use: Some(InUse::default()), ..Facts::default() };
     for sort in Sort::ALL {
         let there = stored(entry(sort, &facts()));
@@ -152,7 +152,7 @@ fn without_policies_entries_go_whatever_else_is_known() {
 }
 
 #[test]
-fn what_is_not_known_changes_nothing() {
+fn unknown_inputs_change_nothing() {
     for (unknown, what) in [
         (Facts { in_use: None, ..facts() }, "which policies there are"),
         (Facts { covered: None, ..facts() }, "what the classes list"),
@@ -166,7 +166,7 @@ fn what_is_not_known_changes_nothing() {
 }
 
 #[test]
-fn while_a_class_cannot_be_read_rules_only_grow() {
+fn rules_only_grow_while_a_class_cannot_be_read() {
     let there = stored(entry(Sort::Mutating, &facts()));
     let grown = |is_whole| {
         let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
@@ -182,7 +182,7 @@ fn while_a_class_cannot_be_read_rules_only_grow() {
 }
 
 #[test]
-fn only_a_service_account_is_exempt_as_ours() {
+fn only_a_service_account_is_exempt_as_the_controller() {
     let conditions = |user: &str| {
         let facts = Facts { user: Some(user.to_owned()), ..facts() };
         entry(Sort::Mutating, &facts)["matchConditions"].to_string()
@@ -192,7 +192,7 @@ fn only_a_service_account_is_exempt_as_ours() {
 }
 
 #[test]
-fn an_entry_under_a_former_name_goes_where_it_has_our_webhooks_asked() {
+fn entry_of_a_former_controller_name_is_removed_if_it_points_here() {
     let mut former = entry(Sort::Mutating, &facts());
     former["name"] = "placement-0123456789abcdef.policysync.kuadrant.io".into();
     let with = |former: Value| Configuration {
@@ -214,7 +214,7 @@ fn pods() -> Gated {
 }
 
 #[test]
-fn what_policies_deny_is_asked_of_their_kinds_by_both_configurations() {
+fn both_configurations_have_an_admit_entry_for_denied_kinds() {
     for (sort, path) in [(Sort::Mutating, "/admit"), (Sort::Validating, "/admit/validating")] {
         let entry = entry(sort, &gating(pods()));
         assert_eq!(entry["name"], format!("admit{}", entry_suffix(&controller())));
@@ -231,7 +231,7 @@ fn what_policies_deny_is_asked_of_their_kinds_by_both_configurations() {
 }
 
 #[test]
-fn a_denial_that_names_no_kind_is_asked_of_all_but_what_the_hub_cannot_do_without() {
+fn policies_without_a_kind_cover_all_but_essential_kinds() {
     let entry = entry(Sort::Mutating, &gating(Gated { any: true, is_whole: true, ..Gated::default() }));
     assert_eq!(
         (&entry["rules"][0]["apiGroups"], &entry["rules"][0]["resources"]),
@@ -250,7 +250,7 @@ fn a_denial_that_names_no_kind_is_asked_of_all_but_what_the_hub_cannot_do_withou
 }
 
 #[test]
-fn while_a_policy_cannot_be_asked_what_it_may_name_stays() {
+fn kinds_stay_covered_while_a_policy_is_unavailable() {
     let there = stored(entry(Sort::Mutating, &gating(pods())));
     let services = GroupResource::new("", "services");
     let grown = |is_whole| {
