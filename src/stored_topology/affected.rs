@@ -1,4 +1,4 @@
-//! Whether what the watch shows has the graph built anew.
+//! Decides whether a change requires a rebuild of the topology.
 
 use super::index::Index;
 use super::kinds::CONFIG_MAPS;
@@ -7,15 +7,15 @@ use super::rows::StoredText;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_mirror::Changes;
 
-/// Whether the graph has to be built anew after `changes`: not where they show nothing but what this process has written. What of that
-/// is `pending` is done with.
+/// Whether the topology must be rebuilt after `changes`. Changes that only show this process's own writes do
+/// not count; these are removed from `pending`.
 pub fn is_affected(
     changes: &Changes<'_, Index>,
     pending: &mut PendingStatuses,
     config_map: &ObjectKey,
 ) -> bool {
     let view = changes.view();
-    // Each is looked at: one change may bring many.
+    // No short-circuit: each own write must be removed from `pending`.
     let others = changes.iter().filter(|changed| match view.changed_status(changed) {
         Some((key, digest)) => !pending.shows(&key, digest, view.version_of(&key)),
         None if changed.object_of(&CONFIG_MAPS).is_some() => {

@@ -1,4 +1,4 @@
-//! The ConfigMap: what there is to do so that it has the text of the last graph.
+//! Plans and builds the writes of the topology ConfigMap.
 
 use std::time::Duration;
 
@@ -15,25 +15,26 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::{ControllerName, ObjectKey};
 use policy_sync_hub::reconcile::{apply, of_kind};
 
-/// The shortest time between two writes.
+/// The minimum time between two writes.
 pub(super) const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 
-/// What there is to do.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'s> {
-    /// Nothing: it has the text.
+    /// None; the ConfigMap is up to date.
     Nothing,
-    /// Nothing: it is somebody else's, of this uid.
+    /// None; the ConfigMap with this uid belongs to another controller or user.
     Foreign(&'s str),
-    /// It may be written after this time.
+    /// Write after this time.
     Wait(Duration),
-    /// Make it.
+    /// Create the ConfigMap.
     Create,
-    /// Apply it to the one of this uid.
+    /// Apply to the ConfigMap with this uid.
     Apply(&'s str),
 }
 
-/// What there is to do so that the ConfigMap, which stands as `there`, has `text` of this `digest`; it was written so long ago.
+/// The next action so that the ConfigMap `there` has `text` with this `digest`. `since` is the time since the
+/// last write.
 #[must_use]
 pub fn next<'s>(
     there: Option<&'s StoredText>,
@@ -57,11 +58,11 @@ pub fn next<'s>(
     }
 }
 
-/// The request that makes the ConfigMap `key`.
+/// A request that creates the ConfigMap `key`.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn creating(
     controller: &ControllerName,
     key: &ObjectKey,
@@ -73,11 +74,11 @@ pub fn creating(
     of_kind(&CONFIG_MAPS.gvr(), &key.namespace).create(&parameters, body)
 }
 
-/// The request that applies it to the one of this `uid`.
+/// A request that applies `text` to the ConfigMap with this `uid`.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn applying(
     controller: &ControllerName,
     key: &ObjectKey,

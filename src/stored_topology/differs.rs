@@ -1,4 +1,4 @@
-//! The statuses of Gateways and routes that differ from what the graph has.
+//! Compares the status of Gateways and routes with the topology.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,8 +19,8 @@ use policy_sync_topology::{Graph, NodeId};
 
 type OurGateways = HashMap<ObjectKey, OurGateway>;
 
-/// The statuses that differ from what `graph` has, where `rows` are what stands in them and `ours` the Gateways of this controller.
-/// Routes say nothing unless they `may`.
+/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. If not `may`,
+/// entries are removed from all routes.
 pub(super) fn differing(
     graph: &Graph<'_>,
     rows: &OwnRows,
@@ -43,11 +43,11 @@ fn of_gateways(
     let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
     for (key, there) in &rows.gateways {
         let (generation, conditions) = match ours.get(key) {
-            // The two watches show it at different moments: the other one will as well.
+            // The other watch of Gateways is at another version. It will catch up and trigger a rebuild.
             Some(ours) if ours.uid != there.uid || ours.generation != there.generation => continue,
             Some(ours) => {
                 let room = AFFECTED_LIMIT.saturating_sub(there.others);
-                // One that cannot be read says nothing, as its routes do.
+                // A Gateway that cannot be parsed has no conditions, like its routes.
                 let node = nodes.get(&Locator::of(GATEWAY, key));
                 let texts = node.map(|node| gateway_conditions(graph, *node, room)).unwrap_or_default();
                 (ours.generation, Conditions::from(texts))
@@ -96,7 +96,7 @@ fn of_routes(
             },
         );
     }
-    // What cannot be read says nothing.
+    // Routes that are not in the graph get no entries.
     let nothing = digest::of_route(std::iter::empty());
     for (kind, (routes, has_entries)) in RouteKind::ALL.into_iter().zip(rows.routes.iter().zip(&has_entries))
     {
@@ -107,7 +107,7 @@ fn of_routes(
     }
 }
 
-/// The hash of what `route` is to say in this generation.
+/// The hash of the desired status of `route` in this generation.
 fn wanted(route: &Route, entries: &[ParentConditions], generation: i64) -> Hash {
     let parts = entries.iter().map(|ParentConditions { reference, conditions }| {
         let parent = route.parents.get(*reference);

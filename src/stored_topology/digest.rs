@@ -1,5 +1,5 @@
-//! Hashes of what statuses say: the same of what is there and of what the graph has, where nothing is to be written. When a condition
-//! became so does not count.
+//! Hashes of statuses. They are equal for a stored and a desired status if no write is needed. Transition
+//! times are ignored.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -7,7 +7,7 @@ use policy_sync_api::json::Hash;
 use policy_sync_topology::conditions;
 use policy_sync_topology::rows::ParentReference;
 
-/// That of conditions, but for their generations.
+/// The hash of conditions without their generations.
 pub(super) fn of_conditions(conditions: &[Condition]) -> Hash {
     fn words(condition: &Condition) -> [&str; 4] {
         [&condition.type_, &condition.status, &condition.reason, &condition.message]
@@ -15,14 +15,14 @@ pub(super) fn of_conditions(conditions: &[Condition]) -> Hash {
     conditions::hash(conditions.iter().map(words))
 }
 
-/// That of a Gateway's: of its conditions, and of the generation of each.
+/// The hash of a Gateway's conditions, with the generation of each.
 pub(super) fn of_gateway(conditions: Hash, generations: impl Iterator<Item = i64>) -> Hash {
     let mut parts = vec![conditions.to_string()];
     parts.extend(generations.map(|generation| generation.to_string()));
     of_texts(&parts)
 }
 
-/// That of an entry of a route: of what it says of `reference`, in which generation.
+/// The hash of the entry for `reference` in a route's status.
 pub(super) fn of_entry(reference: &ParentReference, conditions: Hash, generation: i64) -> Hash {
     let [kind, port] = [reference.parent.kind().to_string(), reference.port.unwrap_or_default().to_string()];
     let [conditions, generation] = [conditions.to_string(), generation.to_string()];
@@ -31,8 +31,8 @@ pub(super) fn of_entry(reference: &ParentReference, conditions: Hash, generation
     Hash::of_parts(&[&kind, namespace, &reference.name, section, &port, &conditions, &generation])
 }
 
-/// That of a route: of its entries in any order, as others who write the list may change that; `None` is one that nobody would write
-/// so.
+/// The hash of all entries in a route's status. The order is ignored, because other controllers may change
+/// it. `None` is an entry in a form that this controller does not write.
 pub(super) fn of_route(entries: impl Iterator<Item = Option<Hash>>) -> Hash {
     let mut parts: Vec<String> =
         entries.map(|entry| entry.map(|hash| hash.to_string()).unwrap_or_default()).collect();

@@ -1,4 +1,4 @@
-//! Starts what keeps the topology.
+//! Starts the stored topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,18 +30,18 @@ use policy_sync_sync::topology::affects_topology;
 use policy_sync_sync::{self as sync, Changes};
 use policy_sync_topology::Needs;
 
-/// What changes within this time is taken together.
+/// Changes within this time are handled together.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What it takes of the sync.
+/// The inputs from the sync.
 pub(crate) struct Sources {
-    /// What is known of classes, Gateways and policies.
+    /// The mirror with classes, Gateways and policies.
     pub(crate) sync: Arc<sync::Mirror>,
-    /// What goes first.
+    /// The queue of the sync, which has precedence.
     pub(crate) syncing: Arc<Queue<sync::Key>>,
 }
 
-/// What keeps the topology, not started yet. Clones are the same.
+/// The stored topology, before its start. Clones share one state.
 #[derive(Clone)]
 pub struct Stored {
     settings: Settings,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Stored {
 }
 
 impl Stored {
-    /// What keeps the topology of `controller` as `settings` say.
+    /// Creates the stored topology of `controller`.
     #[must_use]
     pub fn new(
         controller: ControllerName,
@@ -83,19 +83,19 @@ impl Stored {
         }
     }
 
-    /// Takes in what has changed of what the sync watches.
+    /// Queues a rebuild if `changes` of the sync's mirror affect the topology.
     pub(crate) fn affected(&self, changes: &Changes<'_>) {
         if changes.iter().any(|changed| affects_topology(changes.view(), changed)) {
             self.queue.affect([Key]);
         }
     }
 
-    /// Whether each source is up, by its resource.
+    /// Whether each watch is listed and not failing, by resource.
     #[must_use]
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
-        // What is watched only where something refers to it is up where it was listed.
+        // Sources watched only on demand are reported once they are listed.
         let all = Needs { backends: [true; 3], namespaces: true, grants: true };
         let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
         let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
@@ -103,7 +103,7 @@ impl Stored {
         sources.map(|source| (source.label(), view.is_up(&source))).collect()
     }
 
-    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    /// Starts the stored topology. The returned future runs until `stop`, then finishes the current work.
     pub(crate) fn start(self, Sources { sync, syncing }: Sources, parts: Parts) -> BoxFuture<'static, ()> {
         let Parts { client, leadership, metrics, tasks, stop } = parts;
         let Self { settings, controller, clock, mirror, queue, statuses, turns, metrics: own } = self;
@@ -120,7 +120,7 @@ impl Stored {
         let definitions = supervisor.definitions();
         let looking = look_up_plurals(looked_up, BTreeMap::new(), client.clone(), feed, definitions);
         supervisor.spawn(async move {
-            // They are looked up for as long as this runs.
+            // Holds the sender, so that discovery continues.
             let _plurals = plurals;
             looking.await;
         });
@@ -160,7 +160,7 @@ impl Stored {
         let working = Worker::new(storer, queue, leadership, metrics, tasks).run(stop);
         async move {
             futures::future::join(working, writing).await;
-            // Watches end with it.
+            // Dropping the sender ends the watches.
             drop(wanted);
         }
         .boxed()

@@ -1,4 +1,4 @@
-//! The status of a Gateway, as far as it says which policies affect it: the row, and the request.
+//! The conditions on Gateways that name the policies affecting them: the row, and the request.
 
 use std::sync::Arc;
 
@@ -19,46 +19,46 @@ use policy_sync_mirror::{Pruned, Row};
 use policy_sync_sync::kinds::GATEWAYS;
 use policy_sync_topology::conditions::{AFFECTED_DOMAIN, ConditionText};
 
-/// What stands in the status of a Gateway.
+/// The status of a Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayStatus {
-    /// Of the Gateway, unique over time.
+    /// The uid of the Gateway.
     pub(super) uid: Arc<str>,
-    /// Of its spec.
+    /// The generation of the Gateway.
     pub(super) generation: i64,
-    /// The conditions that this controller has written.
+    /// The conditions written by this controller.
     pub(super) conditions: Box<[Condition]>,
-    /// How many other conditions there are, beside the two that every Gateway of ours has.
+    /// The number of other conditions, without the two that every Gateway of this controller has.
     pub(super) others: usize,
-    /// Whether this controller has written anything of it.
+    /// Whether this controller owns any field.
     pub(super) is_ours: bool,
 }
 
 impl GatewayStatus {
-    /// Whether `other` differs in nothing but what this controller writes.
+    /// Whether `other` is equal except for fields that this controller writes.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.uid.clone(), row.generation, row.others);
         key(self) == key(other)
     }
 
-    /// The hash of what it says.
+    /// The hash of the conditions.
     pub(super) fn digest(&self) -> Hash {
         let generations =
             self.conditions.iter().map(|condition| condition.observed_generation.unwrap_or_default());
         digest::of_gateway(digest::of_conditions(&self.conditions), generations)
     }
 
-    /// Whether it is that of the Gateway of this `uid`.
+    /// Whether it belongs to the Gateway with this `uid`.
     #[must_use]
     pub fn is_of(&self, uid: &str) -> bool {
         *self.uid == *uid
     }
 
-    /// The request that has the Gateway `key` say `texts` of this `generation`.
+    /// A request that sets the conditions `texts`, with this `generation`, on the Gateway `key`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be made.
+    /// If the request cannot be built.
     pub fn request(
         &self,
         controller: &ControllerName,
@@ -87,7 +87,7 @@ impl Pruned for GatewayStatus {
         let applied = object.metadata.managed_fields.iter().find(|entry| entry.are_applied_by(&manager));
         let fields =
             applied.and_then(|entry| entry.fields_v1.as_deref()).map(RawValue::get).unwrap_or_default();
-        // What somebody else has put there is theirs, whatever it is called.
+        // A condition counts as own only if this controller also owns the field.
         let is_ours = |condition: &Condition| {
             condition.type_.starts_with(AFFECTED_DOMAIN)
                 && fields.contains(&format!(r#""k:{{\"type\":\"{}\"}}""#, condition.type_))

@@ -1,4 +1,4 @@
-//! The mirror as plans see it.
+//! A read-only view of the mirror for plans, and the copy of its rows for a build.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use policy_sync_topology::rows::{
 use policy_sync_topology::show::ObjectFault;
 use policy_sync_topology::{Facts, Rows};
 
-/// What rows have in common, once.
+/// Values shared between rows, to save memory.
 #[derive(Clone, Debug, Default)]
 pub struct Index(Shared);
 
 impl Index {
     fn share<K: OfKind>(&mut self, row: &mut AnyRow) -> bool {
         let Some(row) = row.get_mut::<RouteRow<K>>() else { return false };
-        // Nobody else has it yet.
+        // The new row is not shared yet, so it can be changed.
         if let Some(route) = row.read.as_mut().ok().and_then(Arc::get_mut) {
             route.share(&mut self.0);
         }
@@ -38,7 +38,7 @@ impl Index {
 }
 
 impl policy_sync_mirror::Index for Index {
-    /// What is served, and what is referred to, has to be found out.
+    /// All kinds are discovered or watched on demand.
     const NEEDED: &'static [&'static Line] = &[];
     type View<'m> = View<'m>;
 
@@ -65,7 +65,7 @@ impl policy_sync_mirror::Index for Index {
 pub struct View<'m>(&'m Tables);
 
 impl<'m> View<'m> {
-    /// In which version `plural` is served; `None` where it is not, or that is not known yet.
+    /// The served version of `plural`; `None` if it is not served or not known yet.
     pub(super) fn served(&self, plural: &str) -> Option<&'m GroupVersionResource> {
         match self.0.get(&SERVED, &served_key(plural))? {
             Served::As(gvr) => Some(gvr),
@@ -73,12 +73,12 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Whether it was asked what `plural` is.
+    /// Whether API discovery has a result for `plural`.
     pub(super) fn is_looked_up(&self, plural: &str) -> bool {
         self.0.get(&SERVED, &served_key(plural)).is_some()
     }
 
-    /// Whether it is known of `source` what there is, or that this cannot be known.
+    /// Whether `source` is listed, or known to be unavailable.
     pub(super) fn is_settled(&self, source: &Source) -> bool {
         self.0.is_settled(source)
     }
@@ -87,7 +87,7 @@ impl<'m> View<'m> {
         self.0.synced(source).is_some()
     }
 
-    /// Whether `source` was listed, and can be watched.
+    /// Whether `source` is listed and its watch does not fail.
     pub(super) fn is_up(&self, source: &Source) -> bool {
         self.is_listed(source) && self.0.failure(source).is_none()
     }
@@ -98,13 +98,14 @@ impl<'m> View<'m> {
         self.0.row(&kinds::config_map(key), key)
     }
 
-    /// What stands in the status of a Gateway.
+    /// The status of the Gateway `key`.
     #[must_use]
     pub fn gateway(&self, key: &ObjectKey) -> Option<&'m GatewayStatus> {
         self.0.get(&GATEWAYS, key)
     }
 
-    /// The Gateway or the route that `changed`, and the hash of what its status says now, where it is as before in all else.
+    /// If `changed` is a Gateway or route of which only the status changed: its key, and the hash of the
+    /// status.
     pub(super) fn changed_status(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
         self.changed_gateway(changed)
             .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
@@ -133,7 +134,7 @@ impl<'m> View<'m> {
         is_as_before.then(|| (StatusKey::Route(K::KIND, key.clone()), now.status.digest))
     }
 
-    /// Up to which version the objects of the kind of `key` have been seen.
+    /// The highest resource version seen for the kind of `key`.
     pub(super) fn version_of(&self, key: &StatusKey) -> u64 {
         self.0.version(&match key {
             StatusKey::Gateway(_) => GATEWAYS.all(),
@@ -141,7 +142,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// All that is known, for a graph that is built while the mirror goes on.
+    /// A copy of all rows, so that the mirror can change during a build.
     pub(super) fn rows(&self) -> OwnRows {
         let mut faults = Vec::new();
         let gateways = self.0.rows(&GATEWAYS);
@@ -205,7 +206,7 @@ impl<'m> View<'m> {
     }
 }
 
-/// The objects of a kind.
+/// The objects of a kind, and whether they are completely listed.
 #[derive(Debug)]
 struct Taken<T> {
     known: bool,
@@ -218,7 +219,7 @@ impl<T> Taken<T> {
     }
 }
 
-/// A route with what stands in its status; no route where that cannot be read.
+/// A route with its status; `route` is `None` if it cannot be parsed.
 #[derive(Debug)]
 pub(super) struct RouteWithStatus {
     pub(super) key: ObjectKey,
@@ -226,7 +227,7 @@ pub(super) struct RouteWithStatus {
     pub(super) status: RouteStatus,
 }
 
-/// The routes of a kind, in the order of their keys.
+/// The routes of a kind, sorted by key.
 #[derive(Debug)]
 pub(super) struct RouteRows {
     known: bool,
@@ -239,18 +240,18 @@ impl RouteRows {
         Rows { known: self.known, objects: read.collect() }
     }
 
-    /// The place of the route of this namespace and name.
+    /// The index of a route in `all`.
     pub(super) fn place(&self, namespace: &str, name: &str) -> Option<usize> {
         self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
     }
 }
 
-/// All that the mirror knows.
+/// A copy of all rows.
 #[derive(Debug)]
 pub struct OwnRows {
-    /// Which versions of the hub these are of.
+    /// The resource versions of the rows.
     pub(super) versions: Versions,
-    /// What stands in the statuses of Gateways.
+    /// The statuses of Gateways.
     pub(super) gateways: Vec<(ObjectKey, GatewayStatus)>,
     /// ListenerSets, in the order of [`SetKind::ALL`].
     sets: [Taken<ListenerSet>; 2],
@@ -260,12 +261,12 @@ pub struct OwnRows {
     grants: Taken<Grant>,
     /// Routes, in the order of [`RouteKind::ALL`].
     pub(super) routes: [RouteRows; 5],
-    /// What cannot be read.
+    /// Objects that cannot be parsed.
     pub(super) faults: Vec<ObjectFault>,
 }
 
 impl OwnRows {
-    /// Adds it to `facts`.
+    /// Adds references to the rows to `facts`.
     pub(super) fn lend<'r>(&'r self, facts: &mut Facts<'r>) {
         facts.sets = self.sets.each_ref().map(Taken::lend);
         facts.backends = self.backends.each_ref().map(Taken::lend);

@@ -1,8 +1,8 @@
-//! What is planned: there is one topology.
+//! The work queue key of the topology; there is only one.
 
 use policy_sync_mirror::{self as mirror, Priority};
 
-/// The topology.
+/// A rebuild of the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key;
 
@@ -17,7 +17,7 @@ impl mirror::Key for Key {
         Priority::First
     }
 
-    /// However many rows change within the window, it is built once.
+    /// All changes within the window cause one rebuild.
     fn is_batched(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The registry: what is watched beside what the sync watches.
+//! The registry of watched kinds, beside those of the sync.
 
 use super::gateway_status::GatewayStatus;
 use super::rows::{ExperimentalSets, OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
@@ -7,7 +7,7 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 use policy_sync_mirror::{Family, Kind, Source};
 use policy_sync_topology::rows::{BackendKind, Grant, ListenerSet, Namespace, RouteKind, Service, SetKind};
 
-/// GRPCRoutes, in the version that the hub serves, as the others.
+/// GRPCRoutes, in the version served by the hub, like the other routes.
 pub static GRPC_ROUTES: Family<RouteRow<OfGrpc>> = Family::new("grpcroutes");
 /// HTTPRoutes.
 pub static HTTP_ROUTES: Family<RouteRow<OfHttp>> = Family::new("httproutes");
@@ -21,19 +21,19 @@ pub static UDP_ROUTES: Family<RouteRow<OfUdp>> = Family::new("udproutes");
 pub static SETS: Family<Read<ListenerSet>> = Family::new("listenersets");
 /// XListenerSets.
 pub static X_SETS: Family<Read<ListenerSet>> = Family::pruned_by::<ExperimentalSets>("xlistenersets");
-/// ReferenceGrants, while something refers to another namespace.
+/// ReferenceGrants; only watched while an object refers to another namespace.
 pub static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
-/// Services, while something refers to one.
+/// Services; only watched while an object refers to one.
 pub static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
-/// ServiceImports, while a route refers to one.
+/// ServiceImports; only watched while a route refers to one.
 pub static SERVICE_IMPORTS: Family<Read<Service>> = Family::new("serviceimports");
-/// Backends of Envoy Gateway, while a route refers to one.
+/// Envoy Gateway Backends; only watched while a route refers to one.
 pub static ENVOY_BACKENDS: Family<Read<Service>> = Family::new("backends");
-/// Namespaces, while a listener chooses by their labels.
+/// Namespaces; only watched while a listener selects them by labels.
 pub static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
-/// Gateways, as they say which policies affect them.
+/// Gateways, for the conditions that name the policies affecting them.
 pub static GATEWAYS: Kind<GatewayStatus> = Kind::new(GROUP, "v1", "gateways");
-/// The ConfigMap.
+/// The ConfigMap with the stored topology.
 pub static CONFIG_MAPS: Kind<StoredText> = Kind::new("", "v1", "configmaps");
 
 fn of_gateway_api(plural: &str) -> GroupResource {
@@ -51,7 +51,7 @@ pub fn routes(kind: RouteKind) -> GroupResource {
     })
 }
 
-/// The routes of `kind`.
+/// All routes of `kind`.
 pub fn source(kind: RouteKind) -> Source {
     let resource = routes(kind);
     match kind {
@@ -63,7 +63,7 @@ pub fn source(kind: RouteKind) -> Source {
     }
 }
 
-/// The ListenerSets of `kind`.
+/// All ListenerSets of `kind`.
 pub fn sets(kind: SetKind) -> Source {
     match kind {
         SetKind::Standard => SETS.resource(of_gateway_api("listenersets")),
@@ -71,7 +71,7 @@ pub fn sets(kind: SetKind) -> Source {
     }
 }
 
-/// The backends of `kind`.
+/// All backends of `kind`.
 pub fn backends(kind: BackendKind) -> Source {
     let group = kind.kind().group;
     match kind {
@@ -81,12 +81,12 @@ pub fn backends(kind: BackendKind) -> Source {
     }
 }
 
-/// ReferenceGrants.
+/// All ReferenceGrants.
 pub fn grants() -> Source {
     GRANTS.resource(GroupResource::reference_grants())
 }
 
-/// Namespaces.
+/// All Namespaces.
 pub fn namespaces() -> Source {
     NAMESPACES.resource(GroupResource::namespaces())
 }
@@ -96,7 +96,7 @@ pub fn config_map(key: &ObjectKey) -> Source {
     CONFIG_MAPS.object(key.clone())
 }
 
-/// What is looked up, as kinds that not every hub serves: each by its plural and its group.
+/// The kinds to look up by API discovery, because not every hub serves them. Each is `<plural>.<group>`.
 pub fn plurals() -> impl Iterator<Item = String> {
     let routes = RouteKind::ALL.map(|kind| routes(kind).to_string());
     let sets = SetKind::ALL.map(sets);

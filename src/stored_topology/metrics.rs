@@ -1,4 +1,4 @@
-//! What metrics say of the topology: the process that leads says it.
+//! Metrics of the topology. Only the leader sets them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use prometheus::{Histogram, IntGauge, IntGaugeVec};
 use policy_sync_hub::telemetry::metrics::{Metrics, gauge_value};
 use policy_sync_topology::Graph;
 
-/// How long a build may take, in seconds.
+/// Histogram buckets for the duration of a build, in seconds.
 const BUCKETS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// What metrics say of the topology. Clones are the same.
+/// Metrics of the topology. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct TopologyMetrics {
     nodes: IntGaugeVec,
@@ -25,11 +25,11 @@ pub struct TopologyMetrics {
 }
 
 impl TopologyMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics with `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         Ok(Self {
@@ -72,7 +72,7 @@ impl TopologyMetrics {
         })
     }
 
-    /// Forgets what another process says now.
+    /// Resets the gauges when leadership changes, because another process sets them then.
     pub(super) fn forget(&self) {
         self.nodes.reset();
         self.unattached.reset();
@@ -106,7 +106,7 @@ impl TopologyMetrics {
     }
 }
 
-/// How many there are of what.
+/// The numbers in a graph, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     nodes: BTreeMap<String, usize>,
@@ -117,7 +117,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of `graph`, beside which so many objects cannot be read.
+    /// Counts `graph`; `unreadable` is the number of objects that could not be parsed.
     pub(super) fn of(graph: &Graph<'_>, unreadable: usize) -> Self {
         fn count(labels: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
             let mut counts = BTreeMap::new();
@@ -127,7 +127,7 @@ impl Counts {
             counts
         }
         let nodes = graph.nodes().map(|node| graph.nature(node));
-        // Leaves may be of any kind that somebody writes.
+        // Policies can refer to any kind, so leaves are not counted by kind.
         let void = graph.policies().iter().filter(|policy| policy.without_effect().is_some());
         Self {
             nodes: count(nodes.map(str::to_owned)),

@@ -1,14 +1,15 @@
-//! What is attached to what, kept on a hub for whoever looks: a ConfigMap, metrics, and the statuses of Gateways and routes.
+//! Stores the topology on the hub: the attachments between Gateways, routes and policies. Writes a ConfigMap,
+//! metrics, and the statuses of Gateways and routes.
 //!
 //! ```text
 //! sync's mirror (classes, Gateways, policies) ─┐
 //!                                              ├─▶ facts ─▶ graph ─▶ text ─▶ the ConfigMap
-//! own mirror (routes, Services, …) ────────────┘     │         ╰─▶ what differs of statuses ─▶ a queue of its own
-//!                                                    ╰─▶ what else is to be watched
+//! own mirror (routes, Services, …) ────────────┘     │         ╰─▶ statuses that differ ─▶ a separate queue
+//!                                                    ╰─▶ further kinds to watch
 //! ```
 //!
-//! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else; graphs and statuses also
-//! wait a moment while works are planned and written. The graph is built anew each time and dropped after use.
+//! Changes are batched: the graph is rebuilt at most once a second, on a low-priority thread, and dropped
+//! after use. Builds and status writes also wait briefly while works are planned and written.
 
 mod affected;
 pub mod config_map;

@@ -1,4 +1,4 @@
-//! What is built of the mirrors at one moment, while they go on: the text of the ConfigMap, and the statuses that differ from it.
+//! Builds the topology from a snapshot of the mirrors: the text of the ConfigMap, and the statuses to write.
 
 use std::collections::BTreeMap;
 
@@ -14,35 +14,37 @@ use policy_sync_sync as sync;
 use policy_sync_sync::topology::TopologyInputs;
 use policy_sync_topology::{Facts, Graph, Needs};
 
-/// What the mirrors show.
+/// A copy of the inputs, taken from both mirrors.
 #[derive(Debug)]
 pub struct Snapshot {
     inputs: TopologyInputs,
     rows: OwnRows,
 }
 
-/// What a graph comes to.
+/// The result of a build.
 #[derive(Debug)]
 pub struct Outcome {
     /// The text of the ConfigMap.
     pub text: Text,
-    /// The hash of it.
+    /// The hash of the text.
     pub digest: Hash,
-    /// The statuses that differ from what the graph has.
+    /// The statuses that differ from the graph.
     pub statuses: BTreeMap<StatusKey, DesiredStatus>,
-    /// Up to which versions the objects had been seen.
+    /// The resource versions of the inputs.
     pub versions: Versions,
     pub(super) counts: Counts,
 }
 
 impl Snapshot {
-    /// What the `sync`'s mirror lends, `None` where it has not read all of it, and what the `own` one knows.
+    /// Copies the inputs from the mirror of the `sync` and the `own` one; `None` if the former is not
+    /// completely read.
     #[must_use]
     pub fn take(sync: sync::View<'_>, own: index::View<'_>) -> Option<Self> {
         TopologyInputs::is_read(sync).then(|| Self { inputs: TopologyInputs::new(sync), rows: own.rows() })
     }
 
-    /// What it comes to, `None` unless all that its objects refer to `is_known`. Routes say nothing without a `route_status`.
+    /// Builds the topology; `None` unless the kinds that its objects refer to are all known, as `is_known`
+    /// decides. Without `route_status`, entries in route statuses are removed.
     #[must_use]
     pub fn outcome(self, route_status: bool, is_known: impl FnOnce(Needs) -> bool) -> Option<Outcome> {
         let Self { mut inputs, rows } = self;

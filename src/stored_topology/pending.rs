@@ -1,9 +1,9 @@
-//! Which statuses wait to be written, as the last graph has them: a state machine without a client and without a clock.
+//! The status writes that are pending after the last build: a state machine without client and clock.
 //!
 //! ```text
-//! graph ──▶ waits ──▶ written at a version ──▶ the watch shows it: gone from here
+//! graph ──▶ waits ──▶ written at a version ──▶ the watch delivers it: removed
 //!   ▲                                            │
-//!   └──────── the watch shows something else ◀───┘
+//!   └──────── the watch delivers another status ◀┘
 //! ```
 
 use std::collections::BTreeMap;
@@ -14,37 +14,37 @@ use super::versions::Versions;
 use policy_sync_api::json::Hash;
 use policy_sync_topology::conditions::{Conditions, ParentConditions};
 
-/// What a status is to say.
+/// A desired status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Desired {
-    /// That of a Gateway.
+    /// The status of a Gateway.
     Gateway {
-        /// Of the Gateway, unique over time.
+        /// The uid of the Gateway.
         uid: Arc<str>,
-        /// Of its spec.
+        /// The generation of the Gateway.
         generation: i64,
-        /// Which policies affect it.
+        /// The conditions that name the policies affecting it.
         conditions: Conditions,
     },
-    /// That of a route.
+    /// The status of a route.
     Route {
-        /// Of its spec.
+        /// The generation of the route.
         generation: i64,
-        /// What it says of its parents.
+        /// The entries for its parents.
         entries: Vec<ParentConditions>,
     },
 }
 
-/// The same, as it is compared.
+/// A desired status with its hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DesiredStatus {
-    /// What it is to say.
+    /// The content.
     pub desired: Desired,
-    /// The hash of that.
+    /// The hash of the content.
     pub digest: Hash,
     /// The hash of the object's uid.
     pub uid: Hash,
-    /// Whether the object has changed itself, and does not only follow others.
+    /// Whether the object itself changed, not only objects that it depends on.
     pub changed: bool,
 }
 
@@ -54,30 +54,30 @@ impl DesiredStatus {
     }
 }
 
-/// Which statuses wait to be written.
+/// The pending status writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PendingStatuses {
     writes: BTreeMap<StatusKey, PendingWrite>,
-    /// The text of the ConfigMap, and its detail, as the last graph has them.
+    /// The text and detail of the ConfigMap in the last graph.
     text: Option<(Hash, String)>,
-    /// While a graph is built: what the watch has shown of own writes, which this graph may not have seen.
+    /// During a build: own writes delivered by the watch since its start. The build may not include them.
     unseen: Option<Unseen>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Unseen {
-    /// The statuses, each with the hash of what it says.
+    /// The statuses, each with its hash.
     statuses: BTreeMap<StatusKey, Hash>,
-    /// The ConfigMap.
+    /// Whether the ConfigMap was delivered.
     text: bool,
 }
 
-/// A status that is to be written.
+/// A pending status write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PendingWrite {
-    /// What it is to say.
+    /// The desired status.
     pub status: DesiredStatus,
-    /// Up to which version of the hub the graph had seen objects of the kind.
+    /// The resource version of the object's kind that the graph was built from.
     seen: u64,
     state: State,
 }
@@ -85,32 +85,33 @@ pub struct PendingWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Waits,
-    /// It was written, and left the object at this version.
+    /// Written; the object then had this resource version.
     Written(u64),
 }
 
-/// What follows from a new graph.
+/// The consequences of a new graph.
 #[derive(Debug)]
 #[must_use]
 pub struct Replaced {
-    /// The turns to be queued.
+    /// The writes to queue.
     pub turns: Vec<Turn>,
-    /// Whether the graph has to be built anew: the watch has shown meanwhile what it has not seen, and nothing else would have it built.
+    /// Whether to rebuild: the watch has delivered writes that the graph does not include, and no other
+    /// change would trigger a rebuild.
     pub again: bool,
 }
 
 impl PendingStatuses {
-    /// Notes that a graph is about to be built, of rows that are read from now on.
+    /// Starts a build. Rows are read after this call.
     pub fn begin(&mut self) {
         self.unseen = Some(Unseen::default());
     }
 
-    /// Notes that this was given up; returns whether it has to be built after all.
+    /// Aborts a build. Returns whether another one is needed.
     pub fn give_up(&mut self) -> bool {
         self.unseen.take().is_some_and(|unseen| unseen.text || !unseen.statuses.is_empty())
     }
 
-    /// Takes what the new graph, built of rows of these versions, has in place of what the last one had.
+    /// Replaces the desired statuses by those of a new graph, built from rows of these versions.
     pub fn replace(&mut self, desired: BTreeMap<StatusKey, DesiredStatus>, versions: &Versions) -> Replaced {
         let unseen = self.unseen.take().unwrap_or_default();
         let again = unseen.text || unseen.statuses.keys().any(|key| !desired.contains_key(key));
@@ -123,7 +124,7 @@ impl PendingStatuses {
             let seen = versions.of(&key);
             let before = known.remove(&key).filter(|before| before.status.is_as(&status));
             let state = match before.map(|before| before.state) {
-                // One that has failed keeps its backoff.
+                // A failed write keeps its backoff.
                 Some(State::Waits) => State::Waits,
                 Some(State::Written(version)) if version > seen => State::Written(version),
                 _ => {
@@ -136,18 +137,18 @@ impl PendingStatuses {
         Replaced { turns, again }
     }
 
-    /// Forgets all: another process leads, or this one anew.
+    /// Forgets everything, because leadership changed.
     pub fn forget(&mut self) {
         self.writes = BTreeMap::new();
         self.text = None;
     }
 
-    /// Notes what the ConfigMap is to say.
+    /// Sets the desired content of the ConfigMap.
     pub fn expect_text(&mut self, text: Hash, detail: &str) {
         self.text = Some((text, detail.to_owned()));
     }
 
-    /// Takes in that the watch shows the ConfigMap so; returns whether it is to be so.
+    /// Handles the delivery of the ConfigMap by the watch. Returns whether it has the desired content.
     pub fn shows_text(&mut self, text: Hash, detail: &str) -> bool {
         let is_it = self.text.as_ref().is_some_and(|wanted| (wanted.0, wanted.1.as_str()) == (text, detail));
         if is_it && let Some(unseen) = &mut self.unseen {
@@ -156,11 +157,13 @@ impl PendingStatuses {
         is_it
     }
 
-    /// Takes in that the watch shows, at `version`, a status that says this; returns whether that is as it is to be, or about to be.
+    /// Handles the delivery of a status by the watch at `version`. Returns whether it is the desired one, or
+    /// older than this process's own write.
     pub fn shows(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
         if write.status.digest != digest {
-            // The watch has not come to what was written, which has replaced what it shows. Otherwise somebody has written over it.
+            // An older version was replaced by the own write, which is not delivered yet. A newer one has
+            // overwritten it.
             return matches!(write.state, State::Written(written) if version < written);
         }
         self.writes.remove(key);
@@ -170,13 +173,13 @@ impl PendingStatuses {
         true
     }
 
-    /// What is to be written now of `key`.
+    /// The status to write now for `key`.
     #[must_use]
     pub fn next(&self, key: &StatusKey) -> Option<PendingWrite> {
         self.writes.get(key).filter(|write| write.state == State::Waits).cloned()
     }
 
-    /// Notes that `write` was carried out, and left the object at `version`.
+    /// Records that `write` succeeded; the object now has `version`.
     pub fn wrote(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) {
         if let Some(known) = self.writes.get_mut(key)
             && known.status.is_as(&write.status)
@@ -185,15 +188,16 @@ impl PendingStatuses {
         }
     }
 
-    /// Forgets `write`: the object is gone, or its kind.
+    /// Removes `write`, because the object or its kind no longer exists.
     pub fn is_gone(&mut self, key: &StatusKey, write: &PendingWrite) {
         if self.writes.get(key).is_some_and(|known| known.status.is_as(&write.status)) {
             self.writes.remove(key);
         }
     }
 
-    /// Forgets `write`: at `version`, the object is newer than the graph, or says it already. A later graph may have seen that it
-    /// says so no longer; its turn is returned.
+    /// Removes `write`, because the object at `version` is newer than the graph or has the desired status
+    /// already. If a later graph has seen that the status was overwritten since, the write stays, and its
+    /// turn is returned.
     #[must_use]
     pub fn settle(&mut self, key: &StatusKey, write: &PendingWrite, version: u64) -> Option<Turn> {
         let known = self.writes.get(key).filter(|known| known.status.is_as(&write.status))?;
@@ -210,12 +214,12 @@ impl PendingStatuses {
         }
     }
 
-    /// How many statuses are not written, or were and are not shown yet.
+    /// The number of statuses that are not written, or not delivered by the watch yet.
     pub(super) fn len(&self) -> usize {
         self.writes.len()
     }
 
-    /// How many statuses are not written yet.
+    /// The number of statuses that are not written yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.writes.values().filter(|write| write.state == State::Waits).count()

@@ -1,6 +1,7 @@
-//! The status of a route, as far as it says what the route is attached to: the row, the entries, and the request.
+//! The entries in the status of a route that show its attachments: the row, and the request.
 //!
-//! The list of entries is one value: it is read, and replaced in the version that was read, with others' entries as they were.
+//! The list `status.parents` is atomic: it is read and replaced at the same resource version, with the
+//! entries of other controllers unchanged.
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -20,26 +21,26 @@ use policy_sync_hub::reconcile::of_kind;
 use policy_sync_topology::conditions::ParentConditions;
 use policy_sync_topology::rows::ParentReference;
 
-/// The most entries of a route's status.
+/// Maximum number of entries in a route's status (Gateway API).
 pub(super) const ENTRIES_LIMIT: usize = 32;
 
-/// What stands in the status of a route.
+/// The status of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteStatus {
     /// The hash of the route's uid.
     pub(super) uid: Hash,
-    /// Of its spec.
+    /// The generation of the route.
     pub(super) generation: i64,
-    /// The hash of what this controller says.
+    /// The hash of this controller's entries.
     pub(super) digest: Hash,
-    /// Whether it says anything, and of the present generation.
+    /// Whether this controller has entries, all of the current generation.
     pub(super) is_current: bool,
-    /// How many entries others have written: not more than the API lets there be.
+    /// The number of entries of other controllers; the API limits it.
     pub(super) others: u8,
 }
 
 impl RouteStatus {
-    /// What stands in that of `route`.
+    /// Summarizes the status of `route`.
     pub(super) fn of(route: &HubObject, controller: &ControllerName) -> Self {
         let entries = Entries::read(route, controller);
         let generation = route.metadata.generation;
@@ -57,13 +58,13 @@ impl RouteStatus {
 /// The entries of a route's status.
 #[derive(Debug)]
 struct Entries<'o> {
-    /// Those of this controller; `None` what is none that it writes.
+    /// The entries of this controller; `None` for one in a form that it does not write.
     ours: Vec<Option<Entry>>,
-    /// Those of others, as they are.
+    /// The entries of other controllers, unchanged.
     others: Vec<&'o RawValue>,
 }
 
-/// What this controller says of one reference.
+/// An entry of this controller, for one parent reference.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -73,7 +74,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The generation that all of it is of.
+    /// The generation of the conditions, if it is the same for all.
     fn generation(&self) -> Option<i64> {
         let first = self.conditions.first()?.observed_generation;
         self.conditions.iter().all(|condition| condition.observed_generation == first).then_some(first)?
@@ -112,19 +113,19 @@ impl<'o> Entries<'o> {
         digest::of_route(self.ours.iter().map(|entry| entry.as_ref().and_then(Entry::digest)))
     }
 
-    /// The conditions that this controller says of `reference`.
+    /// This controller's conditions for `reference`.
     fn conditions(&self, reference: &ParentReference) -> &[Condition] {
         let mut ours = self.ours.iter().flatten();
         ours.find(|entry| entry.parent_ref == *reference).map_or(&[], |entry| &entry.conditions)
     }
 }
 
-/// The request that has the route `found`, which is of this `gvr`, have the status `desired`; `None` where it is newer than the graph,
-/// which is about to be built anew, or has that status already.
+/// A request that sets the status `desired` on the route `found` of this `gvr`. `None` if the route is newer
+/// than the graph, which is about to be rebuilt, or has that status already.
 ///
 /// # Errors
 ///
-/// Where the request cannot be made.
+/// If the request cannot be built.
 pub fn replacing_parents(
     controller: &ControllerName,
     gvr: &GroupVersionResource,

@@ -1,5 +1,5 @@
-//! The rows of a hub's controller: the fields of each object that the graph reads, or the fault. Labels are left out to save memory, so
-//! the target selectors of policies are not evaluated.
+//! The rows of the topology's mirror: the fields of each object that the graph uses, or the parse error.
+//! Labels are left out to save memory, so the target selectors of policies are not evaluated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use policy_sync_mirror::{Pruned, Prunes, Row};
 use policy_sync_topology::fault::Fault;
 use policy_sync_topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, SetKind};
 
-/// What the graph reads of an object, or why that cannot be read.
+/// The fields of an object that the graph uses, or the parse error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read<T>(pub(super) Result<Arc<T>, Box<Fault>>);
 
@@ -32,7 +32,7 @@ fn read_set(kind: SetKind, object: &HubObject) -> Read<ListenerSet> {
     Read(set.map_err(Box::new))
 }
 
-/// Reads XListenerSets.
+/// Parses XListenerSets.
 pub(super) struct ExperimentalSets;
 
 impl Prunes for ExperimentalSets {
@@ -63,7 +63,7 @@ impl Pruned for Read<Namespace> {
 
 /// A kind of routes, as a type.
 pub trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The kind.
+    /// The value that this type represents.
     const KIND: RouteKind;
 }
 
@@ -86,9 +86,9 @@ kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
 /// A route of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteRow<K> {
-    /// What is read of it.
+    /// The parsed route, or the error.
     pub(super) read: Result<Arc<Route>, Box<Fault>>,
-    /// What stands in its status.
+    /// The status.
     pub(super) status: RouteStatus,
     kind: PhantomData<K>,
 }
@@ -96,7 +96,7 @@ pub struct RouteRow<K> {
 impl<K: OfKind> Row for RouteRow<K> {}
 
 impl<K: OfKind> RouteRow<K> {
-    /// Whether `other` differs in nothing but what this controller writes.
+    /// Whether `other` is equal except for fields that this controller writes.
     pub fn is_as(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.status.uid, row.status.generation, row.status.others);
         key(self) == key(other) && self.read == other.read
@@ -111,16 +111,15 @@ impl<K: OfKind> Pruned for RouteRow<K> {
     }
 }
 
-/// The ConfigMap that is there.
+/// The stored ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredText {
-    /// Unique over time.
     pub(super) uid: String,
-    /// Whether it is this controller's own.
+    /// Whether its labels name this controller.
     pub(super) is_ours: bool,
-    /// The hash of what it says.
+    /// The hash of its text.
     pub(super) text: Hash,
-    /// How much it says that it says.
+    /// The detail, from its annotation.
     pub(super) detail: String,
 }
 

@@ -1,22 +1,21 @@
-//! Where the topology is kept.
+//! Settings of the stored topology.
 
 use policy_sync_api::names::ObjectKey;
 
 /// The name of the ConfigMap.
 const NAME: &str = "topology";
 
-/// Where the topology is kept.
+/// Settings of the stored topology.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The ConfigMap.
+    /// The namespace and name of the ConfigMap.
     pub(super) config_map: ObjectKey,
-    /// Whether the statuses of routes say what they are attached to; where not, that is taken away.
+    /// Whether to write entries to route statuses; if not, existing ones are removed.
     pub(super) route_status: bool,
 }
 
 impl Settings {
-    /// In the ConfigMap `topology` of `namespace`, in the statuses of Gateways, and, where there is to be a `route_status`, of
-    /// routes.
+    /// Uses the ConfigMap `topology` in `namespace`. `route_status`: whether to write route statuses too.
     #[must_use]
     pub fn new(namespace: &str, route_status: bool) -> Self {
         Self { config_map: ObjectKey::new(namespace, NAME), route_status }

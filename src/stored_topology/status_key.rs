@@ -1,4 +1,4 @@
-//! Whose status is written, and which comes first.
+//! Keys of the status writes, with their priority.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use policy_sync_topology::rows::RouteKind;
 const OF_GATEWAY: &str = "topology_gateway";
 const OF_ROUTE: &str = "topology_route";
 
-/// An object whose status says what the graph has.
+/// An object whose status shows the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StatusKey {
     /// A Gateway.
@@ -27,12 +27,13 @@ impl fmt::Display for StatusKey {
     }
 }
 
-/// A turn to write one.
+/// A turn in the queue to write one status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Turn {
-    /// Whose.
+    /// The object.
     pub key: StatusKey,
-    /// Whether the object has changed itself: it does not wait for those of its namespace that only follow others.
+    /// Whether the object itself changed. Then it does not wait for objects in its namespace that only depend
+    /// on others.
     pub changed: bool,
 }
 
@@ -50,7 +51,7 @@ impl mirror::Key for Turn {
         match &self.key {
             StatusKey::Gateway(_) => Priority::First,
             StatusKey::Route(_, key) if self.changed => Priority::InTurn(key.namespace.clone()),
-            // No namespace is called so.
+            // A namespace name cannot contain a slash, so this is a separate queue.
             StatusKey::Route(_, key) => Priority::InTurn(format!("{}/", key.namespace).into()),
         }
     }

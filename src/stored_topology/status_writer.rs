@@ -1,9 +1,9 @@
-//! The capability that writes the statuses that wait.
+//! The reconciler that writes the pending statuses.
 //!
 //! ```text
-//! graph ──▶ what differs ──▶ queue: Gateways first, namespaces of routes in turn ──▶ so many a second ──▶ hub
-//!              ▲                                                                                           │
-//!              └──────────── the watch shows it: as written, it is done; otherwise the graph is built ◀────┘
+//! graph ──▶ statuses that differ ──▶ queue: Gateways first, namespaces of routes in turn ──▶ rate limit ──▶ hub
+//!              ▲                                                                                            │
+//!              └──────── the watch delivers it: removed if as written; otherwise the graph is rebuilt ◀─────┘
 //! ```
 
 use std::collections::BTreeSet;
@@ -30,14 +30,15 @@ use policy_sync_mirror::Extent;
 use policy_sync_sync as sync;
 use policy_sync_topology::rows::RouteKind;
 
-/// How many routes are written in a second: this is never urgent, and whoever puts a policy on a Gateway changes as many as it has.
+/// Maximum number of routes written per second. These writes are never urgent, and one policy on a Gateway
+/// affects all of its routes.
 pub(super) const PER_SECOND: u32 = 20;
 
 const FORBIDDEN: u16 = 403;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 
-/// Why a status could not be written. It is tried again, after a backoff.
+/// A failed status write. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the status of {object}")]
 pub(super) struct StatusError {
@@ -50,7 +51,7 @@ impl Failure for StatusError {
         self.source.category()
     }
 
-    /// What one object's writes are refused for, thousands may be: that was logged once.
+    /// Thousands of objects may be rejected for the same reason, so only the first rejection is logged.
     fn is_routine(&self) -> bool {
         self.source.is_routine()
             || self.source.code() == FORBIDDEN
@@ -67,14 +68,14 @@ pub(super) struct StatusWriter {
     pub(super) queue: Arc<Queue<Turn>>,
     pub(super) statuses: Arc<Statuses>,
     pub(super) throttle: Throttle,
-    /// What goes first.
+    /// The queue of the sync, which has precedence.
     pub(super) syncing: Arc<Queue<sync::Key>>,
-    /// What was written last: the hash of it, and of the uid of the object.
+    /// The last writes: the hash of the status, and of the object's uid.
     pub(super) repeats: Repeats<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
 }
 
-/// The kinds of which a warning was logged, `None` for Gateways: one stands for all objects of a kind.
+/// The kinds with a logged warning (`None`: Gateways). There is one warning for all objects of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Logged {
     refused: Mutex<BTreeSet<Option<RouteKind>>>,
@@ -96,14 +97,14 @@ impl Capability for StatusWriter {
     type Key = Turn;
     type Error = StatusError;
 
-    /// What there is to write comes with the next graph.
+    /// The next graph queues the writes.
     fn everything(&self) -> BTreeSet<Turn> {
         BTreeSet::new()
     }
 
     async fn carry_out(&self, turn: &Turn, _slot: Slot) -> Result<(), StatusError> {
         let key = &turn.key;
-        // What another graph has taken back takes no turn from others.
+        // A write that is no longer needed must not use up the rate limit.
         let Some(write) = self.statuses.read(|pending| pending.next(key)) else { return Ok(()) };
         if let Some(wait) = self.repeats.wait(key, &written_of(&write), self.clock.now()) {
             if self.logged.undone.lock().insert(kind_of(key)) {
@@ -116,7 +117,7 @@ impl Capability for StatusWriter {
             StatusKey::Gateway(gateway) => self.gateway(key, gateway, &write).await,
             StatusKey::Route(kind, route) => {
                 self.throttle.turn(&self.syncing).await;
-                // While it waited, a later graph may have had something else.
+                // A later graph may have changed the status during the wait.
                 match self.statuses.read(|pending| pending.next(key)) {
                     Some(write) => self.route(key, *kind, route, &write).await,
                     None => Ok(()),

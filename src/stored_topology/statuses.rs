@@ -1,4 +1,4 @@
-//! The statuses that wait, shared by who builds graphs, who writes, and what watches.
+//! The pending statuses, shared by the builder of graphs, the writer and the watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::pending::{PendingStatuses, Replaced};
 use super::status_key::Turn;
 use policy_sync_hub::reconcile::Queue;
 
-/// How long a turn waits that an older look has not settled.
+/// The delay of a turn that an older read could not settle.
 const SETTLES: Duration = Duration::from_secs(1);
 
-/// Which statuses wait to be written, with the queue of their turns.
+/// The pending statuses with the queue of their turns.
 #[derive(Debug)]
 pub(super) struct Statuses {
     pending: Mutex<PendingStatuses>,
@@ -22,17 +22,16 @@ pub(super) struct Statuses {
 }
 
 impl Statuses {
-    /// None yet.
     pub(super) fn new(queue: Arc<Queue<Turn>>, metrics: TopologyMetrics) -> Self {
         Self { pending: Mutex::default(), queue, metrics }
     }
 
-    /// Looks at them.
+    /// Reads the pending statuses.
     pub(super) fn read<T>(&self, read: impl FnOnce(&PendingStatuses) -> T) -> T {
         read(&self.pending.lock())
     }
 
-    /// Changes them.
+    /// Changes the pending statuses and updates the metric.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut PendingStatuses) -> T) -> T {
         let mut pending = self.pending.lock();
         let changed = change(&mut pending);
@@ -40,7 +39,7 @@ impl Statuses {
         changed
     }
 
-    /// Takes in what the watch shows, which is seldom one of them.
+    /// Handles watch events, which are rarely about pending statuses.
     pub(super) fn show<T>(&self, show: impl FnOnce(&mut PendingStatuses) -> T) -> T {
         let mut pending = self.pending.lock();
         let before = pending.len();
@@ -51,14 +50,15 @@ impl Statuses {
         shown
     }
 
-    /// Takes a new graph's in, and queues what is new; returns whether it has to be built anew.
+    /// Replaces the statuses by those of a new graph, and queues new writes. Returns whether to rebuild the
+    /// graph.
     pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> Replaced) -> bool {
         let Replaced { turns, again } = self.change(replace);
         self.queue.affect(turns);
         again
     }
 
-    /// Settles a write, and queues the turn that this leaves to be taken: once the watch may have come to what was read.
+    /// Settles a write. If a turn remains, it is queued with a delay, so that the watch can catch up.
     pub(super) fn settle(&self, settle: impl FnOnce(&mut PendingStatuses) -> Option<Turn>) {
         if let Some(turn) = self.change(settle) {
             self.queue.add_after(turn, SETTLES);

@@ -1,4 +1,4 @@
-//! The capability that builds the topology, and keeps the ConfigMap.
+//! The reconciler that builds the topology and writes the ConfigMap.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ use policy_sync_hub::reconcile::{
 use policy_sync_mirror::Wanted;
 use policy_sync_sync as sync;
 
-/// For how long a graph waits while works are planned and written.
+/// The maximum time that a build waits for works to be planned and written.
 const GIVES_WAY: Duration = Duration::from_secs(1);
 
-/// Builds the topology, and keeps the ConfigMap.
+/// Builds the topology and writes the ConfigMap.
 pub(super) struct Storer {
     pub(super) settings: Settings,
     pub(super) controller: ControllerName,
     pub(super) sync: Arc<sync::Mirror>,
-    /// What goes first.
+    /// The queue of the sync, which has precedence.
     pub(super) syncing: Arc<Queue<sync::Key>>,
     pub(super) mirror: Arc<policy_sync_mirror::Mirror<Index>>,
     pub(super) clock: Clock,
@@ -51,16 +51,16 @@ pub(super) struct Storer {
     pub(super) statuses: Arc<Statuses>,
 }
 
-/// What this process has done last.
+/// The last actions of this process.
 #[derive(Debug, Default)]
 pub(super) struct Last {
-    /// When it has written.
+    /// The time of the last write.
     written: Option<Instant>,
-    /// The ConfigMap of somebody else that a warning was logged of.
+    /// The uid of the foreign ConfigMap that a warning was logged about.
     foreign: Option<String>,
 }
 
-/// Why the topology could not be stored. It is tried again, after a backoff.
+/// The ConfigMap could not be written. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write ConfigMap {object}")]
 pub(super) struct StoreError {
@@ -78,10 +78,10 @@ impl Failure for StoreError {
     }
 }
 
-/// What a build came to.
+/// The result of a build.
 struct Built {
     outcome: Outcome,
-    /// The ConfigMap that is there.
+    /// The stored ConfigMap.
     there: Option<StoredText>,
     took: Duration,
 }
@@ -94,7 +94,7 @@ impl Capability for Storer {
         BTreeSet::from([Key])
     }
 
-    /// Each process watches, so that the next leader knows all at once; only the leader builds and writes.
+    /// Each process watches, so that a new leader is ready at once; only the leader builds and writes.
     fn is_for_followers(&self, _: &Key) -> bool {
         true
     }
@@ -118,7 +118,7 @@ impl Capability for Storer {
         let leads = self.leadership.leads();
         let built = match computed_aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
-            // What is missing is a change once it is there.
+            // The missing objects will trigger another build.
             Ok(None) => return self.give_up(key),
             Err(error) => {
                 warn!(error = with_causes(&error), "the topology cannot be built");
@@ -134,7 +134,8 @@ impl Capability for Storer {
         let (statuses, versions) = (std::mem::take(&mut outcome.statuses), outcome.versions);
         let again = self.statuses.replace(|pending| {
             let replaced = pending.replace(statuses, &versions);
-            // Also where it stands: what was given up may still be written, and is to be seen then.
+            // Even if the ConfigMap is up to date: an aborted write may still succeed and must then be
+            // recognized.
             pending.expect_text(outcome.digest, &outcome.text.detail.to_string());
             replaced
         });
@@ -146,7 +147,7 @@ impl Capability for Storer {
 }
 
 impl Storer {
-    /// Ends where nothing was built; it is built later where the watch has shown something meanwhile.
+    /// Ends an aborted build. Queues another one if the watch has delivered own writes meanwhile.
     fn give_up(&self, key: &Key) -> Result<(), StoreError> {
         if self.statuses.change(|pending| pending.give_up()) {
             self.queue.add_later(*key);
@@ -154,8 +155,8 @@ impl Storer {
         Ok(())
     }
 
-    /// What the topology is built of, `None` while nothing is planned. The mirrors go on meanwhile: whoever builds gives way to all
-    /// others, and must not hold them up.
+    /// The inputs of a build; `None` while they are incomplete. They are copied, because the build has low
+    /// priority and must not block the mirrors.
     fn snapshot(&self) -> Option<Work> {
         let now = self.clock.now();
         let snapshot = {
@@ -216,7 +217,7 @@ impl Storer {
     }
 }
 
-/// What a build takes.
+/// A build and its inputs.
 struct Work {
     settings: Settings,
     snapshot: Snapshot,
@@ -226,7 +227,7 @@ struct Work {
 }
 
 impl Work {
-    /// Has watched what the topology takes, and builds it where this process `leads`; `None` while something of it is not known yet.
+    /// Updates the watches, and builds the topology if this process `leads`. `None` while inputs are missing.
     fn build(self, leads: bool) -> Option<Built> {
         let began = Instant::now();
         let Self { settings, snapshot, mirror, clock, wanted } = self;

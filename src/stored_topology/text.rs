@@ -1,20 +1,21 @@
-//! The text of the ConfigMap: [DOT](https://graphviz.org/doc/info/lang.html), with as much detail as fits.
+//! The text of the ConfigMap in [DOT](https://graphviz.org/doc/info/lang.html), with as much detail as fits.
 
 use policy_sync_topology::Graph;
 use policy_sync_topology::show::dot::{self, Detail};
 use policy_sync_topology::show::{Scope, TopologyReport};
 
-/// The key under which the text stands.
+/// The key in the ConfigMap's data.
 pub(super) const KEY: &str = "topology";
-/// The most bytes of it: the API server takes one MiB for the whole object, and Kuadrant's console shows no more.
+/// Maximum size of the text, in bytes. The API server accepts 1 MiB for the whole object, and Kuadrant's
+/// console shows no more.
 pub const LIMIT: usize = 900 * 1024;
 
-/// What is to stand in the ConfigMap.
+/// The content of the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// How much it says.
+    /// The level of detail.
     pub detail: Detail,
-    /// The text.
+    /// The text in DOT.
     pub dot: String,
 }
 
@@ -27,7 +28,7 @@ pub fn text(graph: &Graph<'_>, limit: usize) -> Text {
             return Text { detail, dot };
         }
     }
-    // How many fit is found by halving.
+    // Binary search for the number of Gateways that fit.
     let all = dot::gateways(&report);
     let (mut fits, mut too_many) = (0, all);
     let mut text = Text { detail: Detail::First(0, all), dot: dot::empty() };

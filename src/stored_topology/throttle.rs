@@ -1,4 +1,4 @@
-//! Turns, of which so many come in a second, and which give way to others.
+//! A rate limiter that also waits for another queue to become idle.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use policy_sync_hub::reconcile::Queue;
 use policy_sync_mirror::Key;
 
-/// For how long turns give way at a time.
+/// The maximum time that one turn waits for the other queue.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Gives turns, one after the other.
+/// Grants turns one at a time.
 #[derive(Debug)]
 pub(super) struct Throttle {
     between: Duration,
@@ -21,19 +21,19 @@ pub(super) struct Throttle {
 #[derive(Debug)]
 struct State {
     next: Instant,
-    /// For how long they may give way.
+    /// How long turns may currently wait for the other queue.
     saved: Duration,
 }
 
 impl Throttle {
-    /// So many turns in a second.
+    /// At most `per_second` turns in a second.
     pub(super) fn new(per_second: u32) -> Self {
         let state = State { next: Instant::now(), saved: LONGEST };
         Self { between: Duration::from_secs(1) / per_second, state: Mutex::new(state) }
     }
 
-    /// Waits for a turn, and until `others` are idle. Whoever keeps these busy takes every other turn at most: each turn saves up as
-    /// much as it takes itself.
+    /// Waits for a turn, and until `others` are idle. If they never are, every other slot is a turn: each
+    /// turn adds its own duration to the time that later turns may wait.
     pub(super) async fn turn<K: Key>(&self, others: &Queue<K>) {
         let mut state = self.state.lock().await;
         let at = state.next.max(Instant::now());
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_that_nobody_took_is_not_kept() {
+    async fn unused_turns_are_not_saved_up() {
         let (throttle, others) = (Throttle::new(20), others());
         let begin = Instant::now();
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn turns_wait_for_others_that_are_busy_for_a_moment() {
+    async fn turns_wait_while_others_are_briefly_busy() {
         let (throttle, others) = (Throttle::new(20), Arc::new(others()));
         others.add(TopologyKey);
         let key = others.next().await;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn others_that_are_always_busy_take_every_other_turn() {
+    async fn permanently_busy_others_halve_the_rate() {
         let (throttle, others) = (Throttle::new(20), others());
         others.add(TopologyKey);
         let begin = Instant::now();

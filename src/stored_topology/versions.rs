@@ -1,8 +1,8 @@
-//! Up to which version of the hub something is known.
+//! The resource versions that a build was made from.
 
 use super::status_key::StatusKey;
 
-/// Up to which version each source has been seen.
+/// The highest resource version seen from each source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Versions {
     pub(super) gateways: u64,
@@ -11,13 +11,13 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// All seen up to `version`.
+    /// The same `version` for all sources.
     #[cfg(test)]
     pub(super) fn at(version: u64) -> Self {
         Self { gateways: version, routes: [version; 5] }
     }
 
-    /// That of the source of `key`.
+    /// The version of the source of `key`.
     pub(super) fn of(&self, key: &StatusKey) -> u64 {
         match key {
             StatusKey::Gateway(_) => self.gateways,

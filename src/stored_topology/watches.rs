@@ -1,4 +1,4 @@
-//! What to watch: what the hub serves of routes, and beside it what these refer to.
+//! Decides what to watch: the kinds of routes that the hub serves, and the kinds that these refer to.
 
 use super::index::View;
 use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};
@@ -7,7 +7,7 @@ use policy_sync_mirror::Wanted;
 use policy_sync_topology::Needs;
 use policy_sync_topology::rows::{BackendKind, RouteKind, SetKind};
 
-/// What to watch where the graph has these `needs`; the ConfigMap is `stored`.
+/// The sources to watch if the graph has these `needs`; `stored` is the name of the ConfigMap.
 pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
     let config_map = (kinds::config_map(stored), CONFIG_MAPS.gvr());
     let mut wanted = Wanted::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
@@ -34,7 +34,7 @@ pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
     wanted
 }
 
-/// Whether it is known what the hub serves, and of each of `wanted` what there is, or that it cannot be known.
+/// Whether API discovery is complete and each of `wanted` is listed or known to be unavailable.
 pub(super) fn is_settled(view: View<'_>, wanted: &Wanted) -> bool {
     kinds::plurals().all(|plural| view.is_looked_up(&plural))
         && wanted.keys().all(|source| view.is_settled(source))

@@ -1,4 +1,4 @@
-//! What is kept of what is to be written, as graphs, writes and the watch follow one another. `tests/model` has every order.
+//! Tests of single sequences of graphs, writes and watch events. `tests/model` checks all orders.
 
 use super::*;
 use policy_sync_api::names::ObjectKey;
@@ -14,7 +14,7 @@ fn digest(text: &str) -> Hash {
     Hash::of_text(text)
 }
 
-/// A graph that has the route say `text`, nothing where it says so already.
+/// A graph with this desired status of the route; `None` if no write is needed.
 fn graph(text: Option<&str>, uid: &str) -> BTreeMap<StatusKey, DesiredStatus> {
     let desired = |text: &str| DesiredStatus {
         desired: Desired::Route { generation: 1, entries: Vec::new() },
@@ -29,14 +29,14 @@ fn replace(pending: &mut PendingStatuses, text: Option<&str>, seen: u64) -> Repl
     pending.replace(graph(text, UID), &Versions::at(seen))
 }
 
-/// Writes what the route is to say, at `version`.
+/// Writes the pending status of the route, at `version`.
 fn write(pending: &mut PendingStatuses, version: u64) {
     let write = pending.next(&route()).unwrap();
     pending.wrote(&route(), &write, version);
 }
 
 #[test]
-fn what_was_written_is_done_with_once_the_watch_shows_it() {
+fn write_is_removed_once_the_watch_delivers_it() {
     let mut pending = PendingStatuses::default();
     assert_eq!(replace(&mut pending, Some("new"), 1).turns.len(), 1);
     write(&mut pending, 5);
@@ -46,17 +46,17 @@ fn what_was_written_is_done_with_once_the_watch_shows_it() {
 }
 
 #[test]
-fn what_a_graph_has_not_seen_has_it_built_anew() {
+fn write_missed_by_a_graph_triggers_a_rebuild() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
     pending.begin();
     assert!(pending.shows(&route(), digest("new"), 9));
-    // Of rows from before that: they say what this graph wants, and the hub does not.
+    // Built from older rows, which have the status that this graph wants; the hub no longer does.
     assert!(replace(&mut pending, None, 4).again);
     pending.begin();
     assert!(!replace(&mut pending, None, 5).again);
-    // One that is given up has seen as little.
+    // An aborted build does not include the write either.
     let _ = replace(&mut pending, Some("newer"), 5);
     pending.begin();
     assert!(pending.shows(&route(), digest("newer"), 9));
@@ -64,19 +64,19 @@ fn what_a_graph_has_not_seen_has_it_built_anew() {
 }
 
 #[test]
-fn what_the_watch_has_shown_while_a_graph_was_built_is_not_written_again() {
+fn write_delivered_during_a_build_is_not_repeated() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
     pending.begin();
     assert!(pending.shows(&route(), digest("new"), 9));
-    // Of rows from before that.
+    // Built from older rows.
     let replaced = replace(&mut pending, Some("new"), 4);
     assert!(replaced.turns.is_empty() && !replaced.again, "{replaced:?}");
 }
 
 #[test]
-fn what_is_shown_of_before_a_write_is_behind() {
+fn watch_events_older_than_a_write_are_ignored() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
@@ -86,7 +86,7 @@ fn what_is_shown_of_before_a_write_is_behind() {
 }
 
 #[test]
-fn the_same_of_the_config_map() {
+fn config_map_delivered_during_a_build_triggers_a_rebuild() {
     let mut pending = PendingStatuses::default();
     pending.expect_text(digest("text"), "full");
     assert!(!pending.shows_text(digest("text"), "routes"), "another detail");
@@ -96,7 +96,7 @@ fn the_same_of_the_config_map() {
 }
 
 #[test]
-fn what_is_settled_is_not_what_a_later_graph_wants() {
+fn settling_an_old_write_keeps_the_status_of_a_later_graph() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("old"), 1);
     let taken = pending.next(&route()).unwrap();
@@ -109,18 +109,19 @@ fn what_is_settled_is_not_what_a_later_graph_wants() {
 }
 
 #[test]
-fn what_a_later_graph_has_seen_undone_is_not_settled_by_an_older_look() {
+fn older_read_does_not_settle_a_status_reverted_since() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     let taken = pending.next(&route()).unwrap();
-    // Somebody has written the same at 3, which is read, and somebody else has undone it at 4, which the next graph has seen.
+    // One client writes the same status at version 3, which is read. Another one reverts it at 4, which the
+    // next graph sees.
     assert!(replace(&mut pending, Some("new"), 4).turns.is_empty(), "it has a turn");
     let turn = pending.settle(&route(), &taken, 3).unwrap();
     assert_eq!((turn.key, pending.waiting()), (route(), 1));
 }
 
 #[test]
-fn an_object_that_was_made_anew_is_another() {
+fn recreated_object_is_written_again() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
@@ -129,13 +130,13 @@ fn an_object_that_was_made_anew_is_another() {
 }
 
 #[test]
-fn what_the_watch_has_passed_is_written_again() {
+fn status_overwritten_since_is_written_again() {
     let mut pending = PendingStatuses::default();
     let _ = replace(&mut pending, Some("new"), 1);
     write(&mut pending, 5);
     let _ = replace(&mut pending, Some("new"), 4);
     assert!(pending.next(&route()).is_none(), "the watch is behind");
-    // It shows the object as something has left it since.
+    // The watch delivers the object as another client has changed it since.
     let _ = replace(&mut pending, Some("new"), 5);
     assert!(pending.next(&route()).is_some());
 }
