@@ -9,7 +9,7 @@ use crate::rego_loading::{Loaded, RegoMetrics};
 use policy_sync_rego::snapshot::{Snapshot, Unanswered};
 use policy_sync_rego::turns::{Requester, Turns};
 
-/// The policies and slots. Clones share the slots.
+/// Runs evaluations of the loaded Rego policies. Clones share the slots.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     loaded: Loaded,
@@ -30,7 +30,7 @@ pub(super) enum Silence {
     /// The evaluation panicked.
     #[error("the review panicked: see the log")]
     Panicked,
-    /// Policies gave no result.
+    /// Rego policies gave no result.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }
@@ -39,7 +39,7 @@ pub(super) enum Silence {
 pub(super) type Answer<T> = (T, Option<&'static str>);
 
 impl Asking {
-    /// Evaluates policies of `loaded` with the timeout `patience`.
+    /// Evaluates Rego policies of `loaded` with the timeout `patience`.
     pub(super) fn new(loaded: Loaded, metrics: RegoMetrics, patience: Duration) -> Self {
         Self { turns: Turns::new(loaded.at_once()), loaded, metrics, patience }
     }
@@ -48,8 +48,8 @@ impl Asking {
         &self.loaded
     }
 
-    /// Runs `ask` on the policies in force once a slot is free for `requester`. The timeout starts at `began`; `query` labels
-    /// metrics.
+    /// Runs `ask` on the Rego policies in force once a slot is free for `requester`. The timeout starts at
+    /// `began`; `query` labels metrics.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         query: &'static str,

@@ -1,5 +1,5 @@
-//! `/audit`: what stands and breaks policies, for who may read it: whoever may `get` that path of the API server, which is asked who
-//! shows the token.
+//! The endpoint `/audit`: reports existing objects that violate Rego policies. Readers are authenticated by
+//! bearer token and need `get` on this path; the hub's API server decides both.
 
 mod readers;
 
@@ -29,16 +29,16 @@ use policy_sync_hub::aside;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 
-/// Where it is asked.
+/// The path of the endpoint, also for authorization.
 const PATH: &str = "/audit";
-/// How many requests may wait at once for what is found.
+/// How many authorized requests may wait for a report.
 const WAITING: usize = 64;
-/// How long an audit may take.
+/// The time limit of an audit.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// For how long an answer is given again.
+/// How long a report is served again.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// What the handler asks.
+/// The state of the endpoint. Clones share it.
 #[derive(Clone)]
 pub struct Audit {
     audited: Audited,
@@ -49,21 +49,21 @@ pub struct Audit {
     last: Arc<Mutex<Option<Answer>>>,
 }
 
-/// What was answered last, and when.
+/// The last report, with its time.
 type Answer = (Instant, Bytes);
 
-/// Why a request is not answered.
+/// The response for a rejected request.
 type Refused = (StatusCode, String);
 
 impl Audit {
-    /// One that asks `audited`, for who may read it by `client`'s API server.
+    /// Serves audits of `audited`. The API server of `client` authorizes readers.
     #[must_use]
     pub fn new(audited: Audited, client: Client, leadership: Leadership, clock: Clock) -> Self {
         let (waiting, last) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
         Self { audited, readers: Readers::new(client), leadership, clock, waiting, last }
     }
 
-    /// What is found now, or was a moment ago, as JSON.
+    /// A fresh report, or one of the last seconds, as JSON.
     async fn report(&self) -> Result<Bytes, Refused> {
         let mut last = self.last.lock().await;
         if let Some((at, report)) = &*last
@@ -73,7 +73,7 @@ impl Audit {
         }
         let unknown = |why: String| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
         let audited = self.audited.clone();
-        // Who no longer waits has no audit made.
+        // Dropped with this future, so an audit ends when its requester disconnects.
         let (asked, leads) = (CancellationToken::new(), self.leadership.leads());
         let (_asks, now) = (asked.clone().drop_guard(), self.clock.now());
         let auditing = aside("audit", move || {
@@ -106,14 +106,14 @@ impl Audit {
         if let Some(caller) = caller {
             caller.prefer();
         }
-        // Only callers that may read the report take these places.
+        // After authorization, so that strangers cannot use up the slots.
         let too_many = |_| (StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting\n".to_owned());
         let _waiting = self.waiting.try_acquire().map_err(too_many)?;
         self.report().await
     }
 }
 
-/// `/audit`.
+/// The route `/audit`.
 pub fn router(audit: Audit) -> Router {
     Router::new().route(PATH, get(answer)).with_state(audit)
 }
@@ -122,7 +122,7 @@ async fn answer(State(audit): State<Audit>, request: Request) -> Response {
     let caller = Caller::of(&request);
     let (Parts { method, headers, .. }, _) = request.into_parts();
     if method != Method::GET {
-        // Routes for GET are taken for HEAD as well.
+        // axum routes HEAD requests to GET handlers.
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
     }
     match audit.answer(&headers, caller).await {

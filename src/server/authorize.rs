@@ -1,5 +1,5 @@
-//! `/authorize`: what the API server asks before it looks at who may do what. A handler reads what is in force and asks nobody: what it
-//! would ask the API server would wait for itself.
+//! The endpoint `/authorize`: an authorization webhook of the API server. The handler only uses loaded Rego
+//! policies and sends no requests: a request to the API server would wait for its own authorization.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::rego_loading::{Loaded, RegoMetrics};
 use policy_sync_api::access::{AccessReview, Opinion};
 use policy_sync_rego::turns::Requester;
 
-/// How many MiB a body may have.
+/// Maximum size of a request body, in MiB.
 const BODY: usize = 1;
-/// How many MiB of large bodies may be held at once.
+/// Maximum total size of large bodies in memory, in MiB.
 const BODIES: usize = 32;
-/// How long an answer may take: the API server waits for three seconds.
+/// The time limit for a response; the API server waits for three seconds.
 const ANSWERED: Duration = Duration::from_secs(2);
 
-/// What the handler asks.
+/// The state of the endpoint. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Authorize {
     asking: Asking,
@@ -40,7 +40,8 @@ pub struct Authorize {
 }
 
 impl Authorize {
-    /// One that asks what is `loaded`, for who shows one of `tokens`. Policies are in `namespaces`.
+    /// Evaluates the Rego policies of `loaded` for requests with one of `tokens`. `namespaces` have the
+    /// ConfigMaps with policies.
     #[must_use]
     pub fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
@@ -53,7 +54,7 @@ impl Authorize {
     }
 }
 
-/// `/authorize`.
+/// The route `/authorize`.
 pub fn router(authorize: Authorize) -> Router {
     Router::new().route(AUTHORIZE, post(answer)).with_state(authorize)
 }
@@ -66,7 +67,7 @@ async fn answer(State(authorize): State<Authorize>, request: Request<Body>) -> R
 }
 
 impl Authorize {
-    /// What a request that began at this moment is answered, and what metrics call that.
+    /// The response to a request that began at `began`, with its verdict for metrics.
     async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
         if !self.tokens.are_shown(request.headers()) {
             let why = "expected a token of --authorize-token-file\n";
@@ -82,7 +83,7 @@ impl Authorize {
         }
     }
 
-    /// What is said of what `access` asks.
+    /// The opinion about `access`, with its verdict for metrics.
     async fn judge(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, Opinion) {
         let asked = access.clone();
         let ask = move |snapshot: &_| {
@@ -93,7 +94,7 @@ impl Authorize {
         let (tenant, namespace) = access.requester();
         let requester = Requester { tenant, member: namespace.into(), kind: "".into() };
         match self.asking.ask("authorization", requester, began, ask).await {
-            // Who mends a policy must not wait for it.
+            // A broken Rego policy must not block its own repair.
             Ok(Judged { is_fault: true, .. }) | Err(_)
                 if access::is_for_mending(access, &self.namespaces) =>
             {

@@ -1,5 +1,5 @@
-//! Tokens that clients show, in a file that is read again as it changes. A file may have several, one on each line: so one takes the
-//! place of another without anybody being turned away.
+//! Bearer tokens from a file, which is read again when it changes. The file may have several tokens, one per
+//! line, so that tokens can be rotated without rejecting clients.
 
 use std::fmt;
 use std::fs;
@@ -18,14 +18,14 @@ use tracing::{info, warn};
 use super::follow::follow;
 use policy_sync_hub::tasks::announce;
 
-/// How often it is looked whether the file has changed.
+/// How often the file is checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The most bytes of a file.
+/// Maximum size of the file, in bytes.
 const SIZE: u64 = 64 << 10;
-/// The least bytes of a token: what is shorter is guessed.
+/// Minimum length of a token, in bytes; shorter ones could be guessed.
 const SHORTEST: usize = 16;
 
-/// Why a file has no tokens.
+/// The file has no valid tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// It cannot be read.
@@ -34,15 +34,15 @@ pub enum TokenError {
     /// It is too large.
     #[error("{0} has {1} bytes: expected tokens, one a line, of at most {SIZE} bytes in all")]
     Large(PathBuf, u64),
-    /// There is none in it.
+    /// It contains no token.
     #[error("{0} has no token: expected one a line")]
     Empty(PathBuf),
-    /// A line is none.
+    /// A line is not a valid token.
     #[error("{0}:{1}: no token: expected at least {SHORTEST} printable characters without blanks")]
     Line(PathBuf, usize),
 }
 
-/// The tokens of a file. Clones have the same.
+/// The accepted tokens. Clones share them.
 #[derive(Clone)]
 pub struct Tokens {
     path: Arc<Path>,
@@ -55,40 +55,41 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// The token that a request with these headers shows.
+/// The bearer token in `headers`.
 pub(super) fn shown(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The answer to who shows none that is taken, and why: who has none keeps no connection.
+/// The response to a request without an accepted token. It closes the connection.
 pub(super) fn refused(why: impl IntoResponse) -> Response {
     let asks = [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONNECTION, "close")];
     (StatusCode::UNAUTHORIZED, asks, why).into_response()
 }
 
 impl Tokens {
-    /// Those of the file at `path`.
+    /// Reads the tokens from the file at `path`.
     ///
     /// # Errors
     ///
-    /// Where it has none.
+    /// If it has no valid tokens.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let tokens = Self { path: path.into(), known: watch::channel(Arc::default()).0 };
         tokens.look()?;
         Ok(tokens)
     }
 
-    /// Whether a request with these headers shows one. How long it takes says nothing of how much of one is right.
+    /// Whether `headers` contain an accepted token. The comparison takes constant time.
     #[must_use]
     pub fn are_shown(&self, headers: &HeaderMap) -> bool {
         let Some(token) = shown(headers) else { return false };
         let shown = blake3::hash(token.as_bytes());
-        // Hashes are compared in constant time.
+        // blake3 compares hashes in constant time.
         self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == shown))
     }
 
-    /// Reads the file again as it changes, until `stop`. Where it has no tokens, the last ones stay.
+    /// Reads the file again when it changes, until `stop`. If it becomes invalid, the last tokens stay
+    /// accepted.
     pub async fn follow(self, stop: CancellationToken) {
         let look = || {
             if self.look()? {
@@ -100,7 +101,7 @@ impl Tokens {
         follow(LOOK_EVERY, stop, look, stays).await;
     }
 
-    /// Reads the file, and says whether it has other tokens than before.
+    /// Reads the file. Returns whether the tokens have changed.
     fn look(&self) -> Result<bool, TokenError> {
         let path = || self.path.to_path_buf();
         let unread = |error| TokenError::Read(path(), error);

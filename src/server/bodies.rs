@@ -1,4 +1,4 @@
-//! Bodies of requests: bounded in bytes, in time, and in how many bytes are held at once, in all and by address.
+//! Reads request bodies with limits: size, time, and memory for all bodies in total and by client address.
 
 mod room;
 
@@ -12,42 +12,44 @@ use tokio::time::{Instant, timeout_at};
 use self::room::{Room, Taken};
 use super::connections::Caller;
 
-/// How long a request may take until its body has arrived, and until it has room.
+/// How long a body may take to arrive, and to get room. Both count from the start of the request.
 const ARRIVES: Duration = Duration::from_secs(3);
 const HAS_ROOM: Duration = Duration::from_secs(2);
 
-/// How many KiB a small body has at most: nearly all have.
+/// Maximum size of a small body, in KiB. Nearly all bodies are small.
 const SMALL: usize = 16;
 
-/// More KiB than all connections can hold.
+/// A limit in KiB that the bodies of all connections cannot reach.
 const UNBOUNDED: usize = usize::MAX >> 2;
 
-/// Why a request is not read.
+/// The response for a rejected request.
 pub(super) type Refused = (StatusCode, String);
 
-/// The verdict in metrics on a request that is not read.
+/// The verdict for metrics on a rejected request.
 pub(super) fn verdict((code, _): &Refused) -> &'static str {
     if *code == StatusCode::SERVICE_UNAVAILABLE { "too_many" } else { "invalid" }
 }
 
-/// Reads bodies. Clones have the same room.
+/// Reads bodies. Clones share the memory limits.
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
-    /// The most MiB of one.
+    /// Maximum size of a body, in MiB.
     most: usize,
-    /// Room for bodies whose declared length is small. The number of connections is its only bound, so no body waits.
+    /// Room for bodies whose declared length is small. They never wait, because the number of connections
+    /// bounds them.
     small: Room,
     /// Room for all other bodies.
     large: Room,
 }
 
 impl Bodies {
-    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once.
+    /// Allows bodies of `most` MiB each, and `all` MiB of large ones in memory.
     pub(super) fn new(most: usize, all: usize) -> Self {
         Self { most, small: Room::new(UNBOUNDED), large: Room::new(all << 10) }
     }
 
-    /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.
+    /// Reads the JSON body of a request that began at `began`, and parses it with `read`. Also returns the
+    /// reserved room.
     pub(super) async fn read<T>(
         &self,
         request: Request<Body>,
@@ -87,7 +89,7 @@ impl Bodies {
         Ok((read, room))
     }
 
-    /// Reads a body that has its `room`.
+    /// Reads a body that has reserved `room`.
     async fn body(&self, body: Body, room: &Taken) -> Result<Vec<u8>, Refused> {
         let (mut chunks, mut read) = (body.into_data_stream(), Vec::new());
         loop {
@@ -101,7 +103,7 @@ impl Bodies {
             };
             let Some(chunk) = chunk else { return Ok(read) };
             let chunk = chunk.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
-            // The server ends a body at its declared length.
+            // hyper already ends a body at its declared length; this limits chunked ones.
             if read.len() + chunk.len() > self.most << 20 {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
             }

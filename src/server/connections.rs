@@ -1,10 +1,12 @@
-//! The one accept loop of all listeners: metrics, probes, webhooks and the pages of `policy-sync web`.
+//! The accept loop of all listeners: metrics, probes, webhooks and the pages of `policy-sync web`.
 //!
-//! hyper serves each connection. Its header timeout is the same for idle connections and half-sent requests. hyper-util, axum-server and
-//! tower-http neither limit the number of connections nor close idle ones to make room, so this module does.
+//! hyper serves each connection. Its header timeout is the same for idle connections and half-sent requests.
+//! hyper-util, axum-server and tower-http neither limit the number of connections nor close idle ones to make
+//! room, so this module does.
 //!
-//! HTTP/1.1 alone is offered. The API server requests nothing else of admission webhooks (`NextProtos` in its
-//! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791), so HTTP/2 would only serve other clients.
+//! Only HTTP/1.1 is offered. The API server uses no other version for admission webhooks (`NextProtos` in its
+//! `pkg/util/webhook/client.go`, kubernetes/kubernetes issue 75791), so HTTP/2 would only serve other
+//! clients.
 
 mod descriptors;
 mod limits;
@@ -41,20 +43,20 @@ use policy_sync_api::text::with_causes;
 pub use descriptors::Descriptors;
 pub use limits::Limits;
 
-/// How many bytes the head of a request may have; hyper responds with 431 to a longer one.
+/// Maximum size of a request's head, in bytes; hyper responds with 431 to a longer one.
 const HEAD_BYTES: usize = 64 << 10;
-/// How long a TLS handshake may take.
+/// The time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(3);
-/// How often connections past their time are closed.
+/// How often connections past their time limit are closed.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How many evicted connections may wait for their tasks to close them, beyond the limit.
 const CLOSING: usize = 32;
 /// How long accepting pauses when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(10);
-/// How long requests in hand may take once the listener stops.
+/// The time limit of requests in progress once the listener stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The connection of a request, as an extension of it.
+/// The connection of a request, stored as an extension of the request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(Arc<Seat>);
 
@@ -64,18 +66,20 @@ impl Caller {
         request.extensions().get::<Self>().cloned()
     }
 
-    /// The address of its peer.
+    /// The address of the peer.
     pub(super) fn address(&self) -> IpAddr {
         self.0.peer()
     }
 
-    /// Keeps the connection longer than others: its peer has sent a credential, or a valid review.
+    /// Makes the connection less likely to be evicted, because its peer has sent a credential or a valid
+    /// review.
     pub(super) fn prefer(&self) {
         self.0.prefer();
     }
 }
 
-/// Serves `router` on `listener` until `stop`. `secure` makes the stream of requests from an accepted one, for example by a TLS handshake.
+/// Serves `router` on `listener` until `stop`. `secure` turns an accepted stream into the stream of requests,
+/// for example by a TLS handshake.
 pub(super) async fn serve<S, F>(
     listener: TcpListener,
     router: Router,
@@ -110,7 +114,8 @@ pub(super) async fn serve<S, F>(
             Ok(accepted) => accepted,
             Err(error) => {
                 debug!(error = with_causes(&error), "cannot accept a connection");
-                // ECONNABORTED concerns one connection; EMFILE, ENFILE and ENOBUFS last until something is closed.
+                // ECONNABORTED concerns one connection; EMFILE, ENFILE and ENOBUFS last until a descriptor is
+                // closed.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
                     seats.evict(Instant::now());
                     sleep(EXHAUSTED).await;
@@ -144,7 +149,7 @@ async fn connection<S, F>(
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = io::Result<S>>,
 {
-    // Most responses fit in one packet.
+    // Most responses fit in one packet, so delaying them saves nothing.
     let _ = stream.set_nodelay(true);
     let stream = tokio::select! {
         () = seat.ended() => return,
@@ -157,7 +162,7 @@ async fn connection<S, F>(
     let serving = seat.clone();
     let service = service_fn(move |request| answer(router.clone(), serving.clone(), request));
     let connection = http1::Builder::new()
-        // Timeouts of heads are those of the seats.
+        // [`Seat`] has the time limits of heads.
         .header_read_timeout(None)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(Watched::new(stream, seat.clone())), service);

@@ -1,4 +1,4 @@
-//! Files that are looked at again and again, while the last good ones count.
+//! Periodically reads files again, and keeps the last valid contents.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use policy_sync_api::text::with_causes;
 
-/// Has `look` look so often, until `stop`. What keeps it from taking what it finds, `stays` is told once, until it is something else.
+/// Calls `look` at the interval `every` until `stop`. Passes each new error to `stays` once.
 pub(super) async fn follow<E: Error + 'static>(
     every: Duration,
     stop: CancellationToken,

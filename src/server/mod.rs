@@ -1,4 +1,5 @@
-//! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
+//! The HTTP servers of the controller: probes, metrics, webhooks and the audit. Handlers only decode, call a
+//! service without HTTP, and encode.
 
 mod asking;
 pub mod audit;
@@ -38,17 +39,17 @@ use policy_sync_sync::Mirror;
 
 pub use connections::{Descriptors, Limits};
 
-/// How many connections wait to be taken: an API server opens one for each review, all at once where many objects are written.
+/// The backlog of listening sockets. An API server opens a connection for each review, many at once.
 const BACKLOG: i32 = 1_024;
 
 /// The parts of the controller that the probes and the metrics report.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// The facts about the hub.
+    /// The in-memory copy of the hub.
     pub mirror: Arc<Mirror>,
     /// The registry of all metrics.
     pub metrics: Metrics,
-    /// Metrics that are measured on the mirror.
+    /// Metrics that are computed from the mirror.
     pub hub_metrics: HubMetrics,
     /// Whether this process is the leader.
     pub leadership: Leadership,
@@ -98,12 +99,12 @@ impl Served {
     }
 }
 
-/// `/healthz` and `/readyz`.
+/// The routes `/healthz` and `/readyz`.
 pub fn probes(served: Served) -> Router {
     Router::new().route("/healthz", get(async || "ok\n")).route("/readyz", get(ready)).with_state(served)
 }
 
-/// `/metrics`.
+/// The route `/metrics`.
 pub fn metrics(served: Served) -> Router {
     Router::new().route("/metrics", get(gather)).with_state(served)
 }
@@ -126,11 +127,11 @@ async fn gather(State(served): State<Served>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics())
 }
 
-/// Listens on `address`, in both families where it is `[::]`, and in the old one alone where the machine has no other.
+/// Listens on `address`. `[::]` means IPv4 and IPv6, or only IPv4 if the machine has no IPv6.
 ///
 /// # Errors
 ///
-/// Where it is taken, or is none of this machine's.
+/// If the address is in use, not permitted, or not an address of this machine.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
     match bind(address) {
@@ -139,7 +140,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Whether the address is one of this machine's, and not to be had.
+/// Whether the address exists but cannot be used.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
@@ -147,7 +148,7 @@ fn is_taken(error: &io::Error) -> bool {
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if address.is_ipv6() {
-        // The machine's own default may be otherwise.
+        // The system's default may be IPv6 only.
         socket.set_only_v6(false)?;
     }
     socket.set_reuse_address(true)?;
@@ -157,7 +158,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Serves `router` on `listener` without TLS until `stop`, then finishes the requests in hand.
+/// Serves `router` on `listener` without TLS until `stop`, then finishes the requests in progress.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
     connections::serve(listener, router, limits, async |stream| Ok(stream), stop).await;
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_refused() {
+async fn listening_on_an_address_in_use_fails() {
     let first = listen(([127, 0, 0, 1], 0).into()).unwrap();
     let address = first.local_addr().unwrap();
     assert!(tokio::net::TcpStream::connect(address).await.is_ok());

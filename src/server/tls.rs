@@ -1,4 +1,4 @@
-//! The listener of webhooks, which serves TLS.
+//! The TLS listener for webhooks.
 
 mod files;
 
@@ -15,7 +15,7 @@ use policy_sync_hub::certificates::Certificates;
 
 pub use files::{FileError, Files};
 
-/// Serves `router` on `listener` with `certificates` until `stop`, then finishes the requests in hand.
+/// Serves `router` on `listener` with `certificates` until `stop`, then finishes the requests in progress.
 pub async fn serve(
     listener: TcpListener,
     certificates: Arc<Certificates>,

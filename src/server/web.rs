@@ -1,4 +1,4 @@
-//! The pages of `policy-sync web`: routes only. Who may see them is [`Guard`]'s to say, and how they look is [`crate::web`]'s.
+//! The routes of `policy-sync web`. [`Guard`] authenticates requests, and [`crate::web`] renders the pages.
 
 mod connections;
 mod guard;
@@ -35,7 +35,7 @@ pub use news::News;
 pub use pages::Pages;
 use pages::{A_MOMENT, Page, Refusal, Unanswered, html};
 
-/// All pages, behind `guard`.
+/// The routes of all pages, protected by `guard`.
 pub fn router(pages: Pages, guard: Guard) -> Router {
     let text = |kind: &'static str, text: &'static str| {
         get(move || std::future::ready(([(header::CONTENT_TYPE, kind)], text)))
@@ -54,13 +54,13 @@ pub fn router(pages: Pages, guard: Guard) -> Router {
         .layer(axum::middleware::from_fn(move |request: Request, next| guard.clone().answer(request, next)))
 }
 
-/// What is said where an address is none.
+/// The message for an unknown address.
 const NO_PAGE: &str = "There is no such page.";
-/// For how long a page waits until what is attached has been listed.
+/// How long a page waits for the topology to be read.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The most faults of objects that a page lists.
+/// How many errors of objects a page lists.
 const FAULTS: usize = 50;
-/// The most clusters that a list to choose from has.
+/// How many clusters a selection list has.
 const CLUSTERS: usize = 1_000;
 
 async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Response {
@@ -68,7 +68,7 @@ async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Respons
     let version = pages.news.version();
     html(pages.fleets.page(&query, version, || {
         let shown = pages.fleet(query.clone());
-        // While it is read more comes than is told.
+        // A page of incomplete data is not cached, because not every addition is announced.
         (web::fleet(&shown).into_string(), shown.unlisted.is_empty())
     }))
 }
@@ -219,7 +219,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
             let gateways = found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>();
             (gateways, found.unread.clone())
         });
-        // Those of a hub that is not read yet come with what changes.
+        // While the hub is being read, the page without Gateways is reloaded on each change.
         if let Ok((gateways, unread)) = gateways.await {
             shown.gateways = gateways;
             shown.notices.unread.extend(unread);
@@ -254,7 +254,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     let Some(across) = across else {
         return Err(pages.missing(&format!("There is no ManagedCluster {}.", shown.query.cluster)));
     };
-    // A large hub takes a while.
+    // Rendering a large hub takes long, so it runs on a blocking thread.
     let making = tokio::task::spawn_blocking(move || {
         let Across { objects, fleet, unknown, faults, .. } = across;
         shown.notices.faults.extend(lines_of(faults));
@@ -265,7 +265,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
     making.await.map(Page).map_err(|_| pages.unmade())
 }
 
-/// A line for each of the first `faults`, and how many more there are.
+/// One line for each of the first `faults`, and the number of further ones.
 fn lines_of<F: ToString>(faults: Vec<F>) -> Vec<String> {
     let mut lines: Vec<String> = faults.iter().take(FAULTS).map(ToString::to_string).collect();
     if let Some(more) = faults.len().checked_sub(FAULTS).filter(|more| *more > 0) {
@@ -278,12 +278,12 @@ async fn events(State(pages): State<Pages>) -> impl IntoResponse {
     pages.news.stream()
 }
 
-/// What the parameter `name` of a query says.
+/// The trimmed value of the query parameter `name`.
 fn value(query: &str, name: &str) -> Option<String> {
     parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many come before the first that is shown.
+/// How many items come before the first one shown.
 fn skip(query: &str, name: &str) -> usize {
     value(query, name).and_then(|value| value.parse().ok()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The webhooks that the API server asks: routes only. Each body is bounded in bytes and in time, and each review is answered, with
-//! a reason, sooner than the API server gives up.
+//! The admission webhooks: routes only. Bodies are limited in size and time. Each review gets a response,
+//! with a reason, before the API server's timeout.
 
 mod metrics;
 
@@ -31,14 +31,15 @@ use policy_sync_rego::turns::Requester;
 pub(super) use metrics::AUTHORIZE;
 pub use metrics::WebhookMetrics;
 
-/// How many MiB a body may have: the API server takes objects of 3 MiB, and a review holds two.
+/// Maximum size of a request body, in MiB. The API server accepts objects of 3 MiB, and a review may contain
+/// two.
 const BODY: usize = 8;
-/// How many MiB of large bodies may be held at once.
+/// Maximum total size of large bodies in memory, in MiB.
 pub const BODIES: usize = 32;
-/// How long an answer may take: the API server waits for five seconds.
+/// The time limit for a response; the API server waits for five seconds.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// What the handlers ask.
+/// The state of the webhooks. Clones share it.
 #[derive(Clone)]
 pub struct Webhooks {
     asking: Asking,
@@ -48,17 +49,17 @@ pub struct Webhooks {
     metrics: WebhookMetrics,
 }
 
-/// Who reports what is denied.
+/// Publishers of Events about denied writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporters {
-    /// Of where objects go.
+    /// For placement policies.
     pub refusals: Refusals,
-    /// Of what may be written.
+    /// For admission policies.
     pub denied: Denied,
 }
 
 impl Webhooks {
-    /// Webhooks that ask what is `loaded`.
+    /// Creates webhooks that evaluate the Rego policies of `loaded`.
     #[must_use]
     pub(crate) fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
@@ -70,7 +71,7 @@ impl Webhooks {
     }
 }
 
-/// `/placement`, `/policies`, and both paths of `/admit`.
+/// The routes `/placement`, `/policies`, and both paths of `/admit`.
 pub fn router(webhooks: Webhooks) -> Router {
     Router::new()
         .route("/placement", post(place))
@@ -97,7 +98,7 @@ async fn policies(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) 
     webhooks.answer("/policies", request, check).await
 }
 
-/// What metrics call a verdict.
+/// The verdict for metrics.
 fn word(Reviewed { verdict, dry }: &Reviewed) -> &'static str {
     match verdict {
         Verdict::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
@@ -111,7 +112,7 @@ fn word(Reviewed { verdict, dry }: &Reviewed) -> &'static str {
 }
 
 impl Webhooks {
-    /// What `review` answers to what a request asks, which began when it says.
+    /// Reads the body of `request`, runs `review` and encodes the response.
     async fn answer(
         &self,
         path: &'static str,
@@ -132,8 +133,9 @@ impl Webhooks {
         answer
     }
 
-    /// Checks policies as they are written, one at a time. Whatever keeps that from being done keeps nobody from mending one: it is
-    /// checked when it is loaded.
+    /// Checks Rego policies that are being written, one object at a time. If the check fails to run, the
+    /// write is allowed with a warning: the loader checks the policies again, and a failure must not block
+    /// their repair.
     async fn check(&self, asked: &Asked, began: Instant) -> Verdict {
         let unchecked = |why: &str| Verdict::warned(vec![format!("this policy is not checked yet: {why}")]);
         match asked.request() {
@@ -159,7 +161,7 @@ impl Webhooks {
         }
     }
 
-    /// Asks policies where what is written goes.
+    /// Evaluates placement policies for the request.
     async fn place(&self, asked: Arc<Asked>, began: Instant) -> Reviewed {
         let refusals = self.reporters.refusals.clone();
         let tell = move |request: &Request, verdict: &Verdict| refusals.tell(request, verdict);
@@ -169,7 +171,7 @@ impl Webhooks {
         self.review("placement", asked, began, review, tell).await
     }
 
-    /// Asks policies whether that may be written which `request` has reviewed.
+    /// Evaluates admission policies for the request.
     async fn gate(&self, path: &'static str, by: By, request: HttpRequest<Body>) -> Response {
         let gate = async |asked: Arc<Asked>, began| {
             let denied = self.reporters.denied.clone();
@@ -182,7 +184,7 @@ impl Webhooks {
         self.answer(path, request, gate).await
     }
 
-    /// What `review` makes of what is asked, in its turn; what it denies, `tell` tells.
+    /// Runs `review` once a slot is free, and passes each result to `tell`, which reports denials.
     async fn review(
         &self,
         query: &'static str,

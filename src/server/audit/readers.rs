@@ -35,11 +35,12 @@ const STRANGERS: usize = 4;
 const WAIT: Duration = Duration::from_secs(3);
 /// How long a token is accepted without another review: as long as a report is served again.
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
-/// How long a token is rejected without another review. It is short because the right to read the audit may just have been granted.
+/// How long a token is rejected without another review. It is short because access may just have been
+/// granted.
 const REJECTED_FOR: Duration = Duration::from_secs(5);
-/// The most accepted tokens that are remembered.
+/// The maximum number of remembered accepted tokens.
 const ACCEPTED: usize = 256;
-/// The most rejected tokens that are remembered: about 200 KiB.
+/// The maximum number of remembered rejected tokens; they use about 200 KiB.
 const REJECTED: usize = 1_024;
 
 /// Admits readers of the audit. Clones share budgets and remembered verdicts.
@@ -58,11 +59,11 @@ struct Known {
     rejected: Recent<Refused>,
 }
 
-/// The latest verdicts; the oldest makes room.
+/// The latest verdicts; the oldest is removed first.
 #[derive(Debug)]
 struct Recent<V> {
     verdicts: HashMap<Hash, (Instant, V)>,
-    /// In the order in which they were first noted.
+    /// The tokens in the order of their first verdict.
     order: VecDeque<Hash>,
 }
 
@@ -73,7 +74,7 @@ impl<V> Default for Recent<V> {
 }
 
 impl<V> Recent<V> {
-    /// Notes a verdict and keeps at most `most`.
+    /// Records a verdict, and keeps at most `most`.
     fn note(&mut self, token: Hash, verdict: V, most: usize) {
         if self.verdicts.insert(token, (Instant::now(), verdict)).is_some() {
             return;
@@ -118,7 +119,7 @@ impl Known {
                 self.accepted.forget(&token);
                 self.rejected.note(token, refused.clone(), REJECTED);
             }
-            // There was no verdict.
+            // The API server returned no verdict.
             Err(_) => {}
         }
     }
@@ -131,7 +132,7 @@ impl Readers {
         Self { client, readers, strangers: Turns::new(STRANGERS), known: Arc::default() }
     }
 
-    /// Whether a caller at `address` that sends `token` may read the audit.
+    /// Checks whether a caller at `address` with `token` may read the audit.
     pub(super) async fn admit(&self, token: &str, address: Option<IpAddr>) -> Result<(), Refused> {
         let hash = blake3::hash(token.as_bytes());
         let is_reader = {
@@ -152,7 +153,7 @@ impl Readers {
             let requester = Requester { tenant, member: "".into(), kind: "".into() };
             let turn = timeout(WAIT, self.strangers.take(requester)).await;
             let _turn = turn.ok().flatten().ok_or_else(too_many)?;
-            // The same token may have been reviewed meanwhile.
+            // Another request may have reviewed the same token in the meantime.
             let known = self.known.lock().verdict(&hash);
             match known {
                 Some(verdict) => verdict,
@@ -163,7 +164,7 @@ impl Readers {
         verdict
     }
 
-    /// Reviews the caller with `token`.
+    /// Authenticates `token` and authorizes its user with the API server.
     async fn review(&self, token: &str) -> Result<(), Refused> {
         let review = TokenReview {
             spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
@@ -181,7 +182,7 @@ impl Readers {
         }
     }
 
-    /// `review` with its status.
+    /// Creates `review` on the API server, and returns it with its status.
     async fn create<K>(&self, review: &K) -> Result<K, Refused>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
@@ -199,7 +200,7 @@ impl Readers {
     }
 }
 
-/// Whether `user` may get the path.
+/// The review whether `user` may get the path.
 fn access_of(user: UserInfo) -> SubjectAccessReview {
     let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
     let spec = SubjectAccessReviewSpec {

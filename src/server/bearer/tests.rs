@@ -36,7 +36,7 @@ fn shows(tokens: &Tokens, header: &str) -> bool {
 }
 
 #[test]
-fn a_request_shows_one_of_the_tokens() {
+fn requests_with_any_of_the_tokens_are_accepted() {
     let file = File::with(format!("{FIRST}\r\n\n  {SECOND}\n"));
     let tokens = Tokens::read(&file.path()).unwrap();
     assert!(!format!("{tokens:?}").contains(FIRST));
@@ -51,7 +51,7 @@ fn a_request_shows_one_of_the_tokens() {
 }
 
 #[test]
-fn what_is_no_token_is_told_with_its_place() {
+fn invalid_tokens_are_reported_with_their_line() {
     for empty in ["", "\n", " \n\t\n"] {
         assert_eq!(File::with(empty).fault(), "token has no token: expected one a line");
     }
@@ -68,7 +68,7 @@ fn what_is_no_token_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_file_that_changes_is_read_again_and_a_bad_one_changes_nothing() {
+async fn changed_file_is_read_again_and_invalid_one_ignored() {
     let file = File::with(FIRST);
     let tokens = Tokens::read(&file.path()).unwrap();
     let stop = CancellationToken::new();

@@ -1,13 +1,13 @@
-//! Room for the bodies of requests in memory, shared fairly by the addresses of their senders.
+//! Memory for request bodies, shared fairly by client addresses.
 //!
-//! A body reserves all of its room before it is read, so bodies that arrive never wait for each other. A sender can hold room for as long as
-//! its body may take to arrive. So:
+//! A body reserves all of its room before it is read, so arriving bodies never wait for each other. A sender
+//! can hold room for as long as its body may take to arrive. The rules are:
 //!
-//! - An address holds at most as much as it leaves free. There is room for another address then, however many hold some.
-//! - The bodies of an address are served in the order of their arrival. Of the first of each address, the one whose address would hold the
-//!   least is served first.
-//! - If there is no room for it, the address that holds the most loses a body that is still arriving, the oldest. If that does not help, the
-//!   next one is served.
+//! - An address holds at most as much as it leaves free. So there is always room for another address.
+//! - Bodies of one address are served in the order of arrival. Among the first bodies of all addresses, the
+//!   one whose address would hold the least comes first.
+//! - If there is no room for that body, the address that holds the most loses its oldest body that is still
+//!   arriving. If that does not help, the next body is served.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -27,14 +27,14 @@ pub(super) struct Room(Arc<Mutex<State>>);
 pub(in crate::server) struct Taken {
     room: Room,
     body: u64,
-    /// Cancelled when the body must make room.
+    /// Cancelled when the body must give up its room.
     evicted: CancellationToken,
 }
 
-/// An address; `None` if it is not known.
+/// A client address; `None` if unknown.
 type Address = Option<IpAddr>;
 
-/// Sizes are in KiB.
+/// All sizes are in KiB.
 #[derive(Debug)]
 struct State {
     free: usize,
@@ -48,12 +48,12 @@ struct State {
 struct Held {
     address: Address,
     size: usize,
-    /// `None` once the body has arrived: then it is never evicted.
+    /// `None` once the body has arrived. After that it is never evicted.
     arriving: Option<CancellationToken>,
 }
 
 impl Held {
-    /// Whether the body must make room.
+    /// Whether the body must give up its room.
     fn is_evicted(&self) -> bool {
         self.arriving.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
@@ -74,7 +74,7 @@ impl Room {
         Self(Arc::new(Mutex::new(State { free: all, bodies, by_address, waiting, next: 0 })))
     }
 
-    /// Begins with a body from `address`, which holds nothing yet.
+    /// Registers a body from `address`, which holds no room yet.
     pub(super) fn enter(&self, address: Address) -> Taken {
         let (mut state, evicted) = (self.0.lock(), CancellationToken::new());
         let body = state.next;
@@ -94,16 +94,17 @@ impl Taken {
             state.waiting.push(Waiting { body: self.body, address, size, granted });
             state.grant();
         }
-        // The sender is dropped only with this future.
+        // The sender is only dropped together with this future.
         let _ = waits.await;
     }
 
-    /// Waits until the body must make room.
+    /// Waits until the body must give up its room.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Declares that the whole body has arrived. From now on it keeps its room, even if it was to make room.
+    /// Declares that the whole body has arrived. From now on it keeps its room, even if it was chosen for
+    /// eviction.
     pub(super) fn arrived(&self) {
         let mut state = self.room.0.lock();
         if let Some(held) = state.bodies.get_mut(&self.body) {
@@ -134,12 +135,13 @@ impl State {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
-    /// How much must be free so that `address` may hold `size` more: as much as it holds then is left.
+    /// How much must be free so that `address` may hold `size` more: it must leave free as much as it then
+    /// holds.
     fn needed(&self, address: Address, size: usize) -> usize {
         self.held_by(address) + 2 * size
     }
 
-    /// Grants what fits, and evicts bodies for the first request for which that makes room.
+    /// Grants waiting requests that fit, and evicts bodies for the first request that would fit then.
     fn grant(&mut self) {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
         while let Some(at) = self.next() {
@@ -148,12 +150,12 @@ impl State {
             held.size = size;
             self.free -= size;
             *self.by_address.entry(address).or_default() += size;
-            // If the receiver is gone, the room is returned with its body.
+            // If the receiver is gone, dropping its body returns the room.
             let _ = granted.send(());
         }
     }
 
-    /// The next request to grant. `None` if none fits, or if bodies make room for one that comes before those that fit.
+    /// The next request to grant; `None` if none fits, or if room is being made for one with precedence.
     fn next(&self) -> Option<usize> {
         let (mut first, mut addresses) = (Vec::new(), HashSet::new());
         for (at, waiting) in self.waiting.iter().enumerate() {
@@ -173,8 +175,8 @@ impl State {
         None
     }
 
-    /// Evicts arriving bodies until there is room for `size` of `address`, each of an address that would still hold more. Returns whether there
-    /// is room once they are gone. Otherwise evicts none.
+    /// Evicts arriving bodies until `address` can hold `size` more. Only bodies of addresses that would still
+    /// hold more than `address` are evicted. If that is not enough, evicts none and returns false.
     fn make_room(&self, address: Address, size: usize) -> bool {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
@@ -216,7 +218,7 @@ mod tests {
         Some([192, 0, 2, number].into())
     }
 
-    /// A body from an address that holds this many KiB.
+    /// A body of the address `number` that holds `size` KiB.
     fn taken(room: &Room, number: u8, size: usize) -> Taken {
         let taken = room.enter(address(number));
         taken.reserve(size).now_or_never().unwrap();
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_has_arrived_is_never_evicted() {
+    async fn arrived_bodies_are_never_evicted() {
         let room = Room::new(16);
         let stranger = taken(&room, 1, 8);
         stranger.arrived();
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_arrives_as_it_is_evicted_leaves_its_turn_to_the_next() {
+    async fn next_body_is_evicted_if_the_chosen_one_arrives() {
         let room = Room::new(32);
         let strangers: Vec<Taken> = (0..4).map(|_| taken(&room, 1, 4)).collect();
         let _second = taken(&room, 2, 8);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_holds_at_most_as_much_as_it_leaves_free() {
+    async fn address_holds_at_most_as_much_as_it_leaves_free() {
         let room = Room::new(16);
         let first = taken(&room, 1, 8);
         let second = room.enter(address(1));
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_body_does_not_keep_small_ones_waiting() {
+    async fn large_body_does_not_block_small_ones() {
         let room = Room::new(16);
         let held = taken(&room, 1, 8);
         held.arrived();
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_of_one_address_have_their_turns_in_order() {
+    async fn bodies_of_one_address_are_served_in_order() {
         let room = Room::new(32);
         let held = taken(&room, 1, 12);
         held.arrived();
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_without_hope_of_room_delays_no_other() {
+    async fn body_that_cannot_get_room_delays_no_other() {
         let room = Room::new(32);
         let (own, claim) = (taken(&room, 1, 9), taken(&room, 2, 8));
         own.arrived();
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_would_hold_the_least_is_served_first() {
+    async fn address_that_would_hold_the_least_is_served_first() {
         let room = Room::new(16);
         let (large, small) = (taken(&room, 1, 8), taken(&room, 2, 4));
         large.arrived();
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_dropped_returns_its_room() {
+    async fn dropped_bodies_return_their_room() {
         let room = Room::new(16);
         let held = taken(&room, 1, 8);
         let other = room.enter(address(2));

@@ -1,12 +1,12 @@
-//! The limit of open descriptors. Listeners leave a reserve for the client of the hub.
+//! The limit of open descriptors. Listeners leave a reserve for the hub client.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
 use policy_sync_api::text::with_causes;
 
-/// How many descriptors listeners leave: for 64 requests to the hub at once, a connection for each of up to about 200 watches, files,
-/// and child processes.
+/// How many descriptors listeners leave free: for 64 concurrent requests to the hub, a connection for each of
+/// up to about 200 watches, files, and child processes.
 const RESERVED: usize = 512;
 
 /// How many descriptors this process may have open (RLIMIT_NOFILE).
@@ -26,7 +26,7 @@ impl Descriptors {
                 limit.current
             }
         };
-        // `None` is no limit.
+        // `None` means unlimited.
         Self::of(current.and_then(|limit| limit.try_into().ok()).unwrap_or(usize::MAX))
     }
 
@@ -34,7 +34,7 @@ impl Descriptors {
         Self(limit)
     }
 
-    /// How many all listeners together may use. With a low limit, the reserve is half of it.
+    /// How many descriptors all listeners together may use. With a low limit, the reserve is half of it.
     pub(super) fn available(self) -> usize {
         self.0 - RESERVED.min(self.0 / 2)
     }

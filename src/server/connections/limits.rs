@@ -1,43 +1,43 @@
-//! How many connections a listener may have.
+//! The maximum number of connections of a listener.
 
 use super::Descriptors;
 
-/// The most connections of the webhooks' listener. An API server opens one for each review in flight, 600 by default
+/// The maximum for webhooks. An API server opens one connection for each concurrent review, 600 by default
 /// (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle ones.
 const WEBHOOKS: usize = 2_048;
-/// The most connections of the listeners of metrics and of probes, each.
+/// The maximum for metrics, and for probes.
 const SCRAPED: usize = 256;
-/// The most connections of `policy-sync web`.
+/// The maximum for `policy-sync web`.
 const PAGES: usize = 256;
 
-/// How many connections a listener may have at once.
+/// The maximum number of concurrent connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In all.
+    /// In total.
     pub(super) total: usize,
     /// From one address.
     ///
-    /// Three quarters of the total: a pod, which has one address, leaves a quarter to others. The limit never refuses an API server
-    /// that stays below it, and 1,536 connections are more than two API servers with default limits have in flight behind one address
-    /// (a load balancer, konnectivity). At the limit the address replaces its own oldest idle connection, and is refused only
-    /// while all its connections are in the middle of a request.
+    /// Three quarters of the total: a pod, which has one address, leaves a quarter to others. 1,536
+    /// connections are more than two API servers with default limits need behind one address (a load
+    /// balancer, konnectivity). At the limit, a new connection replaces the oldest idle one of the same
+    /// address. It is refused only while all of them are in the middle of a request.
     pub(super) per_peer: usize,
 }
 
 impl Limits {
-    /// Those of the webhooks' listener.
+    /// The limits for webhooks.
     #[must_use]
     pub fn webhooks(descriptors: Descriptors) -> Self {
         Self::shared(WEBHOOKS.min(descriptors.available() / 4 * 3))
     }
 
-    /// Those of the listener of metrics, and of that of probes.
+    /// The limits for metrics, and for probes.
     #[must_use]
     pub fn scraped(descriptors: Descriptors) -> Self {
         Self::shared(SCRAPED.min(descriptors.available() / 8))
     }
 
-    /// Those of `policy-sync web`, whose peers all have the address 127.0.0.1.
+    /// The limits for `policy-sync web`. All of its peers have the address 127.0.0.1.
     #[must_use]
     pub(in crate::server) fn pages() -> Self {
         Self { total: PAGES, per_peer: PAGES }

@@ -1,4 +1,5 @@
-//! The connections of a listener: chooses the one to evict for a new one, and closes those past their limits.
+//! The open connections of a listener: evicts one for a new connection, and closes those past their time
+//! limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,21 +12,22 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use super::Limits;
 
-/// How long the head of a request may take, and from accepting a connection to the end of its first head.
+/// The time limit of a request's head; for the first one, from the accept.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long a body may take. Handlers that respond with 408 have shorter limits.
+/// The time limit of a body. Handlers that respond with 408 have shorter limits.
 const BODY: Duration = Duration::from_secs(10);
-/// How long a connection may be idle between requests. The API server closes idle ones after 90 s: a shorter limit would close a
-/// connection just as a review is sent.
+/// The time limit of idle connections. The API server closes them after 90 s; a shorter limit here would
+/// close a connection just as a review is sent.
 const IDLE: Duration = Duration::from_secs(100);
-/// How long the peer may take to read a complete response.
+/// The time limit for the peer to read a complete response.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a write may make no progress.
 const STALLED: Duration = Duration::from_secs(10);
-/// How long a request body or a response may be in transfer before its connection may be evicted. Those of an API server take milliseconds.
+/// How long a request body or response is protected from eviction during its transfer. Those of an API server
+/// take milliseconds.
 const TRANSFER: Duration = Duration::from_secs(1);
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Accepted; no head has been read yet.
@@ -40,11 +42,11 @@ pub(super) enum Phase {
     Handling,
     /// The response is being sent.
     Sending,
-    /// The response is complete, and the peer is reading the rest of it.
+    /// The response is complete, but the peer has not read all of it.
     Flushing,
 }
 
-/// One connection.
+/// An open connection.
 #[derive(Debug)]
 pub(super) struct Seat {
     peer: IpAddr,
@@ -62,12 +64,13 @@ struct State {
     stalled: Option<Instant>,
 }
 
-/// The order of eviction: by credential, by transfer, and by age.
+/// The order of eviction: connections without a credential first, then those not in a transfer, then the
+/// oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// Whether its peer has sent a credential or a valid review.
+    /// Whether the peer has sent a credential or a valid review.
     is_preferred: bool,
-    /// Whether it is in a transfer that takes long, and not between requests.
+    /// Whether a slow transfer is in progress.
     is_in_transfer: bool,
     since: Instant,
 }
@@ -87,7 +90,7 @@ impl Seat {
         self.peer
     }
 
-    /// Has connections of others evicted before this one.
+    /// Protects the connection: others are evicted first.
     pub(super) fn prefer(&self) {
         self.is_preferred.store(true, Ordering::Relaxed);
     }
@@ -108,7 +111,7 @@ impl Seat {
         }
     }
 
-    /// Notes whether a write waits for the peer.
+    /// Records whether a write waits for the peer.
     pub(super) fn stalls(&self, is_stalled: bool) {
         let mut state = self.state.lock();
         match (is_stalled, state.stalled) {
@@ -124,7 +127,7 @@ impl Seat {
         self.ends.cancel();
     }
 
-    /// Waits until it is closed.
+    /// Waits until the connection is closed.
     pub(super) fn ended(&self) -> WaitForCancellationFuture<'_> {
         self.ends.cancelled()
     }
@@ -140,7 +143,7 @@ impl Seat {
             Phase::Idle => Some(IDLE),
             Phase::Receiving => Some(BODY),
             Phase::Flushing => Some(ANSWER),
-            // Handlers have their own limits, and event streams have no end.
+            // Handlers have their own time limits, and event streams are unlimited.
             Phase::Handling | Phase::Sending => None,
         };
         let has_passed = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
@@ -148,7 +151,8 @@ impl Seat {
             || stalled.is_some_and(|since| has_passed(since, STALLED))
     }
 
-    /// How soon it is evicted; `None` while a request is in hand.
+    /// The rank for eviction; `None` while a request is being handled, or for a short time while it is
+    /// transferred.
     fn rank(&self, now: Instant) -> Option<Rank> {
         let State { phase, since, .. } = *self.state.lock();
         let is_in_transfer = match phase {
@@ -164,7 +168,7 @@ impl Seat {
     }
 }
 
-/// All connections of a listener.
+/// All open connections of a listener.
 #[derive(Debug)]
 pub(super) struct Seats {
     limits: Limits,
@@ -176,12 +180,13 @@ impl Seats {
         Self { limits, open: Vec::new() }
     }
 
-    /// A seat for a new connection from `peer`. May evict another connection. Returns `None` if all candidates are in the middle of a
-    /// request.
+    /// Registers a new connection from `peer`. May evict another connection. Returns `None` if all candidates
+    /// are in the middle of a request.
     ///
-    /// An address at its limit replaces one of its own connections, so that one pod does not evict connections of others. When the listener
-    /// is full, the connection that has been idle longest goes. Attackers at many addresses hold the oldest connections, while those of an
-    /// API server are new or in use.
+    /// An address at its limit replaces one of its own connections, so that one pod does not evict
+    /// connections of others. When the listener is full, the connection that has been idle longest is
+    /// evicted. Attackers at many addresses hold the oldest connections, while those of an API server are new
+    /// or in use.
     pub(super) fn take(&mut self, peer: IpAddr, now: Instant) -> Option<Arc<Seat>> {
         self.open.retain(|seat| !seat.has_ended());
         let own = self.open.iter().filter(|seat| seat.peer == peer).count();
@@ -197,7 +202,7 @@ impl Seats {
         })
     }
 
-    /// Evicts the first connection in the order of eviction; returns whether there is one.
+    /// Evicts the first connection in the order of eviction. Returns whether there was one.
     pub(super) fn evict(&mut self, now: Instant) -> bool {
         self.evict_where(now, |_| true)
     }
@@ -210,7 +215,7 @@ impl Seats {
         true
     }
 
-    /// Closes the connections that have taken too long.
+    /// Closes the connections past their time limits.
     pub(super) fn end_overdue(&mut self, now: Instant) {
         self.open.retain(|seat| {
             if seat.is_overdue(now) {

@@ -22,7 +22,7 @@ fn is_open(stream: &Blocking) -> bool {
     matches!(stream.peek(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// The complete response to `request`.
+/// Sends `request`, and returns the complete response.
 async fn answer(
     stream: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin),
     request: &str,
@@ -166,7 +166,7 @@ async fn idle_connections_make_room_and_requests_in_hand_stay() {
     assert!(answer(&mut last, "GET /fast HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().contains("200"));
     goes_on.notify_one();
     assert!(answer(&mut slow, "").await.unwrap().contains("200"), "the request in hand was ended");
-    // Its connection is idle now, and used later than the other.
+    // Its connection is idle now, and was used more recently than the other.
     let _third = connect().await;
     assert!(answer(&mut slow, "GET /fast HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().contains("200"));
     stop.cancel();

@@ -1,4 +1,5 @@
-//! Tracks the phase of a connection: as bytes arrive, bodies end, and responses are flushed.
+//! Tracks the phase of a connection from its reads and writes, and from the ends of request and response
+//! bodies.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::seats::{Phase, Seat};
 
-/// The stream of a connection.
+/// The stream of a connection, which reports progress to its seat.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
@@ -77,7 +78,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// The body of a request.
+/// The body of a request, which reports its end.
 #[derive(Debug)]
 pub(super) struct Received {
     body: Incoming,
@@ -131,7 +132,7 @@ impl Drop for Received {
     }
 }
 
-/// The body of a response.
+/// The body of a response, which reports its end.
 #[derive(Debug)]
 pub(super) struct Sent {
     body: Body,

@@ -1,5 +1,5 @@
-//! The certificate of a folder, as cert-manager mounts it: `tls.crt` and `tls.key`, and where there is one the authority's, `ca.crt`.
-//! They are read again when they change.
+//! The certificate files in a folder, as mounted from a cert-manager Secret: `tls.crt`, `tls.key` and
+//! optionally `ca.crt`. They are read again when they change.
 
 use std::fs;
 use std::io;
@@ -15,21 +15,21 @@ use crate::server::follow::follow;
 use policy_sync_hub::certificates::{CertificateError, Certificates, Pair};
 use policy_sync_hub::tasks::announce;
 
-/// How often it is looked whether they have changed.
+/// How often the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Why the certificate of a folder cannot be served.
+/// The certificate in the folder cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file cannot be read.
     #[error("cannot read {0}")]
     Read(PathBuf, #[source] io::Error),
-    /// What is in the files is no certificate and its key.
+    /// The files are not a certificate and its key.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }
 
-/// The certificate of a folder.
+/// The certificate files in a folder.
 #[derive(Debug)]
 pub struct Files {
     folder: PathBuf,
@@ -38,24 +38,25 @@ pub struct Files {
 }
 
 impl Files {
-    /// Has `certificates` serve the one of `folder`.
+    /// Reads the files in `folder`, and serves their certificate with `certificates`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be served.
+    /// If they cannot be served.
     pub fn read(folder: &Path, certificates: Arc<Certificates>) -> Result<Self, FileError> {
         let files = Self { folder: folder.to_owned(), certificates, authority: watch::channel(None).0 };
         files.look()?;
         Ok(files)
     }
 
-    /// The authority's certificate as PEM, as it changes.
+    /// The CA certificate (PEM) and its changes; `None` without a CA.
     #[must_use]
     pub fn authority(&self) -> watch::Receiver<Option<String>> {
         self.authority.subscribe()
     }
 
-    /// Serves what is in the folder as it changes, until `stop`. What cannot be served leaves the last good one.
+    /// Reads the files again when they change, until `stop`. If they become invalid, the last certificate
+    /// stays in use.
     pub async fn follow(self, stop: CancellationToken) {
         let look = || {
             if self.look()? {
@@ -72,7 +73,7 @@ impl Files {
         let read = |name: &str| fs::read(path(name)).map_err(|error| FileError::Read(path(name), error));
         let (certificate, key) = (read("tls.crt")?, read("tls.key")?);
         let authority = match fs::read_to_string(path("ca.crt")) {
-            // An issuer that everybody trusts leaves it empty.
+            // cert-manager leaves it empty for publicly trusted issuers.
             Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(FileError::Read(path("ca.crt"), error)),

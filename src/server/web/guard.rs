@@ -1,4 +1,5 @@
-//! Who may see the pages: who has the key that was printed, on this machine, in a browser that other pages do not speak through.
+//! Authentication of `policy-sync web`: requests need the printed key, and must come from its own pages on
+//! this machine.
 
 use std::sync::Arc;
 
@@ -14,12 +15,12 @@ use rustls::crypto::CryptoProvider;
 use crate::server::connections::Caller;
 use crate::web::address::FLEET;
 
-/// How many bytes of dice a key has.
+/// The length of a key, in random bytes.
 const KEY: usize = 16;
-/// The longest path and query: names of Kubernetes are short.
+/// Maximum length of path and query, in bytes. Kubernetes names are short.
 const LONGEST: usize = 4 << 10;
 
-/// What every answer says: scripts, styles and connections of this origin alone, and nothing is kept or framed.
+/// The headers of every response: only resources of this origin, no caching and no framing.
 pub(super) const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -33,16 +34,16 @@ pub(super) const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// The key to the pages, anew with each run.
+/// The key for the pages; each run has a new one.
 #[derive(Clone)]
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// A new one.
+    /// Creates a random key.
     ///
     /// # Errors
     ///
-    /// Where the machine has no dice.
+    /// If the system provides no random bytes.
     pub fn new() -> Result<Self, NoDice> {
         let mut bytes = [0; KEY];
         let provider = CryptoProvider::get_default().ok_or(NoDice)?;
@@ -50,7 +51,7 @@ impl Key {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()))
     }
 
-    /// Its text.
+    /// The key in hexadecimal.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -63,24 +64,24 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// No key can be made.
+/// The system provides no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this machine gives no random bytes")]
 pub struct NoDice;
 
-/// Looks at each request before anything is looked up for it.
+/// Checks each request before it is processed.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// `127.0.0.1:<port>`: any other comes from a page that has its own name lead here.
+    /// `127.0.0.1:<port>`. Another `Host` header means DNS rebinding by a foreign page.
     host: Arc<str>,
-    /// Of the port, because cookies are not.
+    /// The name of the cookie. It includes the port, because cookies are shared by all ports of a host.
     cookie: Arc<str>,
     key: Hash,
     text: Key,
 }
 
 impl Guard {
-    /// Lets those in who have `key`, at this port of this machine.
+    /// Admits requests with `key` at this port of this machine.
     #[must_use]
     pub fn new(key: Key, port: u16) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl Guard {
         }
     }
 
-    /// Where the pages are, with the key.
+    /// The URL of the pages, including the key.
     #[must_use]
     pub fn address(&self) -> String {
         format!("http://{}/?key={}", self.host, self.text.as_str())
     }
 
-    /// What `request` is answered.
+    /// Checks `request`, handles it if admitted, and adds the security headers.
     pub(super) async fn answer(self, request: Request, next: Next) -> Response {
         let mut response = match self.check(&request) {
             Verdict::Enters => {
@@ -149,25 +150,26 @@ impl Guard {
         )
     }
 
-    /// The key becomes a cookie, and leaves the address.
+    /// Sets the key as a cookie, and redirects to the address without it.
     fn enters(&self) -> Verdict {
         let mut response = plain(StatusCode::SEE_OTHER, "");
         let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.text.as_str());
         let headers = response.headers_mut();
         headers.insert(header::LOCATION, HeaderValue::from_static(FLEET));
-        // Hexadecimal digits.
+        // The cookie consists of valid characters, because the key is hexadecimal.
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             headers.insert(header::SET_COOKIE, cookie);
         }
         Verdict::Answered(Box::new(response))
     }
 
-    /// How long it takes says nothing of how much of it is right: hashes are compared in constant time.
+    /// Compares hashes, in constant time.
     fn is_key(&self, text: &str) -> bool {
         blake3::hash(text.as_bytes()) == self.key
     }
 
-    /// Whether no other page asks. Who goes to an address by hand or by a link has no origin, and says so.
+    /// Whether the request was not sent by a foreign page. Opening an address or following a link sends no
+    /// `Origin`; browsers mark it as navigation.
     fn is_of_this_origin(&self, headers: &HeaderMap) -> bool {
         let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
         let is_ours = origin.is_none_or(|origin| origin == format!("http://{}", self.host).as_bytes());
@@ -189,7 +191,7 @@ enum Verdict {
 
 fn refused(status: StatusCode, why: &str) -> Verdict {
     let mut response = plain(status, why);
-    // Who has no key keeps no connection.
+    // Unauthenticated clients must not keep connections open.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Verdict::Answered(Box::new(response))
 }
@@ -202,7 +204,7 @@ fn plain(status: StatusCode, text: &str) -> Response {
     response
 }
 
-/// Whether a path has none of what servers read in two ways.
+/// Whether a path has no parts that servers interpret differently.
 fn is_plain(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains("//")

@@ -1,4 +1,5 @@
-//! The headers of every answer, on those that never reach the guard: what is no request of HTTP is refused before that, bare.
+//! Adds the security headers to responses that hyper sends itself, for malformed requests. These bypass the
+//! guard.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::guard::HEADERS;
 
-/// What it has, as it has no body.
+/// Part of such a response, which has no body.
 const EMPTY: &[u8] = b"\r\ncontent-length: 0\r\n";
-/// How such a refusal begins.
+/// The start of such a response.
 const REFUSAL: &[u8] = b"HTTP/1.";
 
-/// A connection whose refusals have the headers.
+/// A stream that adds the headers to such responses.
 #[derive(Debug)]
 pub(super) struct Headed<S> {
     stream: S,
-    /// What is still to be written of a refusal.
+    /// The unwritten rest of a response with added headers.
     rest: Vec<u8>,
 }
 
@@ -40,8 +41,8 @@ impl<S: AsyncWrite + Unpin> Headed<S> {
     }
 }
 
-/// `answer` with the headers, where it is a whole answer without a body that lacks them. What the pages answer has them, and no text
-/// of theirs has the end of a head in it.
+/// `answer` with the headers, if it is a complete response without body and lacks them. Responses of the
+/// pages have them already, and no text in the pages contains the end of a head.
 fn headed(answer: &[u8]) -> Option<Vec<u8>> {
     let has = |text: &[u8]| answer.windows(text.len()).any(|window| window == text);
     let is_bare = answer.starts_with(REFUSAL) && answer.ends_with(b"\r\n\r\n") && has(EMPTY);
@@ -78,7 +79,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Headed<S> {
             return Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         };
         self.rest = answer;
-        // What the connection does not take now goes before whatever comes next.
+        // The rest is written before any further data.
         let _ = self.poll_rest(cx)?;
         Poll::Ready(Ok(first.len()))
     }
@@ -104,7 +105,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test]
-    async fn a_bare_refusal_gets_the_headers_however_little_is_taken_at_once() {
+    async fn hyper_responses_get_the_headers_even_in_small_writes() {
         let (near, mut far) = duplex(7);
         let writing = tokio::spawn(async move {
             let mut near = Headed::new(near);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_answers_stay_as_they_are() {
+    fn other_responses_are_unchanged() {
         let ours = format!("HTTP/1.1 404 Not Found\r\n{}: x\r\ncontent-length: 0\r\n\r\n", HEADERS[0].0);
         let bodies =
             ["HTTP/1.1 431\r\ncontent-length: 0\r\n more", "data: HTTP/1.1 431\r\ncontent-length: 0\r\n\r\n"];

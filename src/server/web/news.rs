@@ -1,4 +1,4 @@
-//! What changes, told to every tab at most once a second.
+//! Server-sent events about changes, for every open tab, at most once a second.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,23 +15,23 @@ use crate::report::WatchError;
 use crate::report::fleet::{Live, Place};
 use crate::web;
 
-/// How often a tab is told at most.
+/// The minimum time between two events.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a first change waits for others.
+/// How long the first change waits for others.
 const MOMENT: Duration = Duration::from_millis(50);
-/// How often pages of clusters are told at most: each is made of lists.
+/// The minimum time between two events about pages of clusters, which are expensive to render.
 const CLUSTERS_EVERY: Duration = Duration::from_secs(5);
-/// How often a silent connection shows that it lives.
+/// The interval of keep-alive messages.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The last line, and how many there were.
+/// The last event, and the number of events so far.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     number: u64,
     text: Arc<str>,
 }
 
-/// What has changed. Clones tell the same.
+/// The stream of events. Clones share it.
 #[derive(Clone, Debug)]
 pub struct News {
     line: watch::Sender<Line>,
@@ -44,11 +44,11 @@ impl Default for News {
 }
 
 impl News {
-    /// Tells what changes in `live`, for as long as that goes on.
+    /// Publishes changes of `live` as events until it ends.
     ///
     /// # Errors
     ///
-    /// Why it does not.
+    /// If `live` fails.
     pub async fn follow(&self, live: &Live) -> Result<(), WatchError> {
         let (mut held, mut clusters_told): (BTreeSet<Place>, Option<Instant>) = Default::default();
         loop {
@@ -62,7 +62,7 @@ impl News {
                     }
                 }
             }
-            // What comes within the moment is one line with it.
+            // Changes that follow shortly are part of the same event.
             tokio::time::sleep(MOMENT).await;
             places.extend(live.taken());
             let has_changed = !places.is_empty();
@@ -71,7 +71,7 @@ impl News {
                 places.append(&mut held);
                 clusters_told = Some(Instant::now());
             }
-            // Of a cluster whose page is told later, the matrix is told at once.
+            // Pages of clusters are delayed, but the matrix is updated at once.
             if places.is_empty() && !has_changed {
                 continue;
             }
@@ -81,19 +81,19 @@ impl News {
         }
     }
 
-    /// A number that is another one once something has changed.
+    /// A number that changes with every event.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.line.borrow().number
     }
 
-    /// What is told that something has changed.
+    /// A receiver for new events.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Line> {
         self.line.subscribe()
     }
 
-    /// The lines from now on, as a browser listens to them. Who is slow misses lines, and is told of everything then.
+    /// The events from now on. Slow readers miss events and get `*` (everything has changed) instead.
     pub(super) fn stream(&self) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
         let receiver = self.line.subscribe();
         let seen = receiver.borrow().number;

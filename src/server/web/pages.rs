@@ -1,4 +1,4 @@
-//! What every page is made of, and what is said where there is none.
+//! The data for all pages, and the error pages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use policy_sync_sync::Settings;
 use policy_sync_topology::locator::{KindRef, Locator};
 use policy_sync_topology::show::{self, Named};
 
-/// What is said while that takes longer.
+/// The message while the topology is still being read.
 const LISTING: &str = "What is attached is still being read: try again.";
-/// For how long one waits that has something else to show.
+/// How long a page waits for optional data.
 pub(super) const A_MOMENT: Duration = Duration::from_secs(2);
 
-/// What the pages are made of.
+/// The data for all pages. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pages {
     pub(super) live: Arc<Live>,
@@ -37,17 +37,17 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Pages of what is watched by `live`; `news` tells what changes there, and plans are made as `settings` say.
+    /// Pages about the objects in `live`. `news` announces changes; `settings` are those of the sync.
     #[must_use]
     pub fn new(live: Arc<Live>, news: News, settings: Settings) -> Self {
         Self { live, news, fleets: Arc::default(), gateways: Arc::default(), settings: settings.into() }
     }
 }
 
-/// Why there is no page.
+/// The error page, with its status.
 pub(super) type Refusal = (StatusCode, Page);
 
-/// A page on its way out.
+/// A rendered page.
 pub(super) struct Page(pub(super) Markup);
 
 impl IntoResponse for Page {
@@ -56,7 +56,7 @@ impl IntoResponse for Page {
     }
 }
 
-/// A page that is written out already.
+/// A response with an HTML page.
 pub(super) fn html(text: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(text.into());
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
@@ -64,26 +64,26 @@ pub(super) fn html(text: impl Into<axum::body::Body>) -> Response {
     response
 }
 
-/// Why the hub did not answer what a page asks.
+/// Why the hub returned no data.
 pub(super) enum Unanswered {
-    /// It may not be read.
+    /// Access is forbidden.
     Forbidden(String),
-    /// Something else, and the page that says so.
+    /// Another error, with its page.
     Other(Refusal),
 }
 
 impl Pages {
-    /// What is shown, as people name it.
+    /// The name of the hub or of the files.
     pub(super) fn hub(&self) -> String {
         self.live.name()
     }
 
-    /// What is said where there is nothing to show.
+    /// The page for an unknown object.
     pub(super) fn missing(&self, why: &str) -> Refusal {
         (StatusCode::NOT_FOUND, Page(web::error(&self.hub(), "Not found", why)))
     }
 
-    /// What keeps a page from being made.
+    /// The error page for a failed request to the hub.
     pub(super) fn failed(&self, error: &HubError) -> Refusal {
         let (status, title) = match error {
             HubError::NotServed { .. } | HubError::Absent { .. } | HubError::Spoke { .. } => {
@@ -95,7 +95,7 @@ impl Pages {
         (status, Page(web::error(&self.hub(), title, &with_causes(error))))
     }
 
-    /// What keeps a page from being made that the hub did not answer.
+    /// The error page for missing data.
     pub(super) fn refused(&self, unanswered: Unanswered) -> Refusal {
         match unanswered {
             Unanswered::Forbidden(text) => {
@@ -105,17 +105,17 @@ impl Pages {
         }
     }
 
-    /// What is said above each page.
+    /// The notices at the top of each page.
     pub(super) fn notices(&self) -> Notices {
         let attached = self.live.watched().into_iter().flat_map(Attached::away);
         let away: BTreeSet<String> = self.live.look().away().into_iter().chain(attached).collect();
-        // Of a hub they stand where the policies are.
+        // On a hub, faults are shown with their policies.
         let faults =
             if self.live.is_of_files() { self.live.look().roster().faults.clone() } else { Vec::new() };
         Notices { away: away.into_iter().collect(), faults, ..Notices::default() }
     }
 
-    /// Policies by clusters, as `query` asks for them.
+    /// The matrix of policies and clusters for `query`.
     pub(super) fn fleet(&self, query: FleetQuery) -> FleetPage {
         let look = self.live.look();
         let roster = look.roster();
@@ -135,7 +135,7 @@ impl Pages {
         }
     }
 
-    /// What `ask` says of what is attached to what, which is waited for so long.
+    /// Calls `ask` with the topology, after waiting for it up to `patience`.
     pub(super) async fn graph<T: Send + 'static>(
         &self,
         patience: Duration,
@@ -156,7 +156,7 @@ impl Pages {
         }
     }
 
-    /// A policy on the hub itself; `None` where it is no policy.
+    /// The attachments of a policy on the hub; `None` if the object is not a policy.
     pub(super) async fn on_hub(&self, policy: &PolicyReport) -> Option<OnHub> {
         let (kind, origin) = (policy.kind.clone(), policy.origin.clone());
         let asked = self.graph(A_MOMENT, move |GraphOf { found, graph, .. }| {
@@ -174,7 +174,7 @@ impl Pages {
         })
     }
 
-    /// Why `policy` is on a cluster of this name, or is not; `None` of files.
+    /// Why `policy` is on the cluster, or is not; `None` if the pages are about files.
     pub(super) async fn why(&self, policy: &PolicyReport, cluster: String) -> Option<Why> {
         let answer = match ClusterName::parse(&cluster) {
             None => Err(format!("{cluster:?} is no name of a cluster.")),
@@ -193,13 +193,13 @@ impl Pages {
         Some(Why { cluster, answer })
     }
 
-    /// What is said where a page cannot be made.
+    /// The error page after an internal error.
     pub(super) fn unmade(&self) -> Refusal {
         let why = "It could not be made: see standard error.";
         (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
     }
 
-    /// What a page asks for that is not watched.
+    /// Reads objects from the hub that are not watched.
     pub(super) async fn read(
         &self,
         asked: Asked<'_>,

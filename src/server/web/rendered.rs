@@ -1,12 +1,12 @@
-//! Pages as they were made: many tabs that show the same cost one.
+//! A cache of rendered pages, so that tabs with the same page share the cost.
 
 use axum::body::Bytes;
 use parking_lot::Mutex;
 
-/// How many pages are kept.
+/// How many pages are cached.
 const KEPT: usize = 32;
 
-/// The pages that were made since something changed, each with what was asked for.
+/// The pages rendered since the last change, with their queries.
 #[derive(Debug)]
 pub(super) struct Rendered<Q> {
     pages: Mutex<(u64, Vec<(Q, Bytes)>)>,
@@ -19,8 +19,8 @@ impl<Q> Default for Rendered<Q> {
 }
 
 impl<Q: Clone + PartialEq> Rendered<Q> {
-    /// The page of `query` as of `version`: the one that is there, or one that is made now, while others wait for it, and which is
-    /// kept where `make` says so.
+    /// The page of `query` at `version`: from the cache, or rendered by `make` while other callers wait.
+    /// `make` also returns whether to cache it.
     pub(super) fn page(&self, query: &Q, version: u64, make: impl FnOnce() -> (String, bool)) -> Bytes {
         let mut kept = self.pages.lock();
         if kept.0 != version {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_made_once_until_something_changes() {
+    fn page_is_rendered_once_until_a_change() {
         let rendered = Rendered::default();
         let mut made = 0;
         let mut page = |query: usize, version, keep| {

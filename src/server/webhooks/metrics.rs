@@ -1,4 +1,4 @@
-//! What metrics say of reviews.
+//! Metrics of the webhooks.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use prometheus::{HistogramVec, IntCounterVec};
 use crate::webhook_config::{ADMIT, ADMIT_LAST};
 use policy_sync_hub::telemetry::metrics::Metrics;
 
-/// Seconds until a review is answered: the API server waits for five.
+/// Histogram buckets in seconds; the API server waits for five.
 const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
-/// What becomes of a review.
+/// The verdicts of admission reviews.
 const VERDICTS: [&str; 8] =
     ["allowed", "changed", "denied", "dryrun", "failed", "invalid", "too_many", "warned"];
-/// What can be asked of what is written.
+/// The paths of the admission webhooks.
 const PATHS: [&str; 4] = [ADMIT, ADMIT_LAST, "/placement", "/policies"];
-/// What becomes of a request of a user.
+/// The verdicts of authorization reviews.
 const OPINIONS: [&str; 7] =
     ["denied", "dryrun", "failed", "invalid", "no_opinion", "too_many", "unauthorized"];
-/// Where that is asked.
+/// The path of the authorization webhook.
 pub(in crate::server) const AUTHORIZE: &str = "/authorize";
 
-/// What metrics say of reviews. Clones are the same.
+/// Metrics of the webhooks. Clones share the values.
 #[derive(Clone, Debug)]
 pub struct WebhookMetrics {
     requests: IntCounterVec,
@@ -28,11 +28,11 @@ pub struct WebhookMetrics {
 }
 
 impl WebhookMetrics {
-    /// Puts them beside those of `metrics`, with those of `/authorize` where that is served.
+    /// Registers the metrics with `metrics`. `authorizes`: whether to include `/authorize`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If they are registered already.
     pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));

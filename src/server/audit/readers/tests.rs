@@ -66,7 +66,7 @@ async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) ->
         tokio::spawn(async move {
             for again in 0.. {
                 let _ = readers.admit(&format!("bogus-{number}-{again}"), address(1)).await;
-                // A refusal may take no time.
+                // Avoids a busy loop, because a rejection may take no time.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
@@ -76,7 +76,7 @@ async fn readers_beside_bogus_tokens(readers: &Readers, from: Option<IpAddr>) ->
     let tokens: Vec<String> = (0..25).map(|number| format!("valid-{number}")).collect();
     let verdicts = join_all(tokens.iter().map(|token| readers.admit(token, from))).await;
     bogus.iter().for_each(tokio::task::JoinHandle::abort);
-    // Until they have left the queue.
+    // Wait until they have left the queue.
     join_all(bogus).await;
     verdicts
 }
@@ -105,7 +105,8 @@ async fn readers_that_were_admitted_before_get_in_beside_bogus_tokens_of_their_o
     assert!(server.most.load(Ordering::Relaxed) <= STRANGERS + READERS);
 }
 
-/// Only the API server can tell a new token from a bogus one, so both share the slots of their address.
+/// Only the API server can distinguish a new token from a bogus one, so both share the slots of their
+/// address.
 #[tokio::test(start_paused = true)]
 async fn new_readers_get_429_beside_bogus_tokens_of_their_own_address_until_these_end() {
     let readers = ApiServer::default().readers();
@@ -115,11 +116,11 @@ async fn new_readers_get_429_beside_bogus_tokens_of_their_own_address_until_thes
     let refused: Vec<&Refused> = verdicts.iter().filter_map(|verdict| verdict.as_ref().err()).collect();
     assert!(!refused.is_empty());
     assert!(refused.iter().all(|(code, _)| *code == StatusCode::TOO_MANY_REQUESTS), "{refused:?}");
-    // A refusal for want of a slot is not remembered.
+    // A rejection for lack of a slot is not remembered.
     for number in 0..25 {
         readers.admit(&format!("valid-{number}"), address(1)).await.unwrap();
     }
-    // From then on they are known.
+    // From then on, their tokens are known.
     tokio::time::sleep(2 * ACCEPTED_FOR).await;
     assert!(are_admitted(&readers_beside_bogus_tokens(&readers, address(1)).await));
 }

@@ -8,7 +8,7 @@ fn address(last: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, last).into()
 }
 
-/// A listener whose connections arrive a millisecond apart.
+/// A listener that gets a new connection every millisecond.
 struct Listener {
     seats: Seats,
     now: Instant,
@@ -28,7 +28,7 @@ impl Listener {
         self.seats.take(address(peer), self.now)
     }
 
-    /// One in this phase from now on.
+    /// Opens a connection that enters this phase now.
     fn in_phase(&mut self, peer: u8, phase: Phase) -> Arc<Seat> {
         let seat = self.connect(peer).unwrap();
         seat.enter_at(phase, self.now);
@@ -63,7 +63,7 @@ async fn request_in_hand_is_never_evicted_for_a_half_sent_head() {
     // All are in the middle of a request, or were a moment ago.
     assert!(listener.connect(9).is_none());
     listener.passes(TRANSFER);
-    // A body that takes long is no reason to refuse others.
+    // A slow body does not protect its connection.
     assert!(listener.connect(9).is_some());
     assert!(ended(&reviews).is_empty());
     assert_eq!(ended(&sent), [0]);
@@ -82,7 +82,7 @@ async fn address_at_its_limit_replaces_its_own_connections_alone() {
     }
     assert!(!idle.has_ended());
     assert_eq!(ended(&own).len(), 6);
-    // There is still room for others.
+    // There is still room for other addresses.
     let other = listener.connect(3).unwrap();
     listener.connect(2).unwrap();
     assert!(!idle.has_ended() && !other.has_ended());
@@ -102,7 +102,7 @@ async fn peer_with_a_valid_review_is_kept_before_strangers() {
     let mut listener = Listener::new();
     let known = listener.in_phase(1, Phase::Idle);
     known.prefer();
-    // Not even a slow transfer of a stranger is kept longer.
+    // Even a slow transfer without a credential is evicted first.
     listener.in_phase(2, Phase::Sending);
     listener.passes(TRANSFER);
     for number in 0..100 {

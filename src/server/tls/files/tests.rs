@@ -30,7 +30,7 @@ impl Folder {
         Files::read(folder, self.2.clone()).map_err(|error| with_causes(&error).replace(&name, ""))
     }
 
-    /// Whether this is served.
+    /// Whether this certificate is served.
     fn serves(&self, identity: &Identity) -> bool {
         let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).unwrap();
         self.2.served().is_some_and(|served| *served == [certificate])
@@ -38,7 +38,7 @@ impl Folder {
 }
 
 #[test]
-fn what_cannot_be_served_is_told_with_its_file() {
+fn invalid_files_are_reported_by_name() {
     let folder = Folder::new();
     assert!(folder.read().is_ok());
     let Identity { certificate, key } = folder.1.server("other").unwrap();
@@ -56,7 +56,7 @@ fn what_cannot_be_served_is_told_with_its_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_is_served_and_what_cannot_be_leaves_the_last_good_one() {
+async fn changed_files_are_served_and_invalid_ones_ignored() {
     let folder = Folder::new();
     let first = folder.1.server("first").unwrap();
     folder.write_both(&first);
