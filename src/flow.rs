@@ -1,7 +1,7 @@
-//! The whole flow from watch to apply, started in one place.
+//! Starts all capabilities of the controller: sync, Rego policies, remediation, audit, topology and webhooks.
 //!
-//! It knows no process: `policy-sync controller` starts it with a client of its hub, a test with a client of any
-//! server, also under tokio's paused time, because all time comes in through [`Clock`] and tokio.
+//! Independent of the process: `policy-sync controller` starts it with a client of the hub, tests with a
+//! client of any server, also with tokio's paused time. All time comes from [`Clock`] and tokio.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,44 +30,44 @@ use policy_sync_hub::watch::{Feed, Supervisor};
 use policy_sync_sync::kinds::{NEEDED, POLICIES, RESOURCES};
 use policy_sync_sync::{Mirror, Settings, triggers};
 
-/// What the flow from watch to apply needs.
+/// The inputs of the controller.
 pub struct Flow {
-    /// The hub.
+    /// The client of the hub.
     pub client: Client,
-    /// Where facts are kept; empty at the start.
+    /// The in-memory copy of the watched objects; empty at the start.
     pub mirror: Arc<Mirror>,
-    /// Whose GatewayClasses and works are ours.
+    /// Selects the GatewayClasses and works of this controller.
     pub controller: ControllerName,
-    /// The time of everything.
+    /// The source of the current time.
     pub clock: Clock,
-    /// Where it counts.
+    /// Metrics of the queues and writes.
     pub metrics: Metrics,
-    /// Where it says how the hub fares.
+    /// Metrics of the hub's state.
     pub hub_metrics: HubMetrics,
-    /// How plans are made.
+    /// Settings of the plans.
     pub settings: Settings,
-    /// For how long changes of the spokes' status are batched.
+    /// The time over which status changes from spokes are batched.
     pub status_window: Duration,
     /// Whether this process may write.
     pub leadership: Leadership,
-    /// Who decides that; none where there are no rivals.
+    /// Leader election; `None` without it.
     pub elector: Option<Elector>,
-    /// What notices that a task of it panics.
+    /// Supervises its tasks; a panic ends the process.
     pub tasks: Tasks,
-    /// What loads policies in Rego, and where that is counted; none where nobody wants it.
+    /// The loader of Rego policies and its metrics; `None` if disabled.
     pub rego: Option<(Loading, RegoMetrics)>,
-    /// What brings objects where policies say; none where nothing loads any.
+    /// Remediation of existing objects; `None` without Rego policies.
     pub remediation: Option<Remediation>,
-    /// What audits what stands; none where nothing loads any policies.
+    /// The periodic audit; `None` without Rego policies.
     pub auditing: Option<Auditing>,
-    /// What keeps what is attached to what; none where nobody wants it.
+    /// The stored topology; `None` if disabled.
     pub topology: Option<Stored>,
-    /// What registers webhooks, and where that is counted; none where there are none.
+    /// The writer of webhook configurations and its metrics; `None` if disabled.
     pub registration: Option<(Registration, RegistrationMetrics)>,
 }
 
 impl Flow {
-    /// The parts that probes and metrics report.
+    /// The parts needed by the HTTP server of probes and metrics.
     #[must_use]
     pub fn served(&self) -> Served {
         Served {
@@ -86,8 +86,8 @@ impl Flow {
         }
     }
 
-    /// Starts it; the handle ends once `stop` is cancelled, or a task has panicked, work in hand is done and the Lease is
-    /// given back.
+    /// Starts all tasks. The handle finishes after `stop` is cancelled or a task has panicked, once the
+    /// current work is done and the Lease released.
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));

@@ -1,8 +1,9 @@
-//! Whether the controller is ready, and what of the mirror the metrics show.
+//! Readiness of the controller, computed from its watches.
 //!
-//! It is ready once the needed kinds have been listed, and every kind that resolved has been listed or has failed once. What
-//! fails later is named but does not make it unready: everything else goes on. Before a needed kind is listed nothing does, so
-//! that a controller that may not list one takes no other's place.
+//! Ready means that all required kinds are listed, and that each other resolved kind is listed or has failed
+//! once. Later failures appear in the text but do not affect readiness, because the rest of the controller
+//! keeps working. A controller that cannot list a required kind never becomes ready, so it does not replace a
+//! working one in a rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,17 +14,17 @@ use policy_sync_sync::desired::eligibility::may_be_synced;
 use policy_sync_sync::desired::watches;
 use policy_sync_sync::kinds::needed;
 
-/// Whether the controller is ready, with a line for each source that is not.
+/// Readiness, with a text of one line for each watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It is.
+    /// Ready.
     Ready(String),
-    /// It is not.
+    /// Not ready.
     Starting(String),
 }
 
 impl Health {
-    /// The same, and ready only where something else is as well, of which `more` tells.
+    /// Combines it with the readiness of another part, and appends the lines `more` of that part.
     #[must_use]
     pub fn and(self, (ready, more): (bool, String)) -> Self {
         match self {
@@ -33,7 +34,7 @@ impl Health {
     }
 }
 
-/// The health that `view` shows.
+/// The readiness of the watches of `view`.
 #[must_use]
 pub fn health(view: View<'_>) -> Health {
     let failing = view.failing();
@@ -65,8 +66,8 @@ pub fn health(view: View<'_>) -> Health {
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 
-/// What should be watched, by resource, each with whether all of it is: listed once, and not failing. A kind that is known not to
-/// resolve is none of it: what its class says of it is no fault of a watch.
+/// The watched resources, each with whether all its watches are listed and not failing. Kinds known not to
+/// resolve are omitted: that is an error of the class parameters, not of a watch.
 #[must_use]
 pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     let failing = view.failing();
@@ -79,7 +80,7 @@ pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     watches
 }
 
-/// What should be watched.
+/// All sources that are to be watched.
 fn wanted(view: View<'_>) -> BTreeSet<Source> {
     needed().chain(watches::plan(view).into_keys()).collect()
 }

@@ -1,10 +1,11 @@
 //! Policy Sync: write a Gateway API policy once, on the hub, and have every spoke of the fleet enforce it.
 //!
-//! A *policy* is any namespaced custom resource with `spec.targetRef` or `spec.targetRefs`. A policy that targets a
-//! Gateway of a class of ours is copied to the spokes where that Gateway is *placed*, wrapped in a ManifestWork of
-//! Open Cluster Management, and what the spokes answer is *folded* into one annotation on the hub policy.
+//! A *policy* is any namespaced custom resource with `spec.targetRef` or `spec.targetRefs`. If it targets a
+//! Gateway of a class managed by this controller, it is copied to the spokes selected by the Gateway's
+//! Placement, wrapped in an Open Cluster Management ManifestWork. The status reported by the spokes is
+//! aggregated into one annotation on the hub policy.
 //!
-//! # The one direction of flow
+//! # Data flow
 //!
 //! ```text
 //! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API ──OCM──▶ spokes
@@ -13,12 +14,12 @@
 //! ```
 //!
 //! - [`policy_sync_hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
-//! - [`policy_sync_mirror`] owns facts: tables of rows, and the indexes that capabilities derive from them.
-//! - the plan owns decisions: functions of a view, a key and a moment. For policies these are [`policy_sync_sync::desired`], the
+//! - [`policy_sync_mirror`] owns data: tables of rows, and the indexes that capabilities derive from them.
+//! - The plan owns decisions: functions of a view, a key and a moment. For policies these are [`policy_sync_sync::desired`], the
 //!   works of each cluster, and [`policy_sync_sync::status`], the status on the hub.
 //! - [`controller::write`] owns effects: it writes the [difference](policy_sync_sync::diff) between plan and mirror.
 //!
-//! Nothing flows back against the arrows. A *capability* has kinds, such as [`policy_sync_sync::kinds`], their rows, triggers and a
+//! Data flows only in the direction of the arrows. A *capability* has kinds, such as [`policy_sync_sync::kinds`], their rows, triggers and a
 //! plan. [`policy_sync_hub::reconcile`] has the queue, the workers, leader election, requests and Events that every capability
 //! needs. [`policy_sync_rego`] checks and evaluates Rego policies, and the capability [`rego_loading`] loads them from the hub.
 //! [`policy_sync_topology`] computes effective policies; the capability [`stored_topology`] writes them to the hub. [`report`] is the

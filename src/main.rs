@@ -1,4 +1,5 @@
-//! Parse, run, exit code; or complete what is being typed.
+//! Entry point of `policy-sync`: parses the arguments, runs the command and sets the exit code. Also prints
+//! completions for shells.
 
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use policy_sync::cli;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-// More would not be faster: it waits for the hub. Each has memory of its own.
+// More threads would not be faster, because the process mostly waits for the hub; and each uses extra memory.
 #[tokio::main(worker_threads = 4)]
 async fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {

@@ -10,7 +10,7 @@ fn fails(world: &World, source: &Source) {
 }
 
 #[test]
-fn what_is_needed_has_to_be_listed_and_may_fail_then() {
+fn required_kind_must_be_listed_once_but_may_fail_later() {
     let clusters = CLUSTERS.all();
     let later = started();
     fails(&later, &clusters);
@@ -27,7 +27,7 @@ fn what_is_needed_has_to_be_listed_and_may_fail_then() {
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_is_no_watch() {
+fn unresolved_kinds_are_not_reported_as_watches() {
     let no = || "no".to_owned();
     let kinds = ["ratelimitpolicies", "authpolicies", "tlspolicies", "dnspolicies"];
     let world = started()
@@ -35,7 +35,7 @@ fn a_kind_that_does_not_resolve_is_no_watch() {
         .kind("ratelimitpolicies", "RateLimitPolicy")
         .resolution("authpolicies", Resolution::Forbidden(no()))
         .resolution("tlspolicies", Resolution::Gone)
-        // Whether it resolves, the hub did not say.
+        // The hub did not report whether it resolves.
         .resolution("dnspolicies", Resolution::Unknown(no()));
     let watches = world.see(watches);
     let kinds: Vec<&str> =
