@@ -1,5 +1,6 @@
-//! What is on the clusters of a hub, as the controller's own plans say it: which Gateways, and of each policy that targets them
-//! how it is there, in the words of `explain`.
+//! Gateways and policies on the clusters of a hub, for the command and the web page of effective policies:
+//! which clusters have them and in which state, derived from the controller's plans with the reasons of
+//! `explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,38 +29,38 @@ use policy_sync_topology::locator::{GATEWAY, Kind, Locator};
 use policy_sync_topology::rows;
 use policy_sync_topology::show::{ObjectFault, Scope};
 
-/// What is on clusters.
+/// The Gateways and policies on clusters.
 #[derive(Debug)]
 pub struct Across {
-    /// The classes, the Gateways and the policies of the hub.
+    /// The GatewayClasses, Gateways and policies of the hub.
     pub objects: Objects,
-    /// Those of them that are on clusters.
+    /// The Gateways and policies that are on clusters.
     pub fleet: Fleet,
-    /// Objects that are not as the API has them.
+    /// Objects that do not match their API schema.
     pub faults: Vec<ObjectFault>,
-    /// What is not known, or not in the answer: Gateways that are not on the cluster that was asked for, or leave one, and kinds of
-    /// policies that cannot be read.
+    /// Gaps in the result, one line each: Gateways that are not on the requested cluster or are leaving a
+    /// cluster, and kinds of policies that cannot be read.
     pub unknown: Vec<String>,
-    /// Those lines of `unknown` that name kinds of policies.
+    /// The lines of `unknown` that name kinds of policies.
     pub unread: Vec<String>,
 }
 
-/// What is asked for.
+/// The parameters of [`across()`].
 #[derive(Clone, Copy, Debug)]
 pub struct AcrossQuery<'q> {
-    /// How plans are made.
+    /// The controller's settings, which its plans depend on.
     pub settings: &'q Settings,
-    /// Of which cluster, where it is one.
+    /// Restricts the result to one cluster.
     pub cluster: Option<&'q ClusterName>,
-    /// Of which Gateways.
+    /// Restricts the result to some Gateways.
     pub scope: &'q Scope,
 }
 
-/// Reads what is on clusters.
+/// Reads the Gateways and policies on clusters from the hub.
 ///
 /// # Errors
 ///
-/// Where the hub cannot be read, or has no such cluster.
+/// If the hub cannot be read, or has no such cluster.
 pub async fn across(
     hub: &HubClient,
     controller: &ControllerName,
@@ -75,7 +76,8 @@ pub async fn across(
     Ok(Surveyor { view, query, unavailable: &found.unavailable, of_files: false }.across())
 }
 
-/// The same of what files have, to which nothing has answered; `None` where they have no such cluster.
+/// Computes the same result from files. Without status reports, pending policies count as in force. Returns
+/// `None` if the files lack the requested cluster.
 #[must_use]
 pub fn across_files(mirror: &OfflineMirror, query: AcrossQuery<'_>) -> Option<Across> {
     let guard = mirror.read();
@@ -146,7 +148,7 @@ impl Surveyor<'_> {
         explain_on(self.view, settings, (origin, kind), self.unavailable, cluster)
     }
 
-    /// The Gateways that copies of `policy` refer to.
+    /// The Gateways that `policy` targets, that are on clusters, and whose class lists the kind of `origin`.
     fn gateways_of(&self, fleet: &Fleet, origin: &Origin, policy: &rows::Policy) -> BTreeSet<ObjectKey> {
         let namespace = &origin.object().namespace;
         let targets = policy.targets.iter().map(|target| ObjectKey::new(namespace, &target.name));
@@ -158,7 +160,8 @@ impl Surveyor<'_> {
         targets.filter(is_target).collect()
     }
 
-    /// Takes in which kinds of policies cannot be read: what they have on the Gateways of classes that list them is not known.
+    /// Adds the kinds of policies that cannot be read to `unknown`, and marks each Gateway whose class lists
+    /// such a kind as uncertain.
     fn unread_kinds(&self, across: &mut Across) {
         let mut unread: BTreeSet<String> = BTreeSet::new();
         for (key, there) in &mut across.fleet.gateways {
@@ -183,7 +186,8 @@ impl Surveyor<'_> {
         across.unknown.extend(unread);
     }
 
-    /// Why the Gateway `key` is not in the answer, which it is not at all where it `is_nowhere`.
+    /// The reasons why the Gateway `key` is missing from the result. `is_nowhere` is set if it is on none of
+    /// the selected clusters.
     fn absent(&self, key: &ObjectKey, explanation: &Explanation, is_nowhere: bool) -> Vec<String> {
         let origin = Origin::Gateway(key.clone());
         let leaving = explanation.clusters.iter().filter_map(|(cluster, verdict)| {
@@ -229,7 +233,7 @@ impl Surveyor<'_> {
             let there = GatewayThere {
                 until,
                 reason: reason.map(words),
-                // What is not programmed is there all the same.
+                // A Gateway that is not programmed is on the cluster nevertheless.
                 certain: reason.is_none_or(|reason| reason.code == "NotProgrammed"),
                 attached_routes: self.attached_routes(&origin, cluster),
             };
@@ -238,12 +242,13 @@ impl Surveyor<'_> {
         there.collect()
     }
 
-    /// Whether `reason` says no more than that nothing has been written of what files have.
+    /// Whether `reason` only means that the controller has not written a work yet, which is always so for
+    /// files.
     fn is_planned(&self, reason: &Reason) -> bool {
         self.of_files && ["NotWritten", "WaitsForPolicies"].contains(&reason.code)
     }
 
-    /// How many routes the listeners of the Gateway `origin` carry on `cluster`, as that says.
+    /// The number of attached routes that `cluster` reports for each listener of the Gateway `origin`.
     fn attached_routes(&self, origin: &Origin, cluster: &ClusterName) -> BTreeMap<String, i64> {
         let answer = self.view.work_of(origin, cluster).and_then(|work| work.answer.as_ref());
         let listeners = answer.and_then(|answer| answer.gateway.as_ref()).map(|gateway| &gateway.listeners);
@@ -253,7 +258,7 @@ impl Surveyor<'_> {
         counts.collect()
     }
 
-    /// How the policy `origin` is on `cluster`, where this is to be said of it.
+    /// The state of the policy `origin` on `cluster`, which explain judged as `verdict`.
     fn policy(
         &self,
         origin: &Origin,
@@ -263,18 +268,18 @@ impl Surveyor<'_> {
     ) -> PolicyThere {
         let counts = match verdict.reported {
             Some(PolicyState::Enforced | PolicyState::Accepted | PolicyState::Applied) => true,
-            // The cluster has the copy, and does not report which paths it is in force on.
+            // The cluster has the copy, but does not report on which paths it is enforced.
             Some(PolicyState::PartiallyEnforced | PolicyState::Unknown) => true,
-            // Files have no reports.
+            // Files contain no status reports.
             Some(PolicyState::Pending) => self.of_files,
             _ => false,
         };
         let is_known = match verdict.reported {
-            // The cluster does not report which rules are in force.
+            // The cluster does not report which rules are enforced.
             Some(PolicyState::Overridden | PolicyState::PartiallyEnforced | PolicyState::Unknown) => false,
-            // The cluster has judged what is there.
+            // The cluster has evaluated the current revision.
             Some(PolicyState::NotEnforced | PolicyState::Rejected) => true,
-            // Of an earlier revision that may be in force nothing is kept.
+            // An earlier revision may still be enforced; its content is not stored.
             _ => counts || !self.may_be_there(origin, cluster),
         };
         let silent = silent(verdict);
@@ -287,7 +292,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Whether any copy of `origin` may be on `cluster`: its agent has said of one, whichever it was, that it is there.
+    /// Whether some revision of `origin` may be on `cluster`: the work is being deleted, or its agent has
+    /// reported an applied revision.
     fn may_be_there(&self, origin: &Origin, cluster: &ClusterName) -> bool {
         self.view.work_of(origin, cluster).is_some_and(|work| {
             let answer = work.answer.as_ref();
@@ -297,7 +303,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// What is known of `kind`, where its policies can be read.
+/// The metadata of `kind`, if policies of this kind can be read.
 fn info(view: View<'_>, kind: &GroupResource) -> Option<KindInfo> {
     match of_kind(view, kind) {
         KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info)) => Some(info),
@@ -305,12 +311,12 @@ fn info(view: View<'_>, kind: &GroupResource) -> Option<KindInfo> {
     }
 }
 
-/// That the agent is silent.
+/// The reason that the cluster's agent is silent, if it is.
 fn silent(verdict: &Verdict) -> Option<&Reason> {
     verdict.reasons.iter().find(|reason| reason.code == "AgentSilent")
 }
 
-/// A reason as a word and a sentence, with its moment.
+/// The code of `reason`, and its text with the moment.
 fn words(reason: &Reason) -> (&'static str, String) {
     let when = match reason.when {
         None => String::new(),
@@ -320,7 +326,8 @@ fn words(reason: &Reason) -> (&'static str, String) {
     (reason.code, format!("{}{when}", reason.text))
 }
 
-/// A policy's specs on clusters, each made once.
+/// The specs of one policy for clusters with different overrides. Each combination of overrides is patched
+/// once.
 struct Variants<'p> {
     base: Value,
     overrides: Overrides,
@@ -330,7 +337,7 @@ struct Variants<'p> {
 
 impl<'p> Variants<'p> {
     fn new(row: &Policy, policy: &rows::Policy, schema: Option<&'p Schema>) -> Self {
-        // Where these cannot be read the policy is frozen, and in force nowhere.
+        // A policy with unreadable overrides is frozen, so no variant of it is in force.
         let overrides = row.annotations.get(CLUSTER_OVERRIDES).and_then(|text| Overrides::parse(text).ok());
         Self {
             base: serde_json::from_str(&policy.spec).unwrap_or_default(),
@@ -340,7 +347,7 @@ impl<'p> Variants<'p> {
         }
     }
 
-    /// The spec on `cluster`, where that is not the hub's.
+    /// The spec for `cluster`; `None` if it equals the spec on the hub.
     fn on(&mut self, view: View<'_>, cluster: &ClusterName) -> Option<Arc<Variant>> {
         let chosen = view.labels(cluster).map(|labels| self.overrides.choice().chosen(labels))?;
         if chosen.is_empty() {
@@ -349,7 +356,7 @@ impl<'p> Variants<'p> {
         let Self { base, overrides, schema, made } = self;
         let number = made.len();
         let make = |chosen: &Chosen| {
-            // What the schema refuses is frozen, and in force nowhere.
+            // A patch that the schema rejects freezes the policy, so it is not in force.
             let patched = overrides.patched(base.clone(), chosen, *schema).ok()?;
             let mut differs = Vec::new();
             differences("", base, &patched, &mut differs);
@@ -360,7 +367,7 @@ impl<'p> Variants<'p> {
     }
 }
 
-/// The places at which `right` is not as `left`, as JSON pointers.
+/// Appends the JSON pointers of all values that differ between `left` and `right` to `to`.
 fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {
@@ -375,7 +382,7 @@ fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// The same of `view`, with the clusters that are `unavailable`.
+/// Computes the result for `view` with the given `unavailable` clusters.
 #[cfg(test)]
 pub(crate) fn across_view(view: View<'_>, query: AcrossQuery<'_>, unavailable: &Unavailable) -> Across {
     Surveyor { view, query, unavailable, of_files: false }.across()

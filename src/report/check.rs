@@ -1,4 +1,4 @@
-//! Whether policies are in the states that a caller requires.
+//! Exit-code checks: whether policies are in the states that a caller requires.
 
 use super::item::Item;
 use super::policy::{PolicyReport, Reading};
@@ -11,7 +11,8 @@ use policy_sync_api::policy_state::PolicyState;
 pub enum FailOn {
     /// A cluster lacks the current revision.
     OutOfSync,
-    /// A policy is rejected, not enforced, partially enforced, not applied, frozen or pending on a cluster, or the cluster is not available.
+    /// A policy is rejected, not enforced, partially enforced, not applied, frozen or pending on a cluster,
+    /// or the cluster is not available.
     #[default]
     NotEnforced,
     /// Another policy takes precedence on a cluster.
@@ -48,7 +49,7 @@ impl FailOn {
         if fails { Check::Failed } else { Check::Passed }
     }
 
-    /// The same for the numbers of a list without states.
+    /// Checks the counts of a summary, for lists that do not show states.
     fn of_summary(self, summary: &Summary) -> Check {
         summary.states().map(|(state, _)| self.of_state(state)).max().unwrap_or(Check::Passed)
     }
@@ -74,7 +75,7 @@ impl PolicyReport {
                 let checks = shown.map(|state| state.map_or_else(counted, |state| fail_on.of_state(state)));
                 checks.max().unwrap_or(Check::Passed)
             }
-            // The list has names only, which suffices for clusters that are not available.
+            // A list of names suffices to find clusters that are not available.
             Reading::Value(clusters) => {
                 let is_unavailable = |entry: &Synced| self.unavailable.contains(&entry.cluster);
                 let unreachable = clusters.iter().filter(is_shown).any(is_unavailable);
@@ -87,14 +88,14 @@ impl PolicyReport {
 }
 
 impl Item {
-    /// Whether the item has a state, on `cluster` or on any cluster, that would differ if that cluster were not available. Only policies
-    /// have such states.
+    /// Whether the item has a state, on `cluster` or on any cluster, that would differ if that cluster were
+    /// not available. Only policies have such states.
     #[must_use]
     pub fn depends_on_availability(&self, cluster: Option<&str>) -> bool {
         self.policy().is_some_and(|report| report.depends_on_availability(cluster))
     }
 
-    /// Checks the item, on `cluster` or wherever it is.
+    /// Checks the item on `cluster`, or on all of its clusters.
     #[must_use]
     pub fn check(&self, cluster: Option<&str>, fail_on: FailOn) -> Check {
         let in_sync = match cluster {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn all_states_but_frozen_depend_on_whether_the_cluster_is_available() {
+    fn every_state_except_frozen_depends_on_cluster_availability() {
         let depends = |clusters: &str, count: usize, cluster: Option<&str>| {
             let summary = format!(
                 r#"{{"clusters":{count},"applied":1,"enforced":0,"overridden":0,"pending":0,"synced":true}}"#
@@ -148,13 +149,13 @@ mod tests {
             {"cluster":"us-1","name":"l","namespace":"n","deleting":true}]"#;
         assert_eq!([None, eu, us].map(|cluster| depends(frozen, 2, cluster)), [true, false, true]);
         assert_eq!([None, eu].map(|cluster| depends("[]", 0, cluster)), [false, false]);
-        // Of a cut list, other clusters are not shown.
+        // A truncated list leaves out other clusters, which may be unavailable.
         assert_eq!([None, eu].map(|cluster| depends("[]", 2, cluster)), [true, true]);
         assert!(!Item::from(report(&[])).depends_on_availability(None));
     }
 
     #[test]
-    fn a_list_without_states_is_checked_by_its_numbers() {
+    fn list_without_states_is_checked_by_its_summary_counts() {
         let summary = Summary { clusters: 9, applied: 9, synced: true, ..Summary::default() };
         assert_eq!(FailOn::NotEnforced.of_summary(&summary), Check::Passed);
         let overridden = Summary { overridden: 1, unknown: 1, ..summary.clone() };

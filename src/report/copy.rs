@@ -1,4 +1,4 @@
-//! What is on one cluster, or is to be: a copy, as its work says, and what its hub object says of it.
+//! The state of one copy on one cluster, combined from its ManifestWork and from its object on the hub.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,36 +14,36 @@ use policy_sync_mirror::{Pruned, Row};
 use policy_sync_sync::rows::work::{Purpose, Work};
 use policy_sync_sync::status::policy::entry_of_work;
 
-/// What is said where no work is there yet.
+/// The message of a copy that has no work yet.
 const NOT_WRITTEN: &str = "the controller has not created its work yet";
 
-/// A copy, or the access of an agent.
+/// The copy of a hub object on a cluster, or the access rights of the cluster's agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CopyReport {
-    /// What it is a copy of; `None` for the access.
+    /// The hub object; `None` for the agent's access rights.
     pub origin: Option<Origin>,
-    /// The kind of that in objects.
+    /// The hub object's `kind`.
     pub kind: String,
-    /// As what parameters list that kind.
+    /// Whether parameters list that kind under policies or resources.
     pub role: Role,
-    /// What its work says; `None` where there is none.
+    /// The state in its work; `None` if there is no work.
     pub work: Option<Synced>,
-    /// Since when its agent says so, or since when it is asked to remove it.
+    /// When its `Applied` condition last changed, or when its deletion was requested.
     pub since: Option<Timestamp>,
-    /// Since when its agent has yet to apply it, or to remove it; `None` where it has.
+    /// Since when the agent has not applied or removed it. `None` if it is applied.
     pub waiting_since: Option<Timestamp>,
-    /// Whether the cluster is not available. The caller sets it, because works do not have it.
+    /// Whether the cluster is unavailable. Set by the caller, because works do not contain it.
     pub unavailable: bool,
     desired: Desired,
 }
 
-/// Whether something is to be on the cluster, and what its hub object says of it.
+/// Whether a copy is planned for the cluster, with the state that its hub object reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Desired {
-    /// It is not, as far as is known.
+    /// No copy is planned, or it is unknown.
     #[default]
     No,
-    /// It is; the message of its hub object, and the state on the cluster that this has in its annotations.
+    /// A copy is planned. The message of its hub object, and the state on this cluster in its annotations.
     Yes(Option<String>, Option<PolicyState>),
 }
 
@@ -63,7 +63,7 @@ impl Desired {
     }
 }
 
-/// What a work of the controller says; nothing where it is not one of ours.
+/// The copy in a work; `None` for a work of another controller.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CopyRow(pub(super) Option<CopyReport>);
 
@@ -92,7 +92,7 @@ impl CopyReport {
         let name = origin.as_ref().map(|origin| origin.object().name.to_string()).unwrap_or_default();
         let mut entry = entry_of_work(&object.metadata.namespace.as_str().into(), name, &work);
         if origin.is_none() {
-            // Nothing is fed back of it.
+            // A work with access rights has no status feedback.
             entry.applied = work.answer.as_ref().is_some_and(|answer| answer.applied);
             entry.message =
                 work.answer.as_ref().and_then(|answer| answer.message.as_deref()).map(str::to_owned);
@@ -113,7 +113,8 @@ impl CopyReport {
         Some(Self { origin, kind, role, work: Some(entry), since, waiting_since, ..Self::default() })
     }
 
-    /// A copy of an object of this kind that is to be there, with the message and the state in the object's annotations.
+    /// A copy that is planned but may have no work, with the message and the state in the hub object's
+    /// annotations.
     pub(super) fn desired(
         origin: Origin,
         kind: &str,
@@ -125,12 +126,12 @@ impl CopyReport {
         Self { origin, kind, role, desired: Desired::Yes(message, state), ..Self::default() }
     }
 
-    /// This copy, of which the hub object says what `desired` does.
+    /// This copy with the hub's view of `desired`.
     pub(super) fn with(self, desired: Option<Self>) -> Self {
         Self { desired: desired.map(|desired| desired.desired).unwrap_or_default(), ..self }
     }
 
-    /// Whether it is one of a Gateway.
+    /// Whether it is the copy of a Gateway.
     #[must_use]
     pub fn is_gateway(&self) -> bool {
         self.origin.as_ref().is_some_and(|origin| origin.as_gateway().is_some())
@@ -143,17 +144,18 @@ impl CopyReport {
         let of_work =
             self.work.as_ref().map_or(PolicyState::Pending, |entry| PolicyState::of_kind(self.role, entry));
         let state = match (self.desired.state(), of_work) {
-            // Works do not have it.
+            // Works do not show that a policy is frozen.
             (Some(PolicyState::Frozen), _) => PolicyState::Frozen,
-            // It is to be there again.
+            // The copy is being removed and will be created again.
             (Some(PolicyState::Pending), PolicyState::Removing) => PolicyState::Pending,
             _ => of_work,
         };
         Some(if self.unavailable { state.on_unavailable_cluster() } else { state })
     }
 
-    /// The state that is shown: of a policy or a resource its [state](Self::state), of the access and of a Gateway whether the agent has
-    /// applied it; `None` for a Gateway that is applied, because its condition `Programmed` is shown.
+    /// The displayed state. For a policy or a resource, its [state](Self::state). For access rights and a
+    /// Gateway, whether the agent has applied it. `None` for an applied Gateway, because its condition
+    /// `Programmed` is displayed instead.
     #[must_use]
     pub fn shown_state(&self) -> Option<PolicyState> {
         self.state().or_else(|| match &self.work {
@@ -164,14 +166,14 @@ impl CopyReport {
         })
     }
 
-    /// The word for that state, or for whether a Gateway is programmed.
+    /// The name of the shown state; `Programmed` or `NotProgrammed` for an applied Gateway.
     #[must_use]
     pub fn word(&self) -> &'static str {
         let programmed = if self.in_sync() { "Programmed" } else { "NotProgrammed" };
         self.shown_state().map_or(programmed, PolicyState::as_str)
     }
 
-    /// Whether the cluster has the current revision; of a Gateway, whether it is programmed.
+    /// Whether the cluster has the current revision; for a Gateway, whether it is programmed.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let Some(entry) = &self.work else { return false };
@@ -189,13 +191,13 @@ impl CopyReport {
             .map(|condition| &*condition.status)
     }
 
-    /// What there is to know: what its work says, or its hub object.
+    /// The most specific message: that of the work, the hub object, or a false condition.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let of_work = self.work.as_ref().and_then(|entry| entry.message.as_deref());
         let of_object = self.desired.message();
         let not_written = self.work.is_none().then_some(NOT_WRITTEN);
-        // What a Gateway says is of all its clusters: that is told where this one says nothing itself.
+        // The message of a hub Gateway covers all clusters. It is used if this cluster has no work.
         let of_object = of_object.filter(|_| self.work.is_none() || !self.is_gateway());
         of_work.or(of_object).or(not_written).or_else(|| {
             let lacking =
@@ -204,7 +206,7 @@ impl CopyReport {
         })
     }
 
-    /// The report for programs.
+    /// The report as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let ItemKey { resource, namespace, name, .. } = ItemKey::copy(self.origin.as_ref());
@@ -232,7 +234,7 @@ impl CopyReport {
     }
 }
 
-/// The kind of the copy that a work carries.
+/// The kind of the copy in a work.
 fn carried(work: &HubObject) -> Option<String> {
     let spec: ManifestWorkSpec = work.spec_as();
     let copy = spec.workload.manifests.into_iter().map(|manifest| manifest.0);
@@ -246,7 +248,7 @@ mod tests {
     use policy_sync_sync::testing::objects::policy_origin;
 
     #[test]
-    fn copy_that_is_to_be_there_again_has_the_state_of_the_annotations() {
+    fn removed_copy_that_is_planned_again_has_the_state_of_the_annotations() {
         let entry = r#"{"cluster":"eu-1","name":"limits","namespace":"n","deleting":true}"#;
         let (origin, kind) = (policy_origin("limits"), "RateLimitPolicy");
         let removed = CopyReport {

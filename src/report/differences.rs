@@ -1,6 +1,5 @@
-//! Where policies differ from cluster to cluster: their overrides, held against the labels that the clusters have now.
-//!
-//! It is what the controller plans; whether a cluster has applied it, the policy's annotations say.
+//! The fields in which a policy differs between clusters, computed from its overrides and the current cluster
+//! labels. This is the controller's plan; the policy's annotations show whether a cluster has applied it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +11,32 @@ use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::CLUSTERS;
 use policy_sync_sync::rows::Strings;
 
-/// The labels of clusters, `None` where they may not be read.
+/// The labels of clusters; `None` if they may not be read.
 #[derive(Clone, Debug)]
 pub struct Differences(Option<BTreeMap<ClusterName, Strings>>);
 
-/// What of a policy is different on a cluster.
+/// The fields of a policy that differ on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Differs {
-    /// These places in its spec, be it none.
+    /// Overrides change these paths in its spec; empty if none apply.
     At(BTreeSet<String>),
-    /// It is not known.
+    /// The overrides or the cluster's labels are unknown.
     Unknown,
 }
 
 impl Differences {
-    /// What is known of these labels.
+    /// Creates differences from labels; `None` if they may not be read.
     #[must_use]
     pub fn new(labels: Option<BTreeMap<ClusterName, Strings>>) -> Self {
         Self(labels)
     }
 
-    /// Reads the labels of `name`, or of all clusters; where they may not be read, returns why beside it.
+    /// Reads the labels of cluster `name`, or of all clusters. If they may not be read, also returns the
+    /// error.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be reached.
+    /// If the hub cannot be reached.
     pub async fn read(
         hub: &HubClient,
         controller: &ControllerName,
@@ -57,19 +57,19 @@ impl Differences {
         }
     }
 
-    /// What is different on `cluster`: the places in the spec that overrides change there.
+    /// The paths in the policy's spec that overrides change on `cluster`.
     #[must_use]
     pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> Differs {
-        // Overrides that are refused are not what the cluster has.
+        // Rejected overrides freeze the policy, so the cluster has other content.
         let refused = report.message.as_ref().is_some_and(|message| message.contains(CLUSTER_OVERRIDES));
-        // A list that is cut ends with a row of no cluster.
+        // For a truncated list, `on` also returns clusters that it does not name.
         let named = report.on(cluster).is_some_and(|on| on.entry.is_some());
         let (overrides, labels) = match (&report.overrides, &self.0) {
             (Reading::Missing, _) => return Differs::At(BTreeSet::new()),
             (Reading::Value(overrides), Some(labels)) if named && !refused => (overrides, labels),
             _ => return Differs::Unknown,
         };
-        // The ManagedCluster may be gone.
+        // The ManagedCluster may have been deleted.
         let Some(labels) = labels.get(cluster) else { return Differs::Unknown };
         let chosen = overrides.choice().chosen(labels);
         Differs::At(overrides.places(&chosen))

@@ -1,4 +1,4 @@
-//! Why a Gateway or a policy is on a cluster, or is not. Clusters of which the same is to be said stand together.
+//! Explains why a Gateway or a policy is on a cluster or is not. Clusters with the same result are grouped.
 
 mod sentences;
 
@@ -24,63 +24,63 @@ use policy_sync_topology::show::PolicyReport;
 
 pub use sentences::Sentence;
 
-/// What there is to say of an object.
+/// The explanation of one object.
 #[derive(Clone, Debug)]
 pub struct ObjectExplanation {
     /// The object.
     pub origin: Origin,
-    /// Its kind in objects.
+    /// The object's `kind`.
     pub kind: String,
-    /// What is the same for all clusters, in the order in which it is decided.
+    /// The decisions that apply to all clusters, in evaluation order.
     pub steps: Vec<Step>,
-    /// The clusters with it in force, then the other clusters that it is for, then the rest.
+    /// First the clusters on which it is in force, then the other clusters it is planned for, then the rest.
     pub groups: Vec<Group>,
-    /// Whether it is about one cluster that was asked for.
+    /// Whether the query named one cluster.
     pub one: bool,
-    /// Of a policy: where it is in force on the hub's own graph.
+    /// Where a policy is in force on the hub's own routes; `None` for a Gateway.
     pub on_hub: Option<PolicyReport>,
 }
 
-/// Clusters of which the same is to be said.
+/// Clusters with the same result.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What, with the earliest moment of all.
+    /// The result, with the earliest moments of all clusters.
     pub verdict: Verdict,
-    /// Their names.
+    /// The names of the clusters.
     pub clusters: Vec<ClusterName>,
 }
 
-/// Why there is no explanation.
+/// Why no explanation could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The hub cannot be read, or not be planned for.
+    /// The hub cannot be read, or no plan can be made.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// There is no such object, or no such cluster.
+    /// The object or the cluster does not exist.
     #[error(transparent)]
     Hub(#[from] HubError),
 }
 
-/// What is to be explained.
+/// The parameters of [`explain()`].
 #[derive(Clone, Debug)]
 pub struct ExplainQuery<'q> {
-    /// Whose classes and works count.
+    /// The controller whose GatewayClasses and works are considered.
     pub controller: &'q ControllerName,
-    /// How plans are made.
+    /// The controller's settings, which its plans depend on.
     pub settings: &'q Settings,
     /// The kind of the object.
     pub kind: &'q ServedKind,
-    /// The object.
+    /// The object's namespace and name.
     pub key: ObjectKey,
-    /// The cluster, where it is one alone.
+    /// Restricts the explanation to one cluster.
     pub cluster: Option<&'q ClusterName>,
 }
 
-/// Explains an object: what the controller would decide is decided by its own plan, of what the hub holds.
+/// Explains an object with the controller's own planning code, run on the state of the hub.
 ///
 /// # Errors
 ///
-/// Where there is no such object or cluster, or the hub cannot be read.
+/// If the object or the cluster does not exist, or the hub cannot be read.
 pub async fn explain(hub: &HubClient, query: ExplainQuery<'_>) -> Result<ObjectExplanation, ExplainError> {
     let (controller, kind) = (query.controller, query.kind);
     let (explanation, object) = explain_on_clusters(hub, query).await?;
@@ -97,11 +97,11 @@ impl ExplainError {
     }
 }
 
-/// The same without what is said of a policy on the hub's own graph, and the object.
+/// Explains an object without its state on the hub's own routes. Also returns the object.
 ///
 /// # Errors
 ///
-/// Those of [`explain()`].
+/// The errors of [`explain()`].
 pub async fn explain_on_clusters(
     hub: &HubClient,
     query: ExplainQuery<'_>,
@@ -109,10 +109,10 @@ pub async fn explain_on_clusters(
     let ExplainQuery { controller, settings, kind, key, cluster } = query;
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.absent(format!("{} {key}", kind.kind)))?;
-    // Of all clusters: what one gets may depend on what others have.
+    // Reads all clusters, because the plan for one cluster may depend on others.
     let found = snapshot::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
-    // One of a kind that is not synced is explained by what it is.
+    // A kind that is not synced is absent from the mirror, so its object is added.
     let (source, is_known) = {
         let guard = found.mirror.read();
         let view = guard.view(OfflineMirror::settled(Clock::start().now()));
@@ -134,7 +134,7 @@ pub async fn explain_on_clusters(
     Ok((ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()), object))
 }
 
-/// Where the policy `object` is in force among what the hub has of routes; `None` where it is no policy.
+/// Where the policy `object` is in force among the routes on the hub; `None` if it is no policy.
 async fn on_hub(
     hub: &HubClient,
     controller: &ControllerName,
@@ -143,7 +143,7 @@ async fn on_hub(
 ) -> Option<PolicyReport> {
     let namespace = Some(object.metadata.namespace.as_str());
     let read = cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await;
-    // What is said of clusters does not depend on it.
+    // The explanation of clusters does not depend on the hub's routes, so an error becomes a line.
     let (objects, unread) = match read {
         Ok(ClusterObjects { objects, unread, .. }) => (objects, unread),
         Err(error) => {
@@ -160,7 +160,7 @@ async fn on_hub(
 impl ObjectExplanation {
     pub(crate) fn new(origin: Origin, kind: &str, explanation: Explanation, one: bool) -> Self {
         let mut groups: Vec<Group> = Vec::new();
-        // By what is said, without the moments.
+        // Groups clusters by their result without the moments.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (cluster, verdict) in explanation.clusters {
             let place = *places.entry(words(&verdict)).or_insert_with(|| {
@@ -176,7 +176,8 @@ impl ObjectExplanation {
         Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one, on_hub: None }
     }
 
-    /// Whether it is in force on the requested cluster, or on each cluster that it is for. An overridden policy is not.
+    /// Whether it is in force on the requested cluster, or on all clusters it is planned for. An overridden
+    /// policy is not in force.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let states = self.groups.iter().map(|group| group.verdict.state);
@@ -184,27 +185,28 @@ impl ObjectExplanation {
         asked.peek().is_some() && asked.all(|state| state == State::InSync)
     }
 
-    /// The result of the check of [`NotEnforced`](super::FailOn::NotEnforced) on the requested cluster, or on each cluster that it is for.
+    /// The result of a check with [`NotEnforced`](super::FailOn::NotEnforced) on the requested cluster, or on
+    /// all clusters it is planned for.
     #[must_use]
     pub fn check(&self) -> Check {
         let asked = self.groups.iter().filter(|group| group.verdict.state.is_desired() || self.one);
         asked.map(Group::check).max().unwrap_or(Check::Failed)
     }
 
-    /// The clusters on which the state of the policy is not known.
+    /// The clusters on which the policy's state is unknown.
     pub fn unknown(&self) -> impl Iterator<Item = &ClusterName> {
         let groups = self.groups.iter().filter(|group| group.check() == Check::Unknown);
         groups.flat_map(|group| &group.clusters)
     }
 
-    /// On how many clusters it is so.
+    /// The number of clusters whose state satisfies `counts`.
     #[must_use]
     pub fn count(&self, counts: impl Fn(State) -> bool) -> usize {
         let groups = self.groups.iter().filter(|group| counts(group.verdict.state));
         groups.map(|group| group.clusters.len()).sum()
     }
 
-    /// The report for programs.
+    /// The explanation as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let step = |step: &Step| {
@@ -246,7 +248,7 @@ impl Group {
         }
     }
 
-    /// Takes in a cluster of which the same is to be said, since or until whenever: the earliest moment counts.
+    /// Adds a cluster with the same result. Each reason keeps its earliest moment.
     fn take(&mut self, cluster: ClusterName, verdict: &Verdict) {
         for (reason, other) in self.verdict.reasons.iter_mut().zip(&verdict.reasons) {
             reason.when = reason.when.into_iter().chain(other.when).min();
@@ -255,7 +257,7 @@ impl Group {
     }
 }
 
-/// All that is said of a cluster, but since when.
+/// The verdict without moments, as a key for grouping.
 fn words(verdict: &Verdict) -> String {
     let mut verdict = verdict.clone();
     verdict.reasons.iter_mut().for_each(|reason| reason.when = None);

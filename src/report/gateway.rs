@@ -1,4 +1,4 @@
-//! What a Gateway of the hub says of its clusters, and what their works say of it.
+//! The state of a Gateway: its own status and annotations on the hub, and the works with its copies.
 
 mod cluster;
 
@@ -19,20 +19,19 @@ use policy_sync_mirror::{Pruned, Row};
 use policy_sync_sync::rows::work::Work;
 use policy_sync_sync::status::gateway::lacks;
 
-/// What a Gateway says itself.
+/// The fields of a Gateway that are shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayRow {
-    /// Its class.
+    /// The name of its GatewayClass.
     pub class: String,
-    /// When it was created.
     pub created: Option<Timestamp>,
-    /// What the controller says of its present generation, in the order of [`CONDITIONS`].
+    /// The conditions that the controller set for the current generation, in the order of [`CONDITIONS`].
     conditions: [Option<Condition>; 2],
-    /// The clusters that its annotation lists.
+    /// The clusters in its annotation.
     listed: Reading<BTreeSet<ClusterName>>,
-    /// `<cluster>/<address>`.
+    /// Addresses in the form `<cluster>/<address>`.
     pub addresses: Vec<String>,
-    /// What cannot be read, and why.
+    /// The annotations that cannot be parsed, with the reason.
     pub faults: Vec<String>,
 }
 
@@ -66,23 +65,23 @@ impl Pruned for GatewayRow {
     }
 }
 
-/// The copy of a Gateway on a cluster, as its work says.
+/// The copy of a Gateway on a cluster, as its work reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayCopy {
-    /// Whether its agent has applied the work.
+    /// Whether the agent has applied the work.
     pub applied: bool,
-    /// Why it does not count as programmed.
+    /// Why it is not programmed; `None` if it is.
     pub lacks: Option<String>,
-    /// Since when the cluster is no longer chosen.
+    /// Since when the Placement no longer selects the cluster (RFC 3339).
     pub unplaced: Option<String>,
-    /// Whether it is being removed.
+    /// Whether its work is being deleted.
     pub deleting: bool,
 }
 
-/// A work of a Gateway.
+/// A work that contains a Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GatewayWork {
-    /// The Gateway; `None` where it is not one of ours.
+    /// The Gateway; `None` for a work of another controller.
     pub(super) gateway: Option<ObjectKey>,
     pub(super) copy: GatewayCopy,
 }
@@ -103,31 +102,31 @@ impl Pruned for GatewayWork {
     }
 }
 
-/// What there is to say of a Gateway.
+/// A Gateway with its copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayReport {
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// What it says itself.
+    /// The state of the Gateway on the hub.
     pub row: GatewayRow,
-    /// Its copies; `None` where works may not be read.
+    /// The copies by cluster; `None` if works may not be read.
     pub copies: Option<BTreeMap<ClusterName, GatewayCopy>>,
 }
 
 impl GatewayReport {
-    /// Its condition Accepted, of its present generation.
+    /// The condition `Accepted` of the current generation.
     #[must_use]
     pub fn accepted(&self) -> Option<&Condition> {
         self.row.conditions[0].as_ref()
     }
 
-    /// Its condition Programmed, of its present generation.
+    /// The condition `Programmed` of the current generation.
     #[must_use]
     pub fn programmed(&self) -> Option<&Condition> {
         self.row.conditions[1].as_ref()
     }
 
-    /// Whether every cluster has programmed the Gateway as it is.
+    /// Whether all clusters have programmed the current Gateway.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let is_true = |condition: &Option<Condition>| {
@@ -136,14 +135,14 @@ impl GatewayReport {
         self.row.conditions.iter().all(is_true) && self.row.faults.is_empty()
     }
 
-    /// Whether what is shown of it lacks what only works say.
+    /// Whether the output would need works that may not be read. `wide` output shows all copies.
     #[must_use]
     pub fn lacks_works(&self, wide: bool) -> bool {
         let all = self.programmed().is_some_and(|condition| condition.status == "True");
         self.copies.is_none() && self.row.listed != Reading::Missing && (wide || !all)
     }
 
-    /// Its clusters, those where it only serves on included; `None` where that is not known.
+    /// The clusters that have the Gateway, including those in a grace period; `None` if unknown.
     #[must_use]
     pub fn clusters(&self) -> Option<BTreeSet<&ClusterName>> {
         let copies = self.copies.as_ref().map(|copies| {
@@ -151,7 +150,7 @@ impl GatewayReport {
             there.map(|(cluster, _)| cluster)
         });
         let listed = match &self.row.listed {
-            // The controller has not said anything of it.
+            // The controller has not reported on the Gateway yet.
             Reading::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
             Reading::Missing | Reading::Unreadable => None,
             Reading::Value(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
@@ -164,15 +163,15 @@ impl GatewayReport {
         }
     }
 
-    /// Whether the annotation had no room for all clusters.
+    /// Whether the annotation was too small for all clusters.
     fn is_cut(&self) -> bool {
         self.accepted().is_some_and(|condition| condition.message.contains(GATEWAY_CLUSTERS))
     }
 
-    /// How many clusters have programmed it as it is; `None` where that is not known.
+    /// The number of clusters that have programmed the current Gateway; `None` if unknown.
     #[must_use]
     pub fn programmed_count(&self) -> Option<usize> {
-        // What is said of an earlier generation is not said of this one.
+        // A status of an earlier generation does not apply to this one.
         let all = self.programmed()?.status == "True";
         match &self.copies {
             Some(copies) => Some(copies.values().filter(|copy| copy.lacks.is_none()).count()),
@@ -181,17 +180,18 @@ impl GatewayReport {
         }
     }
 
-    /// The clusters that have not programmed it as it is; `None` where that is not known.
+    /// The clusters that have not programmed the current Gateway; `None` if unknown.
     #[must_use]
     pub fn missing(&self) -> Option<Vec<&str>> {
-        // What is said of an earlier generation is not said of this one.
+        // A status of an earlier generation does not apply to this one.
         let all = self.programmed()?.status == "True";
         let Some(copies) = &self.copies else { return all.then(Vec::new) };
         let lacks = |cluster: &&ClusterName| copies.get(*cluster).is_none_or(|copy| copy.lacks.is_some());
         Some(self.clusters()?.into_iter().filter(lacks).map(|cluster| &*cluster.0).collect())
     }
 
-    /// Since when it is not accepted, or not programmed, as far as it says so of its present generation.
+    /// Since when it is not accepted or not programmed, according to the conditions of its current
+    /// generation.
     #[must_use]
     pub fn not_synced_since(&self) -> Option<Timestamp> {
         self.lacking().map(|condition| condition.last_transition_time.0)
@@ -201,7 +201,7 @@ impl GatewayReport {
         self.row.conditions.iter().flatten().find(|condition| condition.status != "True")
     }
 
-    /// What there is to know: why it is not accepted, or not programmed.
+    /// Why it is not accepted or not programmed, or that the controller has not reported yet.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let silent = || "the controller has said nothing of its present generation".to_owned();
@@ -211,7 +211,7 @@ impl GatewayReport {
         }
     }
 
-    /// The report for programs. What is not known is null.
+    /// The report as JSON. Unknown values are null.
     #[must_use]
     pub fn json(&self) -> Value {
         let names = match &self.copies {

@@ -1,4 +1,4 @@
-//! Which works say something of what is shown.
+//! An index over the mirror of a report: the works of each Gateway, and of each copy on one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use policy_sync_api::names::{ClusterName, ControllerName, ObjectKey};
 use policy_sync_mirror::Cascade;
 use policy_sync_mirror::{AnyRow, Changed, Line, Source, Tables};
 
-/// What is derived from the rows.
+/// An index over the rows.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// The works of each Gateway.
     gateways: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// The works of each copy on the one cluster: two where the name of its kind has changed, until the old one is gone.
+    /// The works of each copy on the selected cluster. While a kind is being renamed there are two, until the
+    /// old one is gone.
     copies: BTreeMap<ItemKey, BTreeSet<ObjectKey>>,
 }
 
-/// The rows, and what is derived from them.
+/// The rows of the mirror with their index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look<'m> {
     pub(super) tables: &'m Tables,
@@ -56,7 +56,7 @@ impl policy_sync_mirror::Index for Index {
     }
 }
 
-/// Takes in that `work`, which was one of `before`, is one of `now`.
+/// Moves `work` from the entry `before` to the entry `now`.
 fn moved<K: Ord>(
     works: &mut BTreeMap<K, BTreeSet<ObjectKey>>,
     before: Option<K>,
@@ -77,7 +77,6 @@ fn moved<K: Ord>(
 }
 
 impl<'m> Look<'m> {
-    /// The works of the Gateway `key`.
     pub(super) fn works_of(self, key: &ObjectKey) -> impl Iterator<Item = (ClusterName, &'m GatewayWork)> {
         let works = self.index.gateways.get(key).into_iter().flatten();
         works.filter_map(move |work| {
@@ -85,13 +84,13 @@ impl<'m> Look<'m> {
         })
     }
 
-    /// What the work of the copy `key` says.
+    /// The copy `key`, as its work reports it.
     pub(super) fn copy(self, source: &Source, key: &ItemKey) -> Option<&'m CopyReport> {
         let work = self.index.copies.get(key)?.last()?;
         self.tables.row::<CopyRow>(source, work)?.0.as_ref()
     }
 
-    /// The copies of which there are works.
+    /// The copies that have works.
     pub(super) fn copies(self) -> impl Iterator<Item = &'m ItemKey> {
         self.index.copies.keys()
     }

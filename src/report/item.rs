@@ -1,4 +1,4 @@
-//! Something that is shown.
+//! [`Item`]: a row of the report, which is a Gateway, a policy, or a copy on one cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::policy::{PolicyOnCluster, PolicyReport};
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::params::Role;
 
-/// Something that is shown.
+/// A row of the report.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// A Gateway.
+    /// A Gateway of the hub.
     Gateway(Box<GatewayReport>),
-    /// A policy.
+    /// A policy or a resource of the hub.
     Policy(Box<PolicyReport>),
-    /// Something on one cluster, or to be there.
+    /// A copy that is on one cluster, or planned for it.
     Copy(Box<CopyReport>),
 }
 
@@ -43,7 +43,7 @@ impl From<PolicyReport> for Item {
 }
 
 impl Item {
-    /// What tells it from all others.
+    /// The key that identifies the item.
     #[must_use]
     pub fn key(&self) -> ItemKey {
         match self {
@@ -55,7 +55,7 @@ impl Item {
         }
     }
 
-    /// The policy, where it is one.
+    /// The report of a policy; `None` for other items.
     #[must_use]
     pub fn policy(&self) -> Option<&PolicyReport> {
         match self {
@@ -64,7 +64,7 @@ impl Item {
         }
     }
 
-    /// The Gateway, where it is one.
+    /// The report of a Gateway; `None` for other items.
     #[must_use]
     pub fn gateway(&self) -> Option<&GatewayReport> {
         match self {
@@ -73,14 +73,14 @@ impl Item {
         }
     }
 
-    /// Sets which clusters are not available, for the states of a policy.
+    /// Sets the unavailable clusters, which affect the states of a policy. Other items ignore them.
     pub fn set_unavailable(&mut self, clusters: &Arc<BTreeSet<ClusterName>>) {
         if let Self::Policy(report) = self {
             report.unavailable = clusters.clone();
         }
     }
 
-    /// Whether every cluster that it is for has the current revision.
+    /// Whether all clusters it is planned for have the current revision.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         match self {
@@ -90,7 +90,7 @@ impl Item {
         }
     }
 
-    /// The report for programs.
+    /// The report as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         match self {
@@ -100,7 +100,7 @@ impl Item {
         }
     }
 
-    /// The same as `cluster` has it; `None` where it is not for that cluster.
+    /// The item on `cluster`; `None` if it is not planned for that cluster.
     #[must_use]
     pub fn on<'i>(&'i self, cluster: &'i str) -> Option<ItemOnCluster<'i>> {
         match self {
@@ -110,7 +110,7 @@ impl Item {
         }
     }
 
-    /// The copy that is to be on `cluster`, of which its hub object says this; `None` where none is.
+    /// The copy that is planned for `cluster`, with the hub object's message; `None` if none is planned.
     pub(super) fn desired_on(&self, cluster: &str) -> Option<CopyReport> {
         match self {
             Self::Gateway(report) => {
@@ -128,7 +128,7 @@ impl Item {
         }
     }
 
-    /// When the object was created.
+    /// When the hub object was created; `None` for a copy.
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
         match self {
@@ -139,14 +139,14 @@ impl Item {
     }
 }
 
-/// Something that is shown as one cluster has it.
+/// An item on one cluster.
 #[derive(Clone, Debug)]
 pub enum ItemOnCluster<'i> {
-    /// A Gateway.
+    /// A Gateway of the hub.
     Gateway(GatewayOnCluster<'i>),
-    /// A policy.
+    /// A policy or a resource of the hub.
     Policy(PolicyOnCluster<'i>),
-    /// A copy, of whatever cluster.
+    /// A copy, which is on one cluster already.
     Copy(&'i CopyReport),
 }
 
@@ -161,7 +161,7 @@ impl ItemOnCluster<'_> {
         }
     }
 
-    /// The report for programs: of the clusters, this one alone.
+    /// The report as JSON, reduced to this cluster.
     #[must_use]
     pub fn json(&self) -> Value {
         match self {

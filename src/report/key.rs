@@ -1,28 +1,28 @@
-//! What tells things that are shown from each other.
+//! The keys that identify the rows of a report.
 
 use policy_sync_api::names::{GroupResource, ObjectKey, Origin};
 
-/// The table that something is shown in, in the order in which they are printed.
+/// The table that shows an item, in print order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// Gateways.
+    /// The Gateways of the hub.
     Gateways,
-    /// Policies.
+    /// The policies and resources of the hub.
     Policies,
-    /// Everything on one cluster.
+    /// The copies on one cluster.
     Copies,
 }
 
-/// What tells an object from all others. The access of an agent is of no kind and of no name.
+/// The key of an item. For the access rights of an agent, `resource` and `name` are empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ItemKey {
-    /// Its table.
+    /// The table that shows the item.
     pub table: Table,
-    /// Its namespace.
+    /// The namespace; empty for access rights.
     pub namespace: String,
-    /// Its kind, as in `<resource>.<group>`.
+    /// The kind as `<resource>.<group>`.
     pub resource: String,
-    /// Its name.
+    /// The name; empty for access rights.
     pub name: String,
 }
 
@@ -39,14 +39,15 @@ impl ItemKey {
         Self::new(Table::Policies, resource.to_owned(), policy)
     }
 
-    /// A copy of `origin`, on the one cluster; of none, the access of its agent.
+    /// The key of the copy of `origin` on the selected cluster. Without an origin, the access rights of its
+    /// agent.
     pub(super) fn copy(origin: Option<&Origin>) -> Self {
         let resource = origin.map(|origin| origin.kind().to_string()).unwrap_or_default();
         let access = ObjectKey::new("", "");
         Self::new(Table::Copies, resource, origin.map_or(&access, |origin| origin.object()))
     }
 
-    /// The same object, as a copy on the one cluster.
+    /// The key of the same object's copy on the selected cluster.
     pub(super) fn on_cluster(self) -> Self {
         Self { table: Table::Copies, ..self }
     }

@@ -1,4 +1,4 @@
-//! The registry: what is read of a hub to show it, and what is kept of that.
+//! The kinds of objects that a report reads from the hub, with the row type that each is pruned to.
 
 use super::copy::CopyRow;
 use super::gateway::{GatewayRow, GatewayWork};
@@ -9,15 +9,14 @@ use policy_sync_api::{gateway, work};
 use policy_sync_mirror::{Family, Kind};
 use policy_sync_sync::kinds::of_controller;
 
-/// Gateways.
 pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::new(gateway::GROUP, "v1", "gateways");
-/// Their works, on all clusters.
+/// The works with Gateways, on all clusters.
 pub(super) static GATEWAY_WORKS: Kind<GatewayWork> =
     Kind::new(work::GROUP, "v1", "manifestworks").with_labels(for_gateways);
-/// All works of the controller, on one cluster.
+/// All works of the controller on one cluster.
 pub(super) static COPIES: Kind<CopyRow> =
     Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
-/// Policies, of which annotations say all that is shown.
+/// Policies and resources. Only metadata is listed, because annotations contain all that is shown.
 pub(super) static POLICIES: Family<PolicyRow> = Family::new("policies").of_metadata();
 
 fn for_gateways(controller: &ControllerName) -> String {

@@ -2,16 +2,16 @@
 
 use policy_sync_hub::HubError;
 
-/// A value, or the missing right.
+/// A value, or the error of a missing right.
 ///
-/// It has no default and gives no value without the case of a missing right, so a read that was refused cannot become an empty
-/// result.
+/// There is no default, and the value is reachable only together with the error case, so a forbidden read
+/// cannot become an empty result.
 #[derive(Debug)]
 #[must_use]
 pub enum Known<T> {
-    /// It was read.
+    /// The value was read.
     Known(T),
-    /// A right is missing.
+    /// The right to read it is missing.
     Unknown(HubError),
 }
 
@@ -20,7 +20,7 @@ impl<T> Known<T> {
     ///
     /// # Errors
     ///
-    /// Each error that is not a missing right.
+    /// All errors except a missing right.
     pub fn of(read: Result<T, HubError>) -> Result<Self, HubError> {
         match read {
             Ok(value) => Ok(Self::Known(value)),
@@ -29,7 +29,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The value. Without it, adds a line to `unread`.
+    /// Returns the value, or adds the missing right to `unread` as a line.
     pub fn or_note(self, unread: &mut Vec<String>) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),

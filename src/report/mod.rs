@@ -1,15 +1,16 @@
-//! What people see of a hub, as plain data: the command line prints it, and knows no more.
+//! Reads the state of a hub as plain data. The command line and the web page print it.
 //!
 //! ```text
-//! query ─▶ list what may be read ─┐
-//!                                 ├─▶ mirror of what is shown ─▶ items: Gateways, policies, copies on one cluster
-//!          watch it               ┘
+//! query ─▶ list objects ─┐
+//!                        ├─▶ mirror ─▶ items: Gateways, policies, copies on one cluster
+//!          watch them    ┘
 //! ```
 //!
-//! What is attached to what is read the same way, of any cluster: `topology`.
+//! `topology` reads Gateways, routes and policies in the same way, from a hub or a spoke.
 //!
-//! It is what the controller last wrote, and what works say: nothing is decided here. Only the hub is read, with whatever
-//! rights the reader has: what they do not let be read is told beside it, and is not taken for nothing.
+//! A report contains the last state that the controller wrote and the status of works; it decides nothing
+//! itself. All reads use the user's rights. Objects that may not be read are reported as unread, never as
+//! absent.
 
 mod across;
 mod check;

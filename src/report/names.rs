@@ -1,4 +1,4 @@
-//! The names that a hub has, for those who choose one: of each kind no more than a page.
+//! Names of namespaces, clusters and objects for shell completion, at most one page of each.
 
 use super::known::Known;
 use super::served::ServedKind;
@@ -7,11 +7,11 @@ use policy_sync_api::object::HubObject;
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::CLUSTERS;
 
-/// Of namespaces.
+/// The names of namespaces.
 ///
 /// # Errors
 ///
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn namespaces(hub: &HubClient) -> Result<Vec<String>, HubError> {
     hub.names(&GroupVersionResource::new("", "v1", "namespaces"), "", "list Namespaces").await
 }
@@ -27,20 +27,20 @@ pub async fn namespace(hub: &HubClient, name: &str) -> Result<Known<bool>, HubEr
     Known::of(found.map(|found| found.is_some()))
 }
 
-/// Of clusters.
+/// The names of ManagedClusters.
 ///
 /// # Errors
 ///
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn clusters(hub: &HubClient) -> Result<Vec<String>, HubError> {
     hub.names(&CLUSTERS.gvr(), "", "list ManagedClusters").await
 }
 
-/// Of objects of `kind` in `namespace`, in all where that is empty.
+/// The names of objects of `kind` in `namespace`; in all namespaces if that is empty.
 ///
 /// # Errors
 ///
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub async fn objects(hub: &HubClient, kind: &ServedKind, namespace: &str) -> Result<Vec<String>, HubError> {
     hub.names(&kind.gvr, namespace, &format!("list {}", kind.gvr.kind)).await
 }

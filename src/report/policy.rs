@@ -1,5 +1,5 @@
-//! What the annotations of a policy say. They are the controller's output, but a user may edit them: what cannot be
-//! read is a fault to show, never one of this program.
+//! The state of a policy in its annotations. The controller writes them, but users may edit them: an
+//! annotation that cannot be parsed becomes a fault in the report, not an error of this program.
 
 mod cluster;
 mod detail;
@@ -27,19 +27,19 @@ use policy_sync_mirror::{Pruned, Row};
 use policy_sync_sync::desired::overrides::Overrides;
 use policy_sync_sync::rows::Strings;
 
-/// What an annotation says.
+/// The value of an annotation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<T> {
-    /// It is not there.
+    /// The annotation is absent.
     Missing,
-    /// It is not what the controller writes.
+    /// The controller did not write it in this form.
     Unreadable,
-    /// This.
+    /// The parsed value.
     Value(T),
 }
 
 impl<T> Reading<T> {
-    /// What it says, where that can be read.
+    /// The value, if the annotation is present and can be parsed.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -49,7 +49,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// What is kept of a policy: the annotations of which something is shown.
+/// The part of a policy that the mirror stores: the annotations that are shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRow {
     created: Option<Timestamp>,
@@ -58,7 +58,7 @@ pub struct PolicyRow {
     annotations: Strings,
 }
 
-/// The annotations of which something is shown.
+/// The annotations that are shown.
 const SHOWN: [&str; 5] = [
     POLICIES_SYNCED_SUMMARY,
     POLICIES_SYNCED,
@@ -68,13 +68,13 @@ const SHOWN: [&str; 5] = [
 ];
 
 impl PolicyRow {
-    /// Whether the controller has said anything on it.
+    /// Whether the controller has written annotations on it.
     pub(super) fn is_told(&self) -> bool {
         is_told(&self.annotations)
     }
 }
 
-/// Whether the controller has said anything in these annotations.
+/// Whether the controller has written any of these annotations.
 pub(super) fn is_told(annotations: &Strings) -> bool {
     [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
         .iter()
@@ -97,42 +97,42 @@ impl Pruned for PolicyRow {
     }
 }
 
-/// What a policy's annotations say.
+/// A policy or a resource with the state in its annotations.
 #[derive(Clone, Debug)]
 pub struct PolicyReport {
-    /// What it is.
+    /// The hub object.
     pub origin: Origin,
-    /// Its kind in objects.
+    /// The object's `kind`.
     pub kind: String,
-    /// As what parameters list that.
+    /// Whether parameters list the kind under policies or resources.
     pub role: Role,
-    /// When it was created.
     pub created: Option<Timestamp>,
-    /// When the controller last changed what it says.
+    /// When the controller last changed its annotations.
     pub told: Option<Timestamp>,
-    /// The list of its clusters in numbers.
+    /// The counts over all its clusters.
     pub summary: Reading<Summary>,
-    /// What its clusters say.
+    /// The state of each cluster.
     pub clusters: Reading<Vec<Synced>>,
-    /// How much the list shows.
+    /// How much of each cluster the list shows.
     pub detail: Detail,
-    /// What its owner should know.
+    /// The controller's message for the policy's owner.
     pub message: Option<String>,
-    /// What cannot be read, and why.
+    /// Annotations that cannot be parsed, are missing or contradict each other, one line each.
     pub faults: Vec<String>,
-    /// How its spec differs from cluster to cluster.
+    /// The overrides for clusters with certain labels.
     pub overrides: Reading<Overrides>,
-    /// The clusters that are not available. The caller sets them, because annotations do not have them.
+    /// The unavailable clusters. Set by the caller, because annotations do not contain them.
     pub unavailable: Arc<BTreeSet<ClusterName>>,
-    /// The state of each entry whose state the level of detail leaves out, if the summary shows that it is the same for all of them.
+    /// The state of the entries that the list shows without a state. `None` unless the summary proves that
+    /// they all have the same one.
     left_out: Option<PolicyState>,
     detail_text: Option<String>,
-    /// The list as it is written, where it can be read.
+    /// The list as written; `None` if it cannot be parsed.
     clusters_text: Option<String>,
 }
 
 impl PolicyReport {
-    /// Reads what is kept of the policy `key` of `kind`.
+    /// Reads the stored row of the policy `key` of `kind`.
     #[must_use]
     pub fn new(kind: &ServedKind, key: ObjectKey, row: &PolicyRow) -> Self {
         let report =
@@ -141,7 +141,7 @@ impl PolicyReport {
         Self { origin, kind: kind.kind.clone(), role: kind.role, ..report }
     }
 
-    /// What `annotations` say, where the kind and the rest is for others to say.
+    /// Parses `annotations`. The caller fills in kind, role and times.
     pub(super) fn of_annotations(key: ObjectKey, annotations: &Strings) -> Self {
         let text = |key: &str| annotations.get(key).cloned();
         let mut faults = Vec::new();
@@ -189,14 +189,14 @@ impl PolicyReport {
         }
     }
 
-    /// Whether every placed cluster holds the policy as it is, and nothing keeps it from being planned.
+    /// Whether all placed clusters have the current revision, without a message of the controller or a fault.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let synced = self.summary.value().is_none_or(|summary| summary.synced);
         synced && self.message.is_none() && self.faults.is_empty()
     }
 
-    /// Whether the controller has said anything on it.
+    /// Whether the controller has written annotations on it.
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.summary != Reading::Missing || self.clusters != Reading::Missing || self.message.is_some()
@@ -212,7 +212,7 @@ impl PolicyReport {
         written
     }
 
-    /// The same as it is written on the hub.
+    /// The state in the annotations, regardless of whether the cluster is available.
     fn written_state(&self, entry: &Synced) -> Option<PolicyState> {
         if !self.detail.shows_states() {
             return self.left_out;
@@ -225,7 +225,7 @@ impl PolicyReport {
         }
     }
 
-    /// The state on each cluster of the list, by its name. A state that the annotations do not show is `None`.
+    /// The state on each cluster of the list, by its name; `None` if the annotations do not show it.
     #[must_use]
     pub fn states(&self) -> BTreeMap<&str, Option<PolicyState>> {
         let clusters = self.clusters.value().into_iter().flatten();
@@ -243,7 +243,7 @@ impl PolicyReport {
         states.into_iter().flatten().chain(counted).min()
     }
 
-    /// The clusters where a policy of their own wins; `None` where the list does not say.
+    /// The clusters on which another policy overrides it; `None` if the list does not show states.
     #[must_use]
     pub fn overridden(&self) -> Option<Vec<&str>> {
         if !self.detail.shows_states() {
@@ -254,7 +254,8 @@ impl PolicyReport {
         Some(clusters.iter().filter(overridden).map(|entry| &*entry.cluster.0).collect())
     }
 
-    /// The clusters that are to hold it as it is, and do not; `None` where the list does not say.
+    /// The clusters that should have the current revision and do not; `None` if the list does not show
+    /// states.
     #[must_use]
     pub fn missing(&self) -> Option<Vec<&str>> {
         match (&self.summary, &self.clusters) {
@@ -268,8 +269,8 @@ impl PolicyReport {
         }
     }
 
-    /// The policy's message, or the name of the first cluster in the worst state with the reason. `None` if all clusters have the states
-    /// `Enforced`, `Accepted`, `Applied` or `Removing`.
+    /// The policy's message, or the name of the first cluster in the worst state with the reason. `None` if
+    /// all clusters have the states `Enforced`, `Accepted`, `Applied` or `Removing`.
     #[must_use]
     pub fn first_message(&self) -> Option<String> {
         let worst = || {
@@ -277,7 +278,7 @@ impl PolicyReport {
             let states = entries.filter_map(|entry| Some((self.state_of(entry)?, entry)));
             let is_named = |state| state < PolicyState::Removing || state == PolicyState::Overridden;
             let bad = states.filter(|(state, _)| is_named(*state));
-            // The first of those that are equally bad.
+            // `min_by_key` returns the first of several equal states.
             let (state, entry) = bad.min_by_key(|(state, _)| *state)?;
             let message = match state {
                 // The reason would repeat the state.
@@ -293,7 +294,7 @@ impl PolicyReport {
         self.message.clone().or_else(worst)
     }
 
-    /// The report for programs. Clusters are as the annotation has them: what it leaves out is not made up.
+    /// The report as JSON. Clusters are copied from the annotation, with the fields that it contains.
     #[must_use]
     pub fn json(&self) -> Value {
         let clusters =
@@ -316,7 +317,7 @@ impl PolicyReport {
     }
 }
 
-/// The state of all entries of a list whose states are left out because it was too large; `None` if they may differ.
+/// The state of all entries whose state was left out to save space; `None` if they may differ.
 fn left_out_state(detail: Detail, summary: &Summary, entries: &[Synced]) -> Option<PolicyState> {
     let (entries, hidden) = match detail {
         Detail::Full | Detail::Other => return None,

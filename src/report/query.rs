@@ -1,4 +1,5 @@
-//! What a user asks for, as far as the hub has it and lets it be read.
+//! Queries of the hub for `status`: resolves the requested kinds, lists the objects that the user may read,
+//! and records missing rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,23 +22,23 @@ use policy_sync_sync::desired::watches;
 use policy_sync_sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
 use policy_sync_sync::{ClassParams, OfflineMirror};
 
-/// What a user asks for.
+/// The objects that a user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
     /// Gateways, policies and resources.
     Everything,
-    /// Gateways.
+    /// Only Gateways.
     Gateways,
-    /// Everything of all kinds that are listed so.
+    /// All kinds that parameters list under this role.
     All(Role),
-    /// Policies, or resources, of the kind that the word means.
+    /// The kind of policies or resources with this name.
     Kind(&'a str),
     /// Everything on one cluster.
     Cluster,
 }
 
 impl<'a> Asked<'a> {
-    /// What `word` asks for.
+    /// Parses the first argument of `status`.
     #[must_use]
     pub fn by(word: Option<&'a str>) -> Self {
         match word {
@@ -50,7 +51,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What it is called where there is none.
+    /// The noun for the message that none was found.
     #[must_use]
     pub fn named(self) -> &'static str {
         match self {
@@ -62,60 +63,61 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What to read of a hub.
+/// A query of the hub.
 #[derive(Clone, Debug)]
 pub struct Query<'a> {
-    /// Whose classes and works count.
+    /// The controller whose GatewayClasses and works are considered.
     pub controller: &'a ControllerName,
-    /// What a user asks for.
+    /// The requested kinds.
     pub asked: Asked<'a>,
-    /// Of which names and namespaces.
+    /// The requested namespaces and names.
     pub scope: Scope,
-    /// The one cluster of which everything is shown, where only one is.
+    /// Restricts the report to the copies on one cluster.
     pub cluster: Option<ClusterName>,
-    /// What a user may do where rights are missing, after the words that say so.
+    /// A hint on how to obtain missing rights, appended to the message about them.
     pub hint: &'a str,
 }
 
-/// Why there is no report.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The hub cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// A word means no kind that is synced, or several.
+    /// A word names no synced kind, or several kinds.
     #[error("{0}")]
     Kind(String),
-    /// Nothing that was asked for may be read.
+    /// None of the requested objects may be read.
     #[error("{0}")]
     Unread(String),
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Debug)]
 pub struct Report {
-    /// Gateways and policies.
+    /// The objects that were read.
     pub seen: Seen,
-    /// What is wrong with the parameters.
+    /// Errors in the parameters of GatewayClasses.
     pub faults: Vec<String>,
-    /// What may not be read.
+    /// Objects that the user may not read, one line each.
     pub unread: Vec<String>,
-    /// What may not be read, and is missing in what is shown of Gateways.
+    /// Why the works of Gateways may not be read, which leaves gaps in their rows.
     pub works_unread: Option<String>,
-    /// Whether there is any class of ours.
+    /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
 }
 
-/// A ManagedCluster, `None` where the hub has none of this name.
+/// Reads a ManagedCluster; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// Where it cannot be read.
+/// If it cannot be read.
 pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
     hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
 }
 
-/// The clusters that the hub reports as not available; if ManagedClusters may not be listed, none, with the reason.
+/// The clusters that the hub reports as unavailable. If ManagedClusters may not be listed, returns none and
+/// the error.
 ///
 /// # Errors
 ///
@@ -131,7 +133,7 @@ pub async fn unavailable(
     }
 }
 
-/// Those of these ManagedClusters that are not available.
+/// The names of the `clusters` that are unavailable.
 pub fn unavailable_of<'c>(clusters: impl IntoIterator<Item = &'c HubObject>) -> BTreeSet<ClusterName> {
     let is_unavailable =
         |cluster: &&HubObject| cluster.status_as::<ManagedClusterStatus>().unavailable_since().is_some();
@@ -139,37 +141,37 @@ pub fn unavailable_of<'c>(clusters: impl IntoIterator<Item = &'c HubObject>) -> 
     unavailable.map(|cluster| ClusterName::from(&*cluster.metadata.name)).collect()
 }
 
-/// The kinds that the parameters of the classes of `controller` list, as far as they can be read and are served.
+/// The kinds that parameters of the controller's GatewayClasses list and the hub serves.
 ///
 /// # Errors
 ///
-/// Where the hub cannot be read.
+/// If the hub cannot be read.
 pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Result<Vec<ServedKind>, HubError> {
     hub.has(&REQUIRED).await?;
     Ok(Listed::read(hub, controller).await?.kinds)
 }
 
-/// What the parameters of the classes of a controller list, as far as they can be read and are served.
+/// The content of the parameters of a controller's GatewayClasses.
 #[derive(Debug)]
 pub struct Listed {
-    /// The kinds.
+    /// The listed kinds that the hub serves.
     pub kinds: Vec<ServedKind>,
-    /// How policies of kinds are merged, where that is said, the oldest class's word first.
+    /// How policies of a kind are merged, if parameters configure it. The oldest class comes first.
     pub merges: Vec<(GroupResource, Merge)>,
-    /// What is wrong with the parameters.
+    /// Errors in the parameters.
     pub faults: Vec<String>,
-    /// What may not be read.
+    /// The parameters that may not be read.
     pub unread: Vec<String>,
-    /// Whether there is any class of the controller.
+    /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
 }
 
 impl Listed {
-    /// Reads what the classes of `controller` list.
+    /// Reads the parameters of the GatewayClasses of `controller`.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be read.
+    /// If the hub cannot be read.
     pub async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
         let classes = classes(hub, controller).await?;
         let mut report = Report::new(Seen::new(controller.clone(), Scope::All));
@@ -192,11 +194,11 @@ impl Report {
         Self { seen, faults: Vec::new(), unread: Vec::new(), works_unread: None, has_classes }
     }
 
-    /// Reads what is asked for.
+    /// Runs `query`.
     ///
     /// # Errors
     ///
-    /// Where a word means no kind, or nothing can be read.
+    /// If a word names no kind, or none of the requested objects may be read.
     pub async fn read(hub: &HubClient, query: &Query<'_>) -> Result<Self, QueryError> {
         let mut seen = Seen::new(query.controller.clone(), query.scope.clone());
         if let Some(name) = &query.cluster {
@@ -266,7 +268,7 @@ impl Report {
             }
         }
         self.seen.gateways = true;
-        // Of one cluster, its own works say more.
+        // For one cluster, its own works contain more detail.
         if query.asked != Asked::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
             match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {
@@ -274,14 +276,14 @@ impl Report {
                     self.seen.list(&source, &works);
                     self.seen.works = true;
                 }
-                // Tenants may read their Gateways, and not what is in the namespaces of clusters.
+                // Tenants may often read their Gateways, but not the namespaces of clusters.
                 Known::Unknown(error) => self.works_unread = Some(error.to_string()),
             }
         }
         Ok(())
     }
 
-    /// The kinds that the parameters of the classes of ours list. What is wrong with the others is a fault.
+    /// The kinds that the parameters of the controller's classes list. Errors in parameters become faults.
     async fn kinds(&mut self, hub: &HubClient, classes: &OfflineMirror) -> Result<Vec<ServedKind>, HubError> {
         for (source, gvr) in &wanted(classes) {
             let Some(key) = source.object() else { continue };
@@ -316,7 +318,7 @@ impl Report {
         let mut kinds: Vec<ServedKind> = Vec::new();
         let listed = listed.into_iter().flat_map(|(role, gvrs)| gvrs.into_iter().map(move |gvr| (role, gvr)));
         for (role, gvr) in listed {
-            // Of several versions that are served, the first holds.
+            // If parameters list several versions, the first one is used.
             if kinds.iter().any(|kind| kind.gvr.kind == gvr.kind) {
                 continue;
             }
@@ -337,14 +339,14 @@ impl Report {
     }
 }
 
-/// The names of the classes of ours that `mirror` has.
+/// The names of the controller's classes in `mirror`.
 pub(super) fn our_classes(mirror: &OfflineMirror) -> BTreeSet<Arc<str>> {
     let guard = mirror.read();
     let view = guard.view(OfflineMirror::settled(Clock::start().now()));
     view.our_classes().into_keys().map(|key| key.name.clone()).collect()
 }
 
-/// The GatewayClasses of the hub.
+/// Lists the GatewayClasses of the hub.
 async fn classes(hub: &HubClient, controller: &ControllerName) -> Result<OfflineMirror, HubError> {
     let source = CLASSES.all();
     let classes = hub.list(&source, &CLASSES.gvr(), controller, "list GatewayClasses").await?;
@@ -357,7 +359,7 @@ fn wanted(classes: &OfflineMirror) -> Wanted {
     watches::plan(classes.read().view(OfflineMirror::settled(Clock::start().now())))
 }
 
-/// The kind that a user means by `word`.
+/// The synced kind that a user means by `word`.
 async fn kind_of<'k>(
     hub: &HubClient,
     kinds: &'k [ServedKind],

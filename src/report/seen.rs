@@ -1,4 +1,4 @@
-//! What is seen of a hub, and what that shows.
+//! [`Seen`]: a mirror of the hub objects that a report reads, and the items derived from it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::params::Role;
 use policy_sync_mirror::{Changed, Mirror, MirrorGuard, Scope, Source, Table as Rows, Wanted};
 
-/// What is seen of a hub.
+/// The objects that were read from a hub.
 #[derive(Debug)]
 pub struct Seen {
     pub(super) mirror: Arc<Mirror<Index>>,
     pub(super) controller: ControllerName,
-    /// Which Gateways and policies.
+    /// The namespaces and names that are included.
     pub(super) scope: Scope,
-    /// The classes whose Gateways count.
+    /// The GatewayClasses whose Gateways are included.
     pub(super) classes: BTreeSet<Arc<str>>,
-    /// The kinds whose policies may be read.
+    /// The kinds of policies that may be read.
     pub(super) kinds: Vec<ServedKind>,
-    /// Whether Gateways were asked for, and may be read.
+    /// Whether Gateways are requested and may be read.
     pub(super) gateways: bool,
-    /// Whether their works may be.
+    /// Whether the works of Gateways may be read.
     pub(super) works: bool,
-    /// The one cluster of which everything is shown.
+    /// Restricts the items to copies on one cluster.
     pub(super) cluster: Option<ClusterName>,
 }
 
-/// What is shown changes by the hub alone, and not with time.
+/// Items depend only on the hub's objects, not on the time.
 pub(super) const NOW: Moment = Moment(0);
 
 impl Seen {
-    /// Nothing yet, of the objects in `scope`.
+    /// An empty mirror for objects in `scope`.
     #[must_use]
     pub fn new(controller: ControllerName, scope: Scope) -> Self {
         Self {
@@ -68,18 +68,18 @@ impl Seen {
         COPIES.all().within(Scope::Namespace(cluster.0.clone()))
     }
 
-    /// What to watch for what was read.
+    /// The sources to watch, which are those that were read.
     #[must_use]
     pub fn sources(&self) -> Wanted {
         let policies = self.kinds.iter().map(|kind| (self.policies_source(kind), kind.gvr.clone()));
         let gateways = self.gateways.then(|| (self.gateways_source(), GATEWAYS.gvr()));
-        // Of one cluster, its own works say more.
+        // For one cluster, its own works contain more detail.
         let works = self.works.then(|| (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr()));
         let copies = self.cluster.as_ref().map(|cluster| (Self::copies_source(cluster), COPIES.gvr()));
         policies.chain(gateways).chain(works).chain(copies).collect()
     }
 
-    /// The name in objects of what comes from `source`.
+    /// The `kind` of the objects of `source`.
     #[must_use]
     pub fn kind_of(&self, source: &Source) -> &str {
         let served = |kind: &&ServedKind| source.resource() == Some(&kind.gvr.kind);
@@ -90,7 +90,7 @@ impl Seen {
         }
     }
 
-    /// Takes `objects` in as all that there is of `source`.
+    /// Replaces the objects of `source`.
     pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
         self.mirror.list(source, objects, &self.controller, NOW);
     }
@@ -99,7 +99,7 @@ impl Seen {
         self.mirror.read()
     }
 
-    /// The keys of what may be shown otherwise after a change, just after which the mirror looks so.
+    /// The keys of the items that a change may affect. `look` is the mirror just after the change.
     pub(super) fn affected(changed: &Changed, look: Look<'_>, one_cluster: bool) -> BTreeSet<ItemKey> {
         let Changed::Object { source, key, before } = changed else { return BTreeSet::new() };
         if let Some((_, before)) = changed.object_of(&GATEWAY_WORKS) {
@@ -119,7 +119,7 @@ impl Seen {
         [if one_cluster { key.on_cluster() } else { key }].into()
     }
 
-    /// What there is to say of `key`; `None` where it is not there, nor to be there.
+    /// The item of `key`; `None` if it neither exists nor is planned.
     pub(super) fn item(&self, look: Look<'_>, key: &ItemKey) -> Option<Item> {
         match key.table {
             Table::Gateways => self.gateway(look, &key.object()).map(Item::from),
@@ -139,7 +139,7 @@ impl Seen {
         let kind = self.kinds.iter().find(|kind| kind.gvr.kind.to_string() == key.resource)?;
         let object = key.object();
         let row = look.tables.row::<PolicyRow>(&self.policies_source(kind), &object)?;
-        // One that nothing places is nothing to anybody.
+        // A resource that no policy uses is not shown.
         if kind.role == Role::Resource && !row.is_told() {
             return None;
         }
@@ -161,14 +161,14 @@ impl Seen {
         }
     }
 
-    /// What there is to say of all.
+    /// All items, in print order.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         let guard = self.read();
         let look = guard.view(NOW);
         let keys = self.keys(look);
         let mut items: Vec<Item> = keys.iter().filter_map(|key| self.item(look, key)).collect();
-        // By the kind that is shown, not by its plural.
+        // Policies are sorted by the displayed kind, not by its plural.
         items.sort_by_cached_key(|item| match item {
             Item::Gateway(_) | Item::Copy(_) => (item.key(), String::new()),
             Item::Policy(report) => {

@@ -1,4 +1,5 @@
-//! Kinds of objects, and which of them a user means.
+//! Kinds of objects that a cluster serves, and the resolution of names such as `rlp` or
+//! `ratelimitpolicies.kuadrant.io`.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +11,45 @@ use policy_sync_api::params::Role;
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::GATEWAYS;
 
-/// A kind of policies, or of resources, that the hub serves.
+/// A kind that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedKind {
-    /// Where it is served.
+    /// Its group, version and plural.
     pub gvr: GroupVersionResource,
-    /// Its name in objects.
+    /// Its `kind` in objects.
     pub kind: String,
-    /// As what parameters list it.
+    /// Whether parameters list it under policies or resources.
     pub role: Role,
-    /// Whether its objects are in namespaces.
     pub is_namespaced: bool,
     singular: String,
     short: Vec<String>,
 }
 
 impl ServedKind {
-    /// The kind of Gateways, which are called as policies are.
+    /// The kind Gateway.
     pub fn gateways() -> Self {
         let (kind, singular, short) = ("Gateway".to_owned(), "gateway".to_owned(), vec!["gtw".to_owned()]);
         Self { gvr: GATEWAYS.gvr(), kind, role: Role::Policy, is_namespaced: true, singular, short }
     }
 
-    /// A kind of the core group, which every cluster serves.
+    /// A kind of the core group, which all clusters serve.
     pub fn core(kind: &str, resource: &str) -> Self {
         let gvr = GroupVersionResource::new("", "v1", resource);
         Self { is_namespaced: resource != "namespaces", ..Self::given(Role::Resource, gvr, kind) }
     }
 
-    /// The kind `gvr` of objects that say to be of `kind`, where nothing else is known of it.
+    /// A kind known only from an object: its resource and its `kind`, without short names.
     pub fn given(role: Role, gvr: GroupVersionResource, kind: &str) -> Self {
         let singular = kind.to_lowercase();
         Self { gvr, kind: kind.to_owned(), role, is_namespaced: true, singular, short: Vec::new() }
     }
 
-    /// Whether a user means this kind by `word`, with no other kind to be confused with.
+    /// Whether `word` names this kind, regardless of other kinds.
     pub fn is_meant_by(&self, word: &str) -> bool {
         self.is_named(word).is_some()
     }
 
-    /// The kind `gvr`, which is listed as what `role` says, as the hub's discovery describes it.
+    /// A kind from discovery, which parameters list under `role`.
     pub fn new(role: Role, gvr: GroupVersionResource, served: &APIResource) -> Self {
         Self {
             gvr,
@@ -61,7 +61,7 @@ impl ServedKind {
         }
     }
 
-    /// The same as aggregated discovery describes it.
+    /// A kind from aggregated discovery.
     pub fn discovered(group: &str, version: &str, served: &APIResourceDiscovery) -> Option<Self> {
         Some(Self {
             gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
@@ -73,8 +73,8 @@ impl ServedKind {
         })
     }
 
-    /// Whether `word` is the plural, the singular or the `Kind` of this kind, or else a short name; alone or with the
-    /// group behind a dot, or version and group; in any case.
+    /// Whether `word` is the plural, singular or `Kind` of this kind, or a short name. It may be followed by
+    /// a dot and the group, or the version and group. Case is ignored.
     fn is_named(&self, word: &str) -> Option<By> {
         let word = word.to_lowercase();
         let (bare, of) = word.split_once('.').map_or((&*word, None), |(bare, of)| (bare, Some(of)));
@@ -91,20 +91,20 @@ impl ServedKind {
     }
 }
 
-/// The kinds that a hub serves, without those of the core group.
+/// The kinds that a hub serves outside the core group.
 #[derive(Debug, Default)]
 pub struct Discovered {
-    /// Each in the version that the hub prefers.
+    /// The kinds, each in the hub's preferred version.
     pub kinds: Vec<ServedKind>,
-    /// The groups of unavailable API services, whose kinds may be missing above.
+    /// The groups of unavailable API services, whose kinds may be missing from `kinds`.
     pub stale: BTreeSet<String>,
 }
 
-/// The kinds that the hub serves.
+/// Lists the kinds that the hub serves.
 ///
 /// # Errors
 ///
-/// Where it does not say.
+/// If discovery fails.
 pub async fn discover(hub: &HubClient) -> Result<Discovered, HubError> {
     let groups = hub.client().list_api_groups_aggregated().await;
     let groups = groups.map_err(|error| hub.failure("ask for the APIs", &error))?.items;
@@ -134,7 +134,7 @@ impl Discovered {
             stale.insert(name.clone());
         }
         let of_group = kinds.len();
-        // The preferred version comes first; not each version has each kind.
+        // The preferred version comes first, but may lack some kinds.
         for version in group.versions {
             let number = version.version.unwrap_or_default();
             let found =
@@ -148,25 +148,24 @@ impl Discovered {
     }
 }
 
-/// What a word is to a kind.
+/// How a word names a kind. The derived order prefers names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum By {
     Name,
     ShortName,
 }
 
-/// What a word means.
+/// The result of resolving a word.
 #[derive(Debug, PartialEq)]
 pub enum Meant<'k> {
-    /// One kind.
     Kind(&'k ServedKind),
-    /// Any of these.
+    /// It names several kinds.
     Ambiguous(Vec<&'k ServedKind>),
-    /// None.
+    /// It names no kind.
     Nothing,
 }
 
-/// The kind that a user means by `word`. As with `kubectl`, a name is more than another kind's short name.
+/// The kind that `word` names. As with `kubectl`, a name takes precedence over another kind's short name.
 pub fn meant<'k>(kinds: &'k [ServedKind], word: &str) -> Meant<'k> {
     let named = || kinds.iter().filter_map(|kind| Some((kind.is_named(word)?, kind)));
     let best = named().map(|(by, _)| by).min();
@@ -182,7 +181,7 @@ pub fn meant<'k>(kinds: &'k [ServedKind], word: &str) -> Meant<'k> {
     }
 }
 
-/// The names by which several kinds can be told apart.
+/// The names of several kinds with their groups, as an alternative in a message.
 pub fn full(kinds: &[&ServedKind]) -> String {
     kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
 }

@@ -1,4 +1,4 @@
-//! What is reported, for tests of how it is printed as well.
+//! Sample objects and reports for the tests of reports and of their output.
 
 use std::collections::BTreeMap;
 
@@ -47,13 +47,13 @@ pub(crate) fn policy(annotations: &[(&str, &str)]) -> HubObject {
     object
 }
 
-/// What it says.
+/// The report of the policy `shop/limits` with these annotations.
 pub(crate) fn report(annotations: &[(&str, &str)]) -> PolicyReport {
     let object = policy(annotations);
     PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
 }
 
-/// A Gateway of the generation 2 on these clusters, which says so of the generation `observed`.
+/// A Gateway of generation 2 on `clusters`, whose conditions were observed at generation `observed`.
 pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
     let condition = |name: &str, status: &str, message: &str| {
         json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,
@@ -72,7 +72,8 @@ pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: 
     .unwrap()
 }
 
-/// A work for it in `cluster`, of which the agent says this.
+/// Its work on `cluster`, whose agent reports `programmed` as the status of `Programmed`; not applied if
+/// `None`.
 pub(crate) fn gateway_work(
     cluster: &str,
     programmed: Option<&str>,
@@ -118,7 +119,7 @@ pub(crate) fn gateway_work(
 
 pub(crate) const BOTH: &str = r#"["eu-1","us-1"]"#;
 
-/// What is seen of these, whose class is `multi`.
+/// An empty mirror with the class `multi`.
 fn seen() -> Seen {
     let mut seen = Seen::new(ControllerName::new(CONTROLLER), Scope::All);
     seen.classes = ["multi".into()].into();
@@ -126,7 +127,7 @@ fn seen() -> Seen {
     seen
 }
 
-/// What `gateway` says; `works` are `None` where they may not be read.
+/// The report of `gateway`; `works` is `None` if they may not be read.
 pub(crate) fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
     let mut seen = seen();
     seen.list(&seen.gateways_source(), [gateway]);
@@ -149,7 +150,7 @@ pub(crate) fn on_two(programmed: &str) -> GatewayReport {
     gateway_report(&gateway(programmed, "not on us-1", 2, BOTH), Some(&works))
 }
 
-/// What is on `eu-1`: these works, and to be there what these policies and Gateways say.
+/// The state of `eu-1` with these works there, and with these policies and Gateways on the hub.
 pub(crate) fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
     let mut seen = seen();
     seen.kinds = vec![kind()];

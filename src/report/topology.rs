@@ -1,13 +1,14 @@
-//! What a cluster has, as far as a topology reads it: lists with the rights of who asks.
+//! Lists the objects of a cluster for a topology, with the user's rights.
 //!
 //! ```text
-//! discovery ─▶ classes ─▶ kinds of policies ─┬─▶ what is there ─▶ what that refers to: Services, Namespaces, ReferenceGrants
+//! discovery ─▶ classes ─▶ kinds of policies ─┬─▶ objects ─▶ referenced objects: Services, Namespaces, ReferenceGrants
 //!              CRDs with GEP-713's label ────╯
 //! ```
 //!
-//! On a hub the kinds of policies are those that our classes' parameters list; on a cluster without a class of ours, a spoke, those
-//! whose definition has GEP-713's label, and the hub's copies of other kinds whose names end in `Policy`. Kinds that cannot be listed, or
-//! are not served, are unknown, which is no fault.
+//! On a hub, the kinds of policies are those in the parameters of the controller's GatewayClasses. On a
+//! cluster without such a class (a spoke), they are the kinds whose definition has GEP-713's label. Kinds
+//! whose names end in `Policy` are added there, but only for the hub's copies. Kinds that may not be listed,
+//! or are not served, are unknown, which is not an error.
 
 mod kinds;
 
@@ -29,43 +30,43 @@ use policy_sync_topology::{Fault, Graph, Objects};
 
 pub(super) use kinds::TopologyKinds;
 
-/// The objects of a cluster, or of files, as far as a topology reads them.
+/// The objects of a cluster or of files, reduced to the fields that a topology needs.
 #[derive(Debug, Default)]
 pub struct ClusterObjects {
-    /// The objects.
+    /// The parsed objects.
     pub objects: Objects,
-    /// Objects that are not as the API has them, and parameters.
+    /// Objects and parameters that cannot be parsed.
     pub faults: Vec<ObjectFault>,
-    /// What may not be read, a line each.
+    /// Kinds that could not be read, one line each, with the reason.
     pub unread: Vec<String>,
-    /// The kinds that are not served; `None` where files are all that there is.
+    /// The kinds that the cluster does not serve; `None` for files.
     pub unserved: Option<BTreeSet<Kind>>,
-    /// Of files: where each object stands, by its locator.
+    /// For files: the file and line of each object, by its locator.
     pub places: BTreeMap<String, String>,
 }
 
-/// What definitions of kinds are called.
+/// The kind of the objects that define the kinds of policies.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 
-/// How objects are shown of which nothing is known.
+/// The note on how unread objects are displayed.
 const BY_NAME: &str = "those that are referred to stand by their names";
 
-/// What to read of a cluster.
+/// The parameters of [`cluster_objects`].
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterQuery<'a> {
-    /// Whose classes are ours.
+    /// The controller whose GatewayClasses are considered.
     pub controller: &'a ControllerName,
-    /// The namespace that is looked at where a user may not look at all.
+    /// The namespace to list if the user may not list all namespaces.
     pub namespace: Option<&'a str>,
-    /// What a user may do where rights are missing, after the words that say so.
+    /// A hint on how to obtain missing rights, appended to the message about them.
     pub hint: &'a str,
 }
 
-/// Reads what the cluster has.
+/// Reads the objects of the cluster.
 ///
 /// # Errors
 ///
-/// Where it has no Gateway API, or does not answer.
+/// If the cluster cannot be reached, or does not serve the Gateway API.
 pub async fn cluster_objects(hub: &HubClient, query: ClusterQuery<'_>) -> Result<ClusterObjects, HubError> {
     let kinds = TopologyKinds::read(hub, query.controller).await?;
     let mut reader = Reader { hub, query, found: kinds.objects(), forbidden: Vec::new() };
@@ -74,7 +75,7 @@ pub async fn cluster_objects(hub: &HubClient, query: ClusterQuery<'_>) -> Result
     let of_copies = kinds.of_copies.iter().map(|kind| (kind.clone(), Extent::Whole)).collect();
     reader.read(of_copies, |object| object.metadata.annotations.contains_key(POLICY_SYNCED)).await?;
     let needed = kinds.needed(reader.found.objects.needs()).into_iter();
-    // Of Namespaces labels are read.
+    // Only the labels of Namespaces are needed.
     let extent =
         |kind: &ServedKind| if *kind.kind == *NAMESPACE.kind { Extent::Metadata } else { Extent::Whole };
     reader.read(needed.map(|kind| (kind.clone(), extent(kind))).collect(), |_| true).await?;
@@ -85,22 +86,22 @@ struct Reader<'r> {
     hub: &'r HubClient,
     query: ClusterQuery<'r>,
     found: ClusterObjects,
-    /// The kinds that may not be listed, each with how the hub said so.
+    /// The kinds that may not be listed, with the hub's error.
     forbidden: Vec<(String, HubError)>,
 }
 
-/// What a list came to.
+/// The result of a list.
 enum List {
-    /// All.
+    /// All objects.
     Whole(Vec<HubObject>),
-    /// Those of the namespace that is asked for, and why not all.
+    /// The objects of the query's namespace, and the error of listing all.
     Part(Vec<HubObject>, HubError),
-    /// Nothing, and why.
+    /// No objects, and the error.
     Nothing(HubError),
 }
 
 impl Reader<'_> {
-    /// Reads the objects of `kinds` that `counts`.
+    /// Reads the objects of `kinds` that satisfy `counts`.
     async fn read(
         &mut self,
         kinds: Vec<(ServedKind, Extent)>,
@@ -140,7 +141,7 @@ impl Reader<'_> {
         })
     }
 
-    /// All that was found. What may not be listed is one line; definitions are where they are `refused`.
+    /// Adds one line for all kinds that may not be listed. `refused` is the error of listing definitions.
     fn finish(self, refused: Option<HubError>) -> ClusterObjects {
         let Self { mut found, mut forbidden, query, .. } = self;
         forbidden.splice(..0, refused.map(|error| (DEFINITION.to_owned(), error)));
@@ -160,7 +161,7 @@ impl ClusterObjects {
         self.unread.iter().cloned().chain(self.missing(graph)).collect()
     }
 
-    /// The kinds that something of `graph` refers to, and that files do not have, or the cluster does not serve: a line each.
+    /// One line for each kind that `graph` refers to and that the files lack or the cluster does not serve.
     #[must_use]
     pub fn missing(&self, graph: &Graph<'_>) -> Vec<String> {
         let kinds = graph.unknown().into_iter();
@@ -173,19 +174,19 @@ impl ClusterObjects {
         missing.collect()
     }
 
-    /// What is wrong with the objects that `graph` is of.
+    /// The faults of parsing, followed by those that `graph` found.
     #[must_use]
     pub fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
         let place = |object: &str| self.places.get(object).cloned();
         self.faults.iter().cloned().chain(show::faults(graph, &place)).collect()
     }
 
-    /// Takes in that a row of the object `key` of `kind` cannot be read.
+    /// Records that the object `key` of `kind` cannot be parsed.
     pub(super) fn fault(&mut self, kind: KindRef<'_>, key: &ObjectKey, fault: &Fault) {
         self.faults.push(ObjectFault::new(Locator::of(kind, key), fault));
     }
 
-    /// Takes in `object`, which is one of `kind`; items of lists do not say that themselves.
+    /// Adds `object`. Items of a list lack `apiVersion` and `kind`, so these are set from `kind`.
     fn take(&mut self, kind: &ServedKind, mut object: HubObject) {
         object.api_version = kind.gvr.api_version();
         object.kind.clone_from(&kind.kind);

@@ -1,10 +1,10 @@
-//! Since when items are out of sync. The hub does not have that moment for each of them.
+//! Since when items are out of sync. The hub does not store that moment, so it is derived:
 //!
-//! | of | moment |
+//! | item | moment |
 //! |---|---|
-//! | a Gateway | since when it says that it is not accepted, or not programmed |
-//! | a policy | the earliest of its works that are not applied: since when the agent refuses it, or else since when it is asked to apply it, or to remove it. Without works that may be read, when the controller last changed what the policy says |
-//! | something on one cluster | the same of its work |
+//! | Gateway | since when its conditions report that it is not accepted or not programmed |
+//! | policy | the earliest moment of its works that are not applied: when the agent reported the failure, else when the work was changed or deleted. If works may not be read, when the controller last changed the policy's annotations |
+//! | copy on one cluster | the moment of its work |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
 use policy_sync_hub::{HubClient, HubError};
 
-/// How many clusters' works are read at a time.
+/// The number of clusters whose works are read concurrently.
 const AT_A_TIME: usize = 8;
 
 /// Since when each item is out of sync.
@@ -28,12 +28,12 @@ const AT_A_TIME: usize = 8;
 pub struct Waits(BTreeMap<ItemKey, Timestamp>);
 
 impl Waits {
-    /// Reads since when `items` are out of sync, on `cluster` or anywhere. If works may not be read, returns the reason
-    /// as well.
+    /// Reads since when `items` are out of sync, on `cluster` or on any cluster. If works may not be read,
+    /// also returns the error.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be reached.
+    /// If the hub cannot be reached.
     pub async fn read(
         hub: &HubClient,
         controller: &ControllerName,
@@ -60,13 +60,13 @@ impl Waits {
         Ok((Self(items.iter().filter_map(since).collect()), unread))
     }
 
-    /// Since when `item` is out of sync; `None` if the hub does not show it.
+    /// Since when `item` is out of sync; `None` if unknown.
     #[must_use]
     pub fn since(&self, item: &Item) -> Option<Timestamp> {
         self.0.get(&item.key()).copied()
     }
 
-    /// The longest wait first; those of which nothing is known are last, in the order in which they were.
+    /// Sorts the longest wait first. Items with an unknown wait come last, in their previous order.
     pub fn sort(&self, items: &mut [&Item]) {
         items.sort_by_key(|item| {
             let since = self.since(item);
@@ -75,7 +75,7 @@ impl Waits {
     }
 }
 
-/// The clusters whose works say since when, with the policies of which they do.
+/// The clusters whose works have to be read, with the keys of the policies they lack.
 fn lacking(items: &[&Item], only: Option<&str>) -> BTreeMap<ClusterName, BTreeSet<ItemKey>> {
     let mut lacking: BTreeMap<ClusterName, BTreeSet<ItemKey>> = BTreeMap::new();
     for report in items.iter().filter_map(|item| item.policy()) {
@@ -88,7 +88,7 @@ fn lacking(items: &[&Item], only: Option<&str>) -> BTreeMap<ClusterName, BTreeSe
     lacking
 }
 
-/// Since when `works` of `keys` are waited for.
+/// The earliest moment in `works` for each of `keys`.
 fn earliest(
     works: &[HubObject],
     controller: &ControllerName,

@@ -1,4 +1,4 @@
-//! What becomes of what is shown, while it is watched.
+//! Watches the objects of a report, and returns the items that change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watch::{Feed, Supervisor};
 use policy_sync_mirror::{Changed, Changes, Failing, FailureKind, Source};
 
-/// Something that happens while a hub is watched.
+/// An event during a watch of a hub.
 #[derive(Debug)]
 pub enum Event {
-    /// These may be shown otherwise, and so; `None` is one that is gone.
+    /// Items that may have changed, in their new state; `None` for a deleted item.
     Changed(Vec<(ItemKey, Option<Item>)>),
-    /// The hub cannot be watched for a while, for this reason.
+    /// The hub cannot be watched temporarily, for this reason.
     Away(String),
-    /// It can again.
+    /// The hub can be watched again.
     Back,
 }
 
@@ -36,19 +36,19 @@ pub enum WatchError {
     /// A kind may not be watched.
     #[error("{0}")]
     Forbidden(String),
-    /// There is no way to count what fails.
+    /// The metrics of the watch cannot be registered.
     #[error("cannot set metrics up")]
     Metrics(#[from] prometheus::Error),
-    /// It cannot go on: a task of it has panicked, or the hub was restored from a backup.
+    /// A task has panicked, or the hub was restored from a backup.
     #[error("the watch has ended, begin it again: {0}")]
     Ended(#[from] Ended),
 }
 
-/// What has happened, and was not told yet.
+/// Changes that were not returned yet.
 #[derive(Debug, Default)]
 struct Pending {
     changed: BTreeSet<ItemKey>,
-    /// Sources of which the hub did not answer, or does again.
+    /// Sources that failed or recovered.
     failing: BTreeSet<Source>,
 }
 
@@ -58,7 +58,7 @@ struct Inbox {
     arrived: Notify,
 }
 
-/// A watch of a hub.
+/// A running watch of a hub. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watching {
     hub: HubClient,
@@ -76,7 +76,8 @@ impl Drop for Watching {
 }
 
 impl Watching {
-    /// Goes on from what was `seen`. `client` waits for as long as a watch may be silent; `hub` is for the words.
+    /// Continues from the listed objects in `seen`. `client` needs a timeout longer than a watch may be
+    /// silent; `hub` provides the URL for messages.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Watching {
     ///
     /// # Errors
     ///
-    /// Where it cannot go on.
+    /// If the watch cannot continue.
     pub async fn next(&mut self) -> Result<Event, WatchError> {
         loop {
             if let Some(event) = self.pending()? {
@@ -134,14 +135,14 @@ impl Watching {
         Ok(Some(Event::Changed(items.collect())))
     }
 
-    /// What there is to tell of `source`, which could not be watched a moment ago, or can again.
+    /// The event for a `source` that failed or recovered, unless it was reported before.
     fn failed(&mut self, source: &Source) -> Result<Option<Event>, WatchError> {
         let guard = self.seen.read();
         match guard.tables().failure(source) {
             None => Ok(self.outage.ends(source).then_some(Event::Back)),
             Some(failing) => {
                 let text = self.text(source, failing);
-                // A hub that starts may refuse for a while what it allowed.
+                // A hub that is starting may temporarily deny requests that it allowed before.
                 if failing.kind == FailureKind::Refused && !self.outage.is_on() {
                     return Err(WatchError::Forbidden(text));
                 }
@@ -175,7 +176,7 @@ impl Inbox {
     }
 }
 
-/// What cannot be watched at present, and what was said about that.
+/// The sources that cannot be watched at present, and the messages that were returned about them.
 #[derive(Debug, Default)]
 struct Outage {
     sources: BTreeSet<Source>,
@@ -187,13 +188,13 @@ impl Outage {
         !self.sources.is_empty()
     }
 
-    /// Notes a failure of `source`, and returns whether it has yet to be said.
+    /// Records a failure of `source`. Returns whether its message is new.
     fn is_new(&mut self, source: Source, text: &str) -> bool {
         self.sources.insert(source);
         self.told.insert(text.to_owned())
     }
 
-    /// Notes that `source` is watched, and returns whether that ends it all.
+    /// Records that `source` is watched again. Returns whether the outage is over.
     fn ends(&mut self, source: &Source) -> bool {
         let ends = self.sources.remove(source) && self.sources.is_empty();
         if ends {

@@ -1,4 +1,4 @@
-//! What is said of clusters, against what `explain` says of the same.
+//! Compares the effective policies on clusters with the results of `explain`.
 
 use serde_json::json;
 
@@ -47,13 +47,13 @@ fn enforced() -> World {
     world().written().answered("eu-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""))
 }
 
-/// The policy has changed, and its work with it.
+/// Changes the policy, and its work.
 fn updated(world: World) -> World {
     let limits = limits().spec("limits", json!({"all": {"rates": [{"limit": 100}]}}));
     world.with(limits.metadata("generation", json!(2))).written()
 }
 
-/// Its agent could not apply what it has now; what it says of the copy is still of the one before.
+/// The agent failed to apply the current work. Its status feedback is still that of the previous one.
 fn refusing(world: World) -> World {
     world.edited(&policy_origin("limits"), "eu-1", |work| {
         let generation = work["metadata"]["generation"].clone();
@@ -62,7 +62,8 @@ fn refusing(world: World) -> World {
     })
 }
 
-/// A policy that selects clusters by a label, after its ManagedCluster eu-1 was deleted and the controller was restarted.
+/// A policy that selects clusters by a label, after its ManagedCluster eu-1 was deleted and the controller
+/// was restarted.
 fn kept() -> World {
     let east = limits().annotation("kuadrant.io/cluster-selector", "region=eu");
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
@@ -123,17 +124,17 @@ fn cases() -> Vec<Case> {
         ("NotEnforced", told(condition("False", "Unknown")), Some(NotEnforced), !counts, certain),
         ("Pending", told(unobserved), Some(Pending), !counts, !certain),
         ("WaitingForApply", written(), Some(Pending), !counts, certain),
-        // An earlier revision is there, and an earlier one may be where the cluster refuses this one.
+        // The cluster has an earlier revision, which may still be enforced if it rejects this one.
         ("WaitingForApply", updated(enforced()), Some(Pending), !counts, !certain),
         ("NotApplied", refusing(updated(enforced())), Some(NotApplied), !counts, !certain),
-        // A copy is there, whichever it is.
+        // Some copy is on the cluster; its revision is unknown.
         ("NotApplied", told(refused("conflict with \"kubectl\"")), Some(NotApplied), !counts, !certain),
         ("NotWritten", enforced().with(limits().label("team", "shop")), Some(Pending), !counts, !certain),
         ("NotSelected", selecting(world(), "us").settled(&[gateway_origin("web")]), None, !counts, certain),
         ("NotSelected", selecting(enforced(), "us"), Some(Pending), !counts, !certain),
         ("Frozen", overriding(world(), json!([])), Some(Frozen), !counts, certain),
         ("Frozen", overriding(enforced(), json!([])), Some(Frozen), !counts, !certain),
-        // Its work is left unchanged.
+        // The controller leaves its work unchanged.
         ("UnknownLabels", kept(), Some(Enforced), !counts, !certain),
         (
             "Leaving",
@@ -152,14 +153,14 @@ fn each_policy_has_the_state_and_the_reason_of_explain() {
     let eu = ClusterName::from("eu-1");
     for Case { code, world, state, counts, certain } in cases() {
         for unavailable in [Unavailable::new(), [(eu.clone(), Moment(7_000))].into()] {
-            // The Gateway is there, whatever becomes of the policy.
+            // The Gateway is on the cluster in every case.
             let world = &world;
             let explained = explained(world, &unavailable);
             let verdict = &explained.clusters[&eu];
             assert_eq!(verdict.reasons[0].code, code);
             let across = across(world, &unavailable);
             let Some(there) = there_on(&across, &eu) else {
-                // Nothing is written yet, not even the Gateway.
+                // The controller has not written any work yet.
                 assert!(across.fleet.gateways.is_empty(), "{code}: {across:?}");
                 continue;
             };
@@ -195,7 +196,7 @@ fn there_on<'a>(across: &'a Across, cluster: &ClusterName) -> Option<&'a PolicyT
 }
 
 #[test]
-fn clusters_of_which_the_same_is_to_be_said_stand_together() {
+fn clusters_with_the_same_result_are_grouped() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world = world().written().answered("eu-1", &enforced).answered("us-1", &enforced);
     let report = |world: &World| {
@@ -207,7 +208,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
     assert_eq!(json["answers"].as_array().unwrap().len(), 1, "{json:#}");
     let answer = &json["answers"][0];
     assert_eq!(answer["clusters"], json!(["eu-1", "us-1"]));
-    // Of Gateways these answers are none.
+    // The Gateway itself is not programmed, so the result is uncertain.
     assert_eq!((&answer["certain"], &answer["gateway"]["state"]), (&json!(false), &json!("placed")));
     let limit = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"];
     assert_eq!(limit["rates"][0]["limit"], 10);
@@ -226,7 +227,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
 }
 
 #[test]
-fn a_policy_on_another_listener_or_another_gateway_is_not_in_the_answer() {
+fn policy_on_another_listener_or_gateway_is_left_out() {
     let world = world().with(gateway("api").placed_on("all").spec(
         "listeners",
         json!([{"name": "a", "port": 80, "protocol": "HTTP"}, {"name": "b", "port": 81, "protocol": "HTTP"}]),
@@ -256,7 +257,7 @@ fn a_policy_on_another_listener_or_another_gateway_is_not_in_the_answer() {
 }
 
 #[test]
-fn a_gateway_whose_class_does_not_list_the_kind_has_no_policies_of_it() {
+fn gateway_has_no_policies_of_a_kind_that_its_class_does_not_list() {
     let listener = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
     let api = gateway("api").placed_on("all").of_class("other").spec("listeners", listener);
     let world = world()
@@ -276,7 +277,7 @@ fn a_gateway_whose_class_does_not_list_the_kind_has_no_policies_of_it() {
 }
 
 #[test]
-fn a_kind_that_cannot_be_read_makes_its_gateways_uncertain() {
+fn unreadable_kind_makes_its_gateways_uncertain() {
     let enforced = enforced();
     let world =
         enforced.resolution("ratelimitpolicies", Resolution::UnknownVersion("the hub serves v2".to_owned()));
@@ -290,7 +291,7 @@ fn a_kind_that_cannot_be_read_makes_its_gateways_uncertain() {
 }
 
 #[test]
-fn a_gateway_that_leaves_is_told() {
+fn gateway_that_leaves_a_cluster_is_reported_as_unknown() {
     let world = enforced().with(gateway("web").placed_on("all").deleting());
     let Across { fleet, unknown, .. } = across(&world, &Unavailable::new());
     assert!(fleet.gateways.is_empty() || !fleet.gateways.contains_key(&ObjectKey::new("shop", "web")));
@@ -298,9 +299,10 @@ fn a_gateway_that_leaves_is_told() {
 }
 
 #[test]
-fn of_two_policies_on_a_gateway_the_creation_times_there_decide() {
+fn creation_times_on_the_cluster_decide_between_two_policies() {
     let rates = |limit: u32| json!({"all": {"rates": [{"limit": limit}]}});
-    // On the hub `limits` is older; both are defaults, and of two defaults on one target the younger one is in force.
+    // On the hub `limits` is older. Both policies are defaults; of two defaults on one target, the newer one
+    // is in force.
     let limits = limits().metadata("creationTimestamp", "2026-01-01T00:00:00Z".into());
     let other = policy("zzz").targets("web").spec("limits", rates(20));
     let other = other.metadata("creationTimestamp", "2026-01-01T00:00:01Z".into());
@@ -329,19 +331,19 @@ fn of_two_policies_on_a_gateway_the_creation_times_there_decide() {
     let is_unknown = |json: &serde_json::Value| {
         json["unknown"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("is older"))
     };
-    // us-1 reports no creation time: the ages of the hub are taken, and that is said.
+    // us-1 reports no creation time, so the hub's creation times are used, with a note.
     let without =
         world.answered("us-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""));
     let without = without.answered_of("zzz", "us-1", &enforced(first));
     let json = report(&without);
     assert_eq!((limit_on(&json, "eu-1"), limit_on(&json, "us-1")), (json!(20), json!(20)), "{json:#}");
     assert!(is_unknown(&json));
-    // There `zzz` is older, so that `limits` is in force.
+    // On us-1 `zzz` is older, so `limits` is in force.
     let world = without.answered("us-1", &enforced(second));
     let json = report(&world);
     assert_eq!((limit_on(&json, "eu-1"), limit_on(&json, "us-1")), (json!(20), json!(10)), "{json:#}");
     assert!(!is_unknown(&json));
-    // Other moments in the same order are no difference.
+    // Different creation times in the same order give the same result.
     let same =
         report(&world.answered("us-1", &enforced(first)).answered_of("zzz", "us-1", &enforced(second)));
     assert_eq!(same["answers"].as_array().unwrap().len(), 1, "{same:#}");

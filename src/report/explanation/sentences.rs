@@ -1,4 +1,4 @@
-//! An explanation in sentences: what the command prints, and the pages show.
+//! Converts an explanation to English sentences, for the command line and the web page.
 
 use super::{Group, ObjectExplanation};
 use policy_sync_api::moment::Moment;
@@ -7,17 +7,17 @@ use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::named;
 use policy_sync_sync::explain::{CLUSTER, Reason, State, When};
 
-/// A reason.
+/// A reason in English.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// It, with a full stop.
+    /// The reason, with a full stop.
     pub text: String,
-    /// What to change for it to be otherwise; empty where nothing can be.
+    /// The change that would lead to another result; empty if there is none.
     pub change: String,
 }
 
 impl ObjectExplanation {
-    /// What is explained, and on how many clusters it is.
+    /// The object, and the number of clusters it is planned for and in force on.
     #[must_use]
     pub fn title(&self) -> String {
         let object = format!("{} {}", self.kind, self.origin.object());
@@ -29,14 +29,14 @@ impl ObjectExplanation {
         format!("{object} is for {desired} of {all} clusters, and in force on {in_force}.")
     }
 
-    /// What is the same for all clusters.
+    /// The reasons that apply to all clusters.
     pub fn step_sentences(&self) -> impl Iterator<Item = Sentence> {
         self.steps.iter().map(|step| sentence(&step.reason, None))
     }
 }
 
 impl Group {
-    /// Where it is so.
+    /// The state and the names of the clusters.
     #[must_use]
     pub fn title(&self) -> String {
         let clusters: Vec<&str> = self.clusters.iter().map(|cluster| &*cluster.0).collect();
@@ -51,7 +51,7 @@ impl Group {
         format!("{how} on {}:", named(&clusters))
     }
 
-    /// Why.
+    /// The reasons for the state.
     pub fn sentences(&self) -> impl Iterator<Item = Sentence> {
         let one = self.clusters.first().filter(|_| self.clusters.len() == 1);
         self.verdict.reasons.iter().map(move |reason| sentence(reason, one))
@@ -74,7 +74,7 @@ fn sentence(reason: &Reason, cluster: Option<&ClusterName>) -> Sentence {
     }
 }
 
-/// A moment, of several clusters the earliest.
+/// A moment. Without a cluster it is the earliest of several, which the text notes.
 fn at(moment: Moment, cluster: Option<&ClusterName>) -> String {
     let earliest = if cluster.is_none() { " at the earliest" } else { "" };
     format!("{}{earliest}", moment.rfc3339())

@@ -1,4 +1,4 @@
-//! What is read of a hub only where a page asks for it, or is found in files.
+//! Reads that a single web page needs, from the hub or from files, beyond the watched objects.
 
 use tokio::task::block_in_place;
 
@@ -15,7 +15,7 @@ use policy_sync_mirror::Scope;
 use policy_sync_sync::Settings;
 
 impl Live {
-    /// What is shown, as people name it: a hub by its address.
+    /// A title for the source: the hub's URL, or files.
     #[must_use]
     pub fn name(&self) -> String {
         match self.of() {
@@ -24,17 +24,17 @@ impl Live {
         }
     }
 
-    /// Whether it is what files have.
+    /// Whether the objects come from files.
     #[must_use]
     pub fn is_of_files(&self) -> bool {
         matches!(self.of(), Of::Files(..))
     }
 
-    /// What is asked for: of one kind, or of one cluster.
+    /// Reads the objects of one kind, or of one cluster.
     ///
     /// # Errors
     ///
-    /// Those of [`Report::read`].
+    /// The errors of [`Report::read`].
     pub async fn report(
         &self,
         asked: Asked<'_>,
@@ -50,11 +50,11 @@ impl Live {
         }
     }
 
-    /// A ManagedCluster, `None` where there is none of this name.
+    /// Reads a ManagedCluster; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
         match self.of() {
             Of::Hub(watched) => cluster(&watched.hub, name).await,
@@ -62,24 +62,25 @@ impl Live {
         }
     }
 
-    /// What is in force on clusters; `None` where files have no cluster of the name that is asked for.
+    /// Computes the effective policies on clusters; `None` if files lack the requested cluster.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be read, or has no such cluster.
+    /// If the hub cannot be read, or has no such cluster.
     pub async fn across(&self, query: AcrossQuery<'_>) -> Result<Option<Across>, ReadError> {
         match self.of() {
             Of::Hub(watched) => across(&watched.hub, self.controller(), query).await.map(Some),
-            // It plans for all clusters.
+            // This plans for all clusters, which takes long for a large fleet.
             Of::Files(given, _) => Ok(block_in_place(|| across_files(&given.mirror, query))),
         }
     }
 
-    /// Why the object `key` of `kind` is on `cluster`, or is not; `None` of files, which no cluster has answered to.
+    /// Explains why the object `key` of `kind` is on `cluster` or is not; `None` for files, which contain no
+    /// reports of clusters.
     ///
     /// # Errors
     ///
-    /// Where there is no such object or cluster, or the hub cannot be read.
+    /// If the object or the cluster does not exist, or the hub cannot be read.
     pub async fn explain(
         &self,
         settings: &Settings,

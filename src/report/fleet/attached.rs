@@ -1,12 +1,13 @@
-//! What is attached to what, kept up to date from when somebody first asks.
+//! Keeps a topology of Gateways, routes and policies up to date. It starts watching when a page first
+//! requests it.
 //!
 //! ```text
-//! kinds, every ten seconds ──▶ watches ──▶ rows ──once a second──▶ objects ──▶ a thread that keeps their graph ◀── who asks
+//! kinds, every ten seconds ──▶ watches ──▶ rows ──once a second──▶ objects ──▶ graph thread ◀── queries
 //!                                 ▲                                   │
-//!                                 ╰──── what these refer to ◀─────────╯
+//!                                 ╰──── referenced kinds ◀────────────╯
 //! ```
 //!
-//! What may not be watched in all namespaces is watched in the one that is shown, where it is one.
+//! A kind that may not be watched in all namespaces is watched in the selected namespace, if there is one.
 
 use std::io;
 use std::sync::Arc;
@@ -34,19 +35,19 @@ use policy_sync_mirror::{Changed, Changes, FailureKind, Mirror, Scope, Source, T
 use policy_sync_topology::Needs;
 use policy_sync_topology::locator::KindRef;
 
-/// What changes within this time is taken together.
+/// Changes within this time are combined into one rebuild.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How soon it is looked again whether everything has been listed.
+/// The interval at which a rebuild checks whether all sources have been listed.
 const LISTING: Duration = Duration::from_millis(50);
 
-/// What is attached to what.
+/// A topology that is kept up to date.
 #[derive(Debug)]
 pub struct Attached {
     mirror: Arc<Mirror<Index>>,
     graphs: Arc<Graphs>,
-    /// Why kinds could not be looked up again.
+    /// Why the kinds could not be read again.
     failure: watch::Receiver<Option<String>>,
-    /// What follows the hub, where one is watched.
+    /// The tasks that watch the hub; empty for files.
     running: Vec<AbortHandle>,
 }
 
@@ -56,18 +57,18 @@ impl Drop for Attached {
     }
 }
 
-/// Why it is not known.
+/// Why the topology is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachedError {
     /// The hub cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// There is no thread to keep it.
+    /// The thread for the graph cannot be started.
     #[error("no thread can be started")]
     Unstarted(#[from] io::Error),
 }
 
-/// What a hub is to whoever watches it.
+/// The dependencies of [`Attached::start`].
 pub(super) struct Watcher {
     pub(super) hub: HubClient,
     pub(super) client: Client,
@@ -78,7 +79,7 @@ pub(super) struct Watcher {
 }
 
 impl Attached {
-    /// Begins to watch it.
+    /// Starts to watch the hub.
     pub(super) async fn start(watcher: Watcher) -> Result<Self, AttachedError> {
         let Watcher { hub, client, controller, scope, inbox, tasks } = watcher;
         let kinds = TopologyKinds::read(&hub, &controller).await?;
@@ -110,7 +111,7 @@ impl Attached {
         Ok(Self { mirror, graphs, failure, running })
     }
 
-    /// What files have, which stays as it is.
+    /// A topology of files, which does not change.
     pub(super) async fn of_files(found: ClusterObjects, controller: &ControllerName) -> io::Result<Self> {
         let (graphs, mirror) = (Arc::new(Graphs::start()?), Arc::new(Mirror::new(controller.clone())));
         graphs.replace(found).await;
@@ -118,7 +119,8 @@ impl Attached {
         Ok(Self { mirror, graphs, failure, running: Vec::new() })
     }
 
-    /// What `ask` says of it, as soon as all of it has been listed; `None` where it panics. Others wait meanwhile.
+    /// Runs `ask` on the graph, as soon as all sources have been listed. Returns `None` if it panics. Other
+    /// calls wait meanwhile.
     pub async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
@@ -126,7 +128,7 @@ impl Attached {
         self.graphs.ask(ask).await
     }
 
-    /// Why it cannot be watched for a while, a line each.
+    /// The reasons why the hub cannot be watched temporarily, one line each.
     #[must_use]
     pub fn away(&self) -> Vec<String> {
         let guard = self.mirror.read();
@@ -136,7 +138,7 @@ impl Attached {
     }
 }
 
-/// Where a change shows.
+/// The page parts that a change affects.
 fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
     let view = changes.view();
     let Some(gateways) = view.gateways(changed) else { return vec![Place::Everything] };
@@ -144,7 +146,7 @@ fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
     gateways.into_iter().map(Place::Gateway).chain(policy).chain([Place::InForce]).collect()
 }
 
-/// What has the graph be of what there is.
+/// The task that rebuilds the graph after changes.
 struct Keeper {
     hub: HubClient,
     controller: ControllerName,
@@ -152,11 +154,11 @@ struct Keeper {
     mirror: Arc<Mirror<Index>>,
     graphs: Arc<Graphs>,
     wanted: watch::Sender<Wanted>,
-    /// What the last objects refer to.
+    /// The kinds that the last objects refer to.
     needs: Needs,
-    /// What has changed, and is not in the graph yet.
+    /// Changes that are not in the graph yet.
     changed: Arc<Inbox>,
-    /// Where that is told once it is.
+    /// Receives the changes once they are in the graph.
     inbox: Arc<Inbox>,
     failing: watch::Sender<Option<String>>,
 }
@@ -181,7 +183,7 @@ impl Keeper {
         }
     }
 
-    /// Looks again of which kinds it is; returns whether these are others.
+    /// Reads the kinds again. Returns whether they have changed.
     async fn look(&self, kinds: &mut TopologyKinds) -> bool {
         match TopologyKinds::read(&self.hub, &self.controller).await {
             Ok(now) => {
@@ -200,7 +202,7 @@ impl Keeper {
         }
     }
 
-    /// Has the graph be of what is known now; returns whether all of that was listed.
+    /// Rebuilds the graph from the current mirror. Returns `false` if some sources have not been listed yet.
     async fn build(&mut self, kinds: &TopologyKinds) -> bool {
         loop {
             let watched: Vec<&ServedKind> = kinds.always.iter().chain(kinds.needed(self.needs)).collect();
@@ -229,7 +231,8 @@ impl Keeper {
         }
     }
 
-    /// What is watched: each kind in all namespaces, and what may not be watched so in the one that is shown.
+    /// The sources to watch: each kind in all namespaces. A kind for which that is denied is also watched in
+    /// the selected namespace.
     fn sources(&self, tables: &Tables, kinds: &[&ServedKind]) -> Wanted {
         let mut wanted = Wanted::default();
         for kind in kinds {
@@ -265,7 +268,7 @@ impl Keeper {
                 }
             }
         }
-        // What may not be read is one line.
+        // All kinds that may not be read share one line.
         if let Some((_, text)) = refused.first() {
             let kinds: Vec<&str> = refused.iter().map(|(kind, _)| *kind).collect();
             found.unread.push(format!("{}: {text}", kinds.join(", ")));

@@ -1,4 +1,4 @@
-//! What files have, in the place of a hub: read once, and not followed.
+//! [`Given`]: objects from files that replace a hub. They are read once.
 
 use crate::report::query::our_classes;
 use crate::report::{Asked, Meant, QueryError, Report, Seen, ServedKind, meant};
@@ -7,23 +7,23 @@ use policy_sync_api::object::HubObject;
 use policy_sync_mirror::Scope;
 use policy_sync_sync::OfflineMirror;
 
-/// What is said of a cluster where files have no work at all.
+/// The reason why the copies on a cluster are unknown.
 const NO_WORKS: &str = "no ManifestWork is given, so what is on clusters is not known";
 
-/// The objects of files, by what they are.
+/// The objects of files, by kind.
 #[derive(Debug)]
 pub struct Given {
-    /// What plans are made of.
+    /// The objects that plans are computed from.
     pub mirror: OfflineMirror,
-    /// Policies and resources of each kind that the classes list.
+    /// The policies and resources of each kind that the GatewayClasses list.
     pub policies: Vec<(ServedKind, Vec<HubObject>)>,
-    /// Gateways.
+    /// The Gateways.
     pub gateways: Vec<HubObject>,
-    /// ManagedClusters.
+    /// The ManagedClusters.
     pub clusters: Vec<HubObject>,
-    /// ManifestWorks.
+    /// The ManifestWorks.
     pub works: Vec<HubObject>,
-    /// What is wrong, a line each.
+    /// Errors in the files, one line each.
     pub faults: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Given {
         self.clusters.iter().find(|object| *object.metadata.name == *name.0)
     }
 
-    /// What [`Report::read`] says of a hub that has these objects: of one kind, or of one cluster.
+    /// The equivalent of [`Report::read`] for files: the objects of one kind, or of one cluster.
     pub(super) fn report(
         &self,
         asked: Asked<'_>,
@@ -50,7 +50,7 @@ impl Given {
             if self.works.is_empty() {
                 return Err(QueryError::Unread(NO_WORKS.to_owned()));
             }
-            // Those of others are told from ours by the row.
+            // The row of a work of another controller is empty.
             let there = self.works.iter().filter(|object| *object.metadata.namespace == *name.0);
             seen.list(&Seen::copies_source(name), there);
         }

@@ -1,4 +1,5 @@
-//! A thread that keeps a graph: it is built once for each change, however many ask.
+//! A thread that owns the topology graph. It builds the graph once for each change, and runs all queries on
+//! it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,31 +11,31 @@ use tokio::sync::oneshot;
 use crate::report::ClusterObjects;
 use policy_sync_topology::Graph;
 
-/// A graph, and what it is of.
+/// A graph with its objects.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphOf<'k> {
-    /// The objects, and what is not known of them.
+    /// The objects of the graph, with the kinds that could not be read.
     pub found: &'k ClusterObjects,
-    /// What is attached to what.
+    /// The relations of Gateways, routes and policies.
     pub graph: &'k Graph<'k>,
-    /// Another one for each graph.
+    /// The sequence number of the graph, which changes with each rebuild.
     pub number: u64,
 }
 
 type Ask = Box<dyn FnOnce(GraphOf<'_>) + Send>;
 
 enum Message {
-    /// From now on it is of these; whoever sends them is told once it is built.
+    /// Builds a graph of these objects, then sends a message on the channel.
     Objects(Box<ClusterObjects>, oneshot::Sender<()>),
     Ask(Ask),
 }
 
-/// The thread, which ends with this.
+/// A handle to the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Graphs(Sender<Message>);
 
 impl Graphs {
-    /// Starts it, without a graph.
+    /// Starts the thread without a graph.
     pub(super) fn start() -> io::Result<Self> {
         let (sender, messages) = mpsc::channel();
         thread::Builder::new().name("topology".to_owned()).spawn(move || {
@@ -43,22 +44,22 @@ impl Graphs {
         Ok(Self(sender))
     }
 
-    /// Has it be of `found` from now on.
+    /// Replaces the graph by one of `found`, and waits until it is built.
     pub(super) async fn replace(&self, found: ClusterObjects) {
         let (built, is_built) = oneshot::channel();
-        // A thread that panicked answers nobody, which those who ask are told.
+        // If the thread has panicked, later queries return `None`.
         let _ = self.0.send(Message::Objects(found.into(), built));
         let _ = is_built.await;
     }
 
-    /// What `ask` says of it, as soon as there is one; `None` where it panics.
+    /// Runs `ask` on the graph, as soon as there is one. Returns `None` if it panics.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(GraphOf<'_>) -> T + Send + 'static,
     ) -> Option<T> {
         let (tell, told) = oneshot::channel();
         let asks = move |of: GraphOf<'_>| {
-            // Who asked may have gone.
+            // The caller may have been cancelled.
             let _ = tell.send(ask(of));
         };
         self.0.send(Message::Ask(Box::new(asks))).ok()?;
@@ -66,7 +67,7 @@ impl Graphs {
     }
 }
 
-/// Builds graphs and asks them, until nobody sends any more.
+/// Builds graphs and runs queries until all senders are dropped.
 fn keep(messages: &Receiver<Message>) -> Option<()> {
     let mut early: Vec<Ask> = Vec::new();
     let mut next = loop {
@@ -91,7 +92,7 @@ fn keep(messages: &Receiver<Message>) -> Option<()> {
     None
 }
 
-/// A question that panics is nobody else's matter: its panic is on standard error.
+/// Runs one query. A panic is contained, and printed on standard error.
 fn answer(ask: Ask, of: GraphOf<'_>) {
     let _ = catch_unwind(AssertUnwindSafe(|| ask(of)));
 }
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_asks_early_waits_and_a_panic_is_one_answer() {
+    async fn early_query_waits_for_a_graph_and_a_panic_affects_one_query() {
         let graphs = Graphs::start().unwrap();
         let early = graphs.ask(|of| of.found.unread.len());
         let found = |unread: usize| ClusterObjects {

@@ -1,4 +1,4 @@
-//! What has changed, until it is told.
+//! Collects the parts of web pages that have changed, until a page takes them.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use tokio::sync::Notify;
 
 use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 
-/// Something that is shown in a place of its own.
+/// A part of the web pages that changes separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// What is true of all: the kinds, what may not be read, whether the hub answers.
+    /// Everything: the kinds, missing rights, and whether the hub is reachable.
     Everything,
     /// A policy.
     Policy(GroupResource, ObjectKey),
-    /// A cluster, or how something is on it.
+    /// A cluster, or the state of a policy on it.
     Cluster(ClusterName),
-    /// What is attached to a Gateway.
+    /// The routes and policies of a Gateway.
     Gateway(ObjectKey),
-    /// Which rules are in force.
+    /// The set of effective rules.
     InForce,
 }
 
-/// The most places that are named one by one: more is everything.
+/// The maximum number of separate places. Above it, they are replaced by [`Place::Everything`].
 const PLACES: usize = 1_000;
 
-/// What has changed, and was not told yet.
+/// Changes that were not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     places: Mutex<BTreeSet<Place>>,
@@ -33,26 +33,26 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Takes what is in it, which may be nothing.
+    /// Takes all changes; empty if there are none.
     pub(super) fn take(&self) -> BTreeSet<Place> {
         std::mem::take(&mut *self.places.lock())
     }
 
-    /// Waits until something was put in since it was last waited for.
+    /// Waits until a change was put in since the last call.
     pub(super) async fn arrived(&self) {
         self.arrived.notified().await;
     }
 
-    /// Puts something in again that was taken, which nobody is told of.
+    /// Returns changes that were taken, without a notification.
     pub(super) fn put_back(&self, places: BTreeSet<Place>) {
         self.places.lock().extend(places);
     }
 
-    /// Puts in what has changed.
+    /// Adds changes.
     pub(super) fn put(&self, changed: impl IntoIterator<Item = Place>) {
         let mut places = self.places.lock();
         for place in changed {
-            // Of everything, nothing is named beside it.
+            // `Everything` includes all other places.
             if place == Place::Everything || places.len() >= PLACES {
                 *places = BTreeSet::from([Place::Everything]);
             }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_named_is_everything_and_nothing_beside_it() {
+    fn too_many_places_become_everything() {
         let inbox = Inbox::default();
         inbox.put(policies(PLACES));
         assert_eq!(inbox.take(), policies(PLACES).collect());

@@ -1,4 +1,4 @@
-//! What a hub has of the fleet while it is watched, and what of that has changed.
+//! [`Live`]: the fleet as the web page shows it, kept up to date by watches of the hub, or read from files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ use policy_sync_mirror::{
 };
 use policy_sync_sync::kinds::REQUIRED;
 
-/// What files have does not change with time.
+/// Objects from files do not depend on the time.
 const NOW: Moment = Moment(0);
 
-/// Texts that rows share.
+/// Interned texts that rows share.
 #[derive(Clone, Debug, Default)]
 struct Index {
     texts: Interned<str>,
@@ -62,7 +62,7 @@ impl policy_sync_mirror::Index for Index {
     }
 }
 
-/// What is shown: a hub that is watched, or files.
+/// The source of the web pages: a hub that is watched, or files.
 #[derive(Debug)]
 pub struct Live {
     of: Of,
@@ -74,11 +74,11 @@ pub struct Live {
     tasks: Tasks,
 }
 
-/// Where what is shown comes from.
+/// Where the objects come from.
 pub(super) enum Of {
-    /// A hub.
+    /// A watched hub.
     Hub(Box<Watched>),
-    /// Files, and what is attached there.
+    /// Files, and the topology of their objects.
     Files(Box<Given>, Attached),
 }
 
@@ -105,7 +105,7 @@ impl Drop for Watched {
     }
 }
 
-/// A look at it.
+/// A snapshot of the fleet.
 #[derive(Debug)]
 pub struct Look<'l> {
     guard: MirrorGuard<'l, Index>,
@@ -114,11 +114,12 @@ pub struct Look<'l> {
 }
 
 impl Live {
-    /// Begins to watch the policies in `namespace`, or in all. `client` waits for as long as a watch may be silent.
+    /// Starts to watch the policies in `namespace`, or in all namespaces. `client` needs a timeout longer
+    /// than a watch may be silent.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be read at all, or is none.
+    /// If the hub cannot be read, or the cluster is no hub.
     pub async fn start(
         hub: HubClient,
         client: Client,
@@ -133,7 +134,7 @@ impl Live {
             into.put(changes.iter().flat_map(|changed| places(changed, changes)));
         });
         let tasks = Tasks::new(Metrics::new().map_err(WatchError::from)?);
-        // Clusters are listed while the kinds are looked up.
+        // Clusters are listed while the kinds are resolved.
         let (watched, sources) = watch::channel(wanted(&Roster::default(), &scope));
         let supervisor = Supervisor::new(client.clone(), feed, tasks.clone()).in_pages_of(PAGE);
         let watching = tokio::spawn(tasks.clone().watch("watches", async move {
@@ -164,11 +165,12 @@ impl Live {
         Ok(Self { of, controller, scope, mirror, roster, inbox, tasks })
     }
 
-    /// Shows what `given` has in `namespace`, or in all, where `attached` is what is attached to what.
+    /// Shows the objects of `given` in `namespace`, or in all namespaces. `attached` contains the objects for
+    /// the topology.
     ///
     /// # Errors
     ///
-    /// Where this machine gives no thread to look at it.
+    /// If the thread for the topology cannot be started.
     pub async fn of_files(
         mut given: Given,
         attached: ClusterObjects,
@@ -198,18 +200,17 @@ impl Live {
         Ok(Self { of: Of::Files(Box::new(given), attached), controller, scope, mirror, roster, inbox, tasks })
     }
 
-    /// Where it comes from.
     pub(super) fn of(&self) -> &Of {
         &self.of
     }
 
-    /// Whose classes count.
+    /// The controller whose GatewayClasses are considered.
     #[must_use]
     pub fn controller(&self) -> &ControllerName {
         &self.controller
     }
 
-    /// The namespace of all that is shown; `None` where it is any.
+    /// The selected namespace; `None` for all namespaces.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         match &self.scope {
@@ -218,18 +219,18 @@ impl Live {
         }
     }
 
-    /// A look at all that is known now. It holds a lock: take it, make what is shown, drop it.
+    /// A snapshot of the current state. It holds a lock: render the page, then drop it.
     #[must_use]
     pub fn look(&self) -> Look<'_> {
         let roster = self.roster.borrow().clone();
         Look { guard: self.mirror.read(), live: self, roster }
     }
 
-    /// What is attached to what, which is watched from when it is first asked for.
+    /// The topology. The first call starts to watch its objects.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be read.
+    /// If the hub cannot be read.
     pub async fn attached(&self) -> Result<&Attached, AttachedError> {
         let watched = match &self.of {
             Of::Hub(watched) => watched,
@@ -246,7 +247,7 @@ impl Live {
         watched.attached.get_or_try_init(|| Attached::start(watcher())).await
     }
 
-    /// The same, where somebody has asked for it.
+    /// The topology, if a call of [`attached`](Self::attached) has started it.
     #[must_use]
     pub fn watched(&self) -> Option<&Attached> {
         match &self.of {
@@ -255,17 +256,17 @@ impl Live {
         }
     }
 
-    /// Takes what has changed, which may be nothing.
+    /// Takes the changes since the last call; empty if there are none.
     #[must_use]
     pub fn taken(&self) -> BTreeSet<Place> {
         self.inbox.take()
     }
 
-    /// Waits until something has changed, and takes what.
+    /// Waits for a change, and takes all changes.
     ///
     /// # Errors
     ///
-    /// Where it cannot go on: a task of it has panicked, or the hub was restored from a backup.
+    /// If the watch cannot continue: a task has panicked, or the hub was restored from a backup.
     pub async fn changed(&self) -> Result<BTreeSet<Place>, WatchError> {
         loop {
             let places = self.taken();
@@ -280,42 +281,42 @@ impl Live {
     }
 }
 
-/// Why nothing can be shown.
+/// Why the fleet cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The hub cannot be read.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// It cannot be watched.
+    /// The hub cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// No thread can look at what is attached.
+    /// The thread for the topology cannot be started.
     #[error("no thread can be started")]
     Unstarted(#[from] io::Error),
 }
 
 impl Look<'_> {
-    /// What is watched.
+    /// The watched kinds.
     #[must_use]
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// What may not be read, a line each: parameters, kinds of policies, clusters.
+    /// Parameters, kinds of policies and clusters that may not be read, one line each.
     #[must_use]
     pub fn unread(&self) -> Vec<String> {
         let refused = self.failing(|kind| kind == FailureKind::Refused);
         self.roster.unread.iter().cloned().chain(refused).collect()
     }
 
-    /// Why the hub cannot be watched for a while, a line each.
+    /// The reasons why the hub cannot be watched temporarily, one line each.
     #[must_use]
     pub fn away(&self) -> Vec<String> {
         let failing = self.failing(|kind| kind != FailureKind::Refused);
         self.roster.failure.iter().cloned().chain(failing).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The kinds of which it is not known yet what there is.
+    /// The kinds that have not been listed yet.
     #[must_use]
     pub fn unlisted(&self) -> Vec<&str> {
         let tables = self.guard.tables();
@@ -323,7 +324,7 @@ impl Look<'_> {
         self.roster.kinds.iter().filter(is_missing).map(|kind| kind.kind.as_str()).collect()
     }
 
-    /// The clusters of the hub by name; `None` where they may not be read, or are not yet.
+    /// The clusters of the hub by name; `None` if they may not be read, or were not listed yet.
     #[must_use]
     pub fn clusters(&self) -> Option<impl Iterator<Item = (&Arc<str>, &ClusterRow)>> {
         let (tables, source) = (self.guard.tables(), CLUSTERS.all());
@@ -331,7 +332,7 @@ impl Look<'_> {
             .then(|| tables.rows(&CLUSTERS).map(|(key, row)| (&key.name, row)))
     }
 
-    /// The clusters that are not available; empty if clusters may not be read.
+    /// The unavailable clusters; empty if clusters may not be read.
     #[must_use]
     pub fn unavailable(&self) -> BTreeSet<ClusterName> {
         let clusters = self.clusters().into_iter().flatten();
@@ -339,14 +340,14 @@ impl Look<'_> {
         unavailable.map(|(name, _)| ClusterName(name.clone())).collect()
     }
 
-    /// The hub's reason if it denies listing ManagedClusters.
+    /// The hub's reason for denying to list ManagedClusters, if it does.
     #[must_use]
     pub fn clusters_unread(&self) -> Option<String> {
         let refusal = self.guard.tables().refusal(&CLUSTERS.all())?;
         Some(format!("ManagedCluster: {}", refusal.text))
     }
 
-    /// The policies, each with its kind. Resources that nothing places are nothing to anybody.
+    /// The policies with their kinds, and the resources that some policy uses.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&ServedKind, &ObjectKey, &FleetRow)> {
         let tables = self.guard.tables();
         self.roster.kinds.iter().flat_map(move |kind| {
@@ -365,7 +366,7 @@ impl Look<'_> {
     }
 }
 
-/// Where a change shows.
+/// The page parts that a change affects.
 fn places(changed: &Changed, changes: &Changes<'_, Index>) -> Vec<Place> {
     let Changed::Object { source, key, before } = changed else { return vec![Place::Everything] };
     let Some(resource) = POLICIES.resource_of(source) else {

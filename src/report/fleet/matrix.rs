@@ -1,4 +1,4 @@
-//! Policies by clusters, the worst first in both directions, as much as a page has room for.
+//! The matrix of policies and clusters, with the worst of both first, cut to one page.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,84 +16,85 @@ use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 
-/// What of the matrix is asked for.
+/// The parameters of [`Matrix::new`].
 #[derive(Clone, Debug, Default)]
 pub struct MatrixQuery {
     /// Only policies in this namespace.
     pub namespace: Option<String>,
-    /// Only policies of kinds that this word names.
+    /// Only policies of the kind with this name.
     pub kind: Option<String>,
-    /// Only clusters with such labels.
+    /// Only clusters whose labels match.
     pub clusters: Selector,
     /// Only policies that are out of sync, and their clusters.
     pub not_synced: bool,
-    /// How many policies, and how many clusters, come before the first that is shown.
+    /// The number of policies and of clusters to skip.
     pub skip: (usize, usize),
-    /// How many of each are shown at most.
+    /// The maximum number of policies and of clusters.
     pub room: (usize, usize),
 }
 
 /// Policies by clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matrix {
-    /// The policies that are shown.
+    /// The policies of this page.
     pub rows: Vec<MatrixRow>,
-    /// The clusters that are shown.
+    /// The clusters of this page.
     pub columns: Vec<Column>,
-    /// How many policies, and how many clusters, the query asks for.
+    /// The number of policies and of clusters that match the query.
     pub of: (usize, usize),
-    /// How many policies there are, whatever is asked for.
+    /// The number of all policies.
     pub policies: usize,
-    /// How many of them are out of sync.
+    /// The number of all policies that are out of sync.
     pub not_synced: usize,
-    /// How many clusters the hub has; `None` where they may not be read.
+    /// The number of clusters of the hub; `None` if they may not be read.
     pub clusters: Option<usize>,
 }
 
-/// A policy.
+/// A policy of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixRow {
-    /// Its kind in objects.
+    /// The object's `kind`.
     pub kind: String,
-    /// The same as the hub serves it.
+    /// The kind as a resource with its group.
     pub resource: GroupResource,
-    /// Its namespace and name.
+    /// The policy's namespace and name.
     pub key: ObjectKey,
-    /// Whether every cluster that it is for has the current revision.
+    /// Whether all clusters it is planned for have the current revision.
     pub in_sync: bool,
-    /// Whether the controller has said anything on it.
+    /// Whether the controller has written annotations on it.
     pub is_told: bool,
-    /// Its clusters in numbers.
+    /// The counts over all its clusters.
     pub summary: Option<Summary>,
-    /// What its owner should know, or what cannot be read of it.
+    /// The controller's message for its owner, or the first fault of its annotations.
     pub message: Option<Arc<str>>,
-    /// How it is on each of the columns; `None` where it is not for that cluster.
+    /// The state on each column; `None` if it is not planned for that cluster.
     pub cells: Vec<Option<Cell>>,
 }
 
-/// A cluster.
+/// A cluster of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The cluster's name.
     pub cluster: ClusterName,
-    /// Since when the hub has not heard of its agent; `None` where it does, or nothing says so.
+    /// Since when the hub has no heartbeat of its agent; `None` if the cluster is available or may not be
+    /// read.
     pub silent_since: Option<Timestamp>,
-    /// How many of the selected policies are out of sync there.
+    /// The number of selected policies that are out of sync there.
     pub lacking: usize,
 }
 
-/// What is asked for of a policy.
+/// A policy that matches the query, with its sort key.
 struct Candidate<'l> {
     kind: &'l ServedKind,
     key: &'l ObjectKey,
     row: &'l FleetRow,
     worst: PolicyState,
-    /// On how many clusters it is so.
+    /// The number of clusters in that state.
     times: usize,
 }
 
 impl Matrix {
-    /// The matrix of what `look` shows, as `query` asks for it.
+    /// Builds the matrix of the snapshot `look` for `query`.
     #[must_use]
     pub fn new(look: &Look<'_>, query: &MatrixQuery) -> Self {
         let mut columns = columns(look, query);
@@ -172,7 +173,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The clusters that are asked for. Where those of the hub are known, a name in an annotation makes no other.
+/// The clusters that match the query. If ManagedClusters may not be read, those that annotations name.
 fn columns(look: &Look<'_>, query: &MatrixQuery) -> Vec<Column> {
     if let Some(clusters) = look.clusters() {
         let selected = clusters.filter(|(_, row)| query.clusters.matches(&row.labels));
@@ -188,7 +189,7 @@ fn columns(look: &Look<'_>, query: &MatrixQuery) -> Vec<Column> {
     named.into_iter().map(|name| Column { cluster: name.clone(), silent_since: None, lacking: 0 }).collect()
 }
 
-/// The state of a policy, of a kind that parameters list as `role` does, on the cluster of `column`.
+/// The state on the cluster of `column`, for a policy whose kind is listed under `role`.
 fn state(cell: &Cell, role: Role, column: &Column) -> PolicyState {
     let state = match cell.state {
         PolicyState::Unknown if role == Role::Resource && cell.in_sync => PolicyState::Applied,
@@ -197,7 +198,7 @@ fn state(cell: &Cell, role: Role, column: &Column) -> PolicyState {
     if column.silent_since.is_some() { state.on_unavailable_cluster() } else { state }
 }
 
-/// The worst of these states of a policy, and on how many clusters it is so.
+/// The worst of the `states` of a policy, and the number of clusters in it.
 fn worst(row: &FleetRow, states: impl Iterator<Item = (PolicyState, usize)>) -> (PolicyState, usize) {
     let frozen = (row.message.is_some() || row.fault.is_some()).then_some((PolicyState::Frozen, 0));
     let mut all: Vec<(PolicyState, usize)> = states.chain(frozen).collect();
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_of_clusters_that_are_not_available_are_unreachable() {
+    fn cells_of_unavailable_clusters_are_unreachable() {
         let cell = |state, in_sync| Cell { state, in_sync, message: None };
         let column = |silent_since| Column { cluster: ClusterName::from("eu-1"), silent_since, lacking: 0 };
         let (available, silent) = (column(None), column(Some(Timestamp::UNIX_EPOCH)));
@@ -223,7 +224,7 @@ mod tests {
             assert_eq!(state(&cell(written, true), Role::Policy, &available), written);
             assert_eq!(state(&cell(written, true), Role::Policy, &silent), expected);
         }
-        // No controller enforces a resource.
+        // No controller reports `Enforced` for a resource.
         let unknown = cell(PolicyState::Unknown, true);
         assert_eq!(state(&unknown, Role::Policy, &available), PolicyState::Unknown);
         assert_eq!(state(&unknown, Role::Resource, &available), PolicyState::Applied);

@@ -1,16 +1,17 @@
-//! The fleet at a glance: policies by clusters, as annotations say it, kept up to date while somebody looks.
+//! The state of the fleet for the web page: policies by clusters from the policies' annotations, kept up to
+//! date by watches.
 //!
 //! ```text
 //! classes, every ten seconds ──▶ kinds ─┐
 //!                                       ├─▶ watches ──▶ rows ──▶ matrix
-//! ManagedClusters ──────────────────────┘                 └─────▶ what has changed
+//! ManagedClusters ──────────────────────┘                 └─────▶ changes
 //! ```
 //!
-//! What is attached to what is watched beside it once somebody asks for that: [`Attached`]. In the place of a hub may be files,
-//! which are read once: [`Given`].
+//! The topology is watched once a page requests it: [`Attached`]. Files can replace the hub; they are read
+//! once: [`Given`].
 //!
-//! No works are read: a fleet has a hundred for each policy. A row keeps words and short messages; all that a policy's
-//! clusters say is in [`PolicyReport`](super::PolicyReport), which is read where one policy is looked at.
+//! No works are read, because a fleet has a hundred for each policy. A row stores states and short messages;
+//! the page of one policy reads its complete [`PolicyReport`](super::PolicyReport).
 
 mod asked;
 mod attached;

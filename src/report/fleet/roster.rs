@@ -1,4 +1,5 @@
-//! What is watched of the fleet, and what follows the classes that say so.
+//! [`Roster`]: the kinds that GatewayClasses list, read again periodically, and the watches that follow from
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,53 +16,54 @@ use policy_sync_hub::tasks::announce;
 use policy_sync_hub::{HubClient, HubError};
 use policy_sync_mirror::{FailureKind, Scope, Source, Tables, Wanted};
 
-/// How often it is looked what the classes list: they change seldom, and may not be watched with the rights of many.
+/// How often GatewayClasses are read again. They change seldom, and many users may not watch them.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// How many objects are listed at a time: somebody waits for them.
+/// The page size of lists. It is small because a user waits for the first page.
 pub(super) const PAGE: u32 = 500;
 
-/// What is watched: what the classes of the controller list, as far as that may be read.
+/// The kinds to watch, from the parameters of the controller's GatewayClasses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
-    /// The kinds.
+    /// The listed kinds that the hub serves.
     pub kinds: Vec<ServedKind>,
-    /// What is wrong with the parameters.
+    /// Errors in the parameters.
     pub faults: Vec<String>,
-    /// What may not be read of them.
+    /// The parameters that may not be read.
     pub unread: Vec<String>,
-    /// Whether there is any class of the controller.
+    /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
-    /// Why it could not be looked again; the kinds are those of the last time.
+    /// Why they could not be read again. The other fields are then those of the last successful read.
     pub failure: Option<String>,
 }
 
 impl Roster {
-    /// Reads what the classes of `controller` list.
+    /// Reads the GatewayClasses of `controller`.
     pub(super) async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
         let Listed { kinds, faults, unread, has_classes, .. } = Listed::read(hub, controller).await?;
         Ok(Self { kinds, faults, unread, has_classes, failure: None })
     }
 
-    /// The kind in objects of what is served as `resource`.
+    /// The kind that is served as `resource`.
     #[must_use]
     pub fn kind(&self, resource: &GroupResource) -> Option<&ServedKind> {
         self.kinds.iter().find(|kind| kind.gvr.kind == *resource)
     }
 }
 
-/// All that is watched of `roster` within `scope`.
+/// All sources to watch for `roster` within `scope`.
 pub(super) fn wanted(roster: &Roster, scope: &Scope) -> Wanted {
     let policies = roster.kinds.iter().map(|kind| (source(kind, scope), kind.gvr.clone()));
     policies.chain([(CLUSTERS.all(), CLUSTERS.gvr())]).collect()
 }
 
-/// How policies of `kind` are watched within `scope`.
+/// The source of policies of `kind` within `scope`.
 pub(super) fn source(kind: &ServedKind, scope: &Scope) -> Source {
     POLICIES.resource(kind.gvr.kind.clone()).within(scope.clone())
 }
 
-/// Why sources of `tables` cannot be watched, where that is of a kind that `counts`, a line each; `named` says what is watched.
+/// One line for each source of `tables` that cannot be watched, if its failure satisfies `counts`. `named`
+/// returns the displayed name of a source.
 pub(super) fn failing(
     tables: &Tables,
     counts: impl Fn(FailureKind) -> bool,
@@ -77,7 +79,7 @@ pub(super) fn failing(
     lines.collect()
 }
 
-/// What follows the classes.
+/// The task that follows changes of GatewayClasses.
 pub(super) struct Following {
     pub(super) hub: HubClient,
     pub(super) controller: ControllerName,
@@ -88,7 +90,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Looks at them now and again, for ever.
+    /// Reads the GatewayClasses periodically, forever.
     pub(super) async fn run(self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;

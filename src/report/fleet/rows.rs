@@ -1,4 +1,5 @@
-//! What is kept of each policy and of each cluster for the matrix: words and short messages, not annotations.
+//! The rows that the mirror of the fleet stores for policies and clusters: states and short messages instead
+//! of annotations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,27 +15,26 @@ use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_api::object::HubObject;
 use policy_sync_mirror::{Family, Kind, Pruned, Row};
 
-/// Policies and resources, of which annotations say all that is shown.
+/// Policies and resources. Only metadata is listed, because annotations contain all that is shown.
 pub(super) static POLICIES: Family<FleetRow> = Family::new("policies").of_metadata();
-/// The clusters.
 pub(super) static CLUSTERS: Kind<ClusterRow> = Kind::new(cluster::GROUP, "v1", "managedclusters");
 
-/// A policy, and how it is on its clusters.
+/// A policy with its state on each cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FleetRow {
-    /// Whether every placed cluster holds it as it is, and nothing keeps it from being planned.
+    /// Whether all placed clusters have the current revision, without a message of the controller or a fault.
     pub in_sync: bool,
-    /// Whether the controller has said anything on it.
+    /// Whether the controller has written annotations on it.
     pub is_told: bool,
-    /// Its clusters in numbers.
+    /// The counts over all its clusters.
     pub summary: Option<Summary>,
-    /// What its owner should know, as far as there is room.
+    /// The controller's message for its owner, truncated.
     pub message: Option<Arc<str>>,
-    /// What cannot be read of it.
+    /// The first fault of its annotations.
     pub fault: Option<Arc<str>>,
-    /// Sorted by cluster.
+    /// The cells by cluster, sorted.
     pub(super) cells: Box<[(ClusterName, Cell)]>,
-    /// How it is on clusters that its list does not name: not there, or not known.
+    /// The cell of clusters that the list does not name, if the list may be incomplete.
     pub(super) others: Option<Cell>,
 }
 
@@ -49,7 +49,8 @@ impl Pruned for FleetRow {
         let mut cells: Vec<(ClusterName, Cell)> =
             entries.map(|entry| (entry.cluster.clone(), Cell::of_entry(&report, entry))).collect();
         cells.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // A list that somebody has edited may name one twice: the first counts, as in `PolicyReport::on`.
+        // A list that a user has edited may contain a cluster twice. The first entry is used, as in
+        // `PolicyReport::on`.
         cells.dedup_by(|(later, _), (first, _)| later == first);
         let fault = report.faults.first().map(|fault| kept(fault));
         let why = || {
@@ -70,7 +71,7 @@ impl Pruned for FleetRow {
 }
 
 impl FleetRow {
-    /// How it is on `cluster`; `None` where it is not for that cluster.
+    /// The cell of `cluster`; `None` if the policy is not planned for it.
     #[must_use]
     pub fn on(&self, cluster: &ClusterName) -> Option<&Cell> {
         match self.cells.binary_search_by(|(name, _)| name.cmp(cluster)) {
@@ -79,12 +80,12 @@ impl FleetRow {
         }
     }
 
-    /// The clusters that its list names, each with how it is there.
+    /// The clusters in the policy's list, with their cells.
     pub fn cells(&self) -> impl Iterator<Item = (&ClusterName, &Cell)> {
         self.cells.iter().map(|(cluster, cell)| (cluster, cell))
     }
 
-    /// Lets `share` put texts and names in the place of equal ones.
+    /// Replaces texts and names by the equal ones that `share` returns.
     pub(super) fn share(&mut self, mut share: impl FnMut(Arc<str>) -> Arc<str>) {
         for (cluster, cell) in &mut self.cells {
             cluster.0 = share(cluster.0.clone());
@@ -93,12 +94,12 @@ impl FleetRow {
     }
 }
 
-/// A cluster of the hub.
+/// A ManagedCluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterRow {
-    /// Its labels.
+    /// The labels of the ManagedCluster.
     pub labels: BTreeMap<String, String>,
-    /// Since when the hub has not heard of its agent; `None` where it does.
+    /// Since when the hub has no heartbeat of its agent; `None` if it is available.
     pub silent_since: Option<Timestamp>,
 }
 

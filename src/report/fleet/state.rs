@@ -1,4 +1,4 @@
-//! The state of a policy on one cluster, with the message for a cell.
+//! [`Cell`]: the state of a policy on one cluster, with a short message.
 
 use std::sync::Arc;
 
@@ -7,22 +7,23 @@ use policy_sync_api::annotations::{ENFORCED, Synced, SyncedCondition};
 use policy_sync_api::policy_state::{ACCEPTED, PolicyState};
 use policy_sync_api::text::capped;
 
-/// The maximum number of bytes of a message in a cell. Clusters write it; the policy's own page has all of it.
+/// The maximum number of bytes of a message in a cell. Clusters write it; the policy's own page shows all of
+/// it.
 const MESSAGE: usize = 240;
 
-/// A policy on a cluster.
+/// The state of a policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Its state.
+    /// The state that the cell shows.
     pub state: PolicyState,
     /// Whether the cluster has the current revision.
     pub in_sync: bool,
-    /// The cluster's message, or that of the hub, cut to 240 bytes.
+    /// The message of the cluster or of the hub, truncated to 240 bytes.
     pub message: Option<Arc<str>>,
 }
 
 impl Cell {
-    /// The policy of `report` on the cluster of `entry`, which is one of its list.
+    /// The cell of `entry`, which is in the list of `report`.
     #[must_use]
     pub fn of_entry(report: &PolicyReport, entry: &Synced) -> Self {
         let in_sync = report.is_held(Some(entry).filter(|_| report.detail.shows_states()));
@@ -41,7 +42,7 @@ impl Cell {
         Self { state, in_sync, message: message.as_deref().filter(|text| !text.is_empty()).map(kept) }
     }
 
-    /// A policy whose state is not known, for this reason.
+    /// A cell with an unknown state, for this reason.
     pub(super) fn unknown(why: Option<&str>) -> Self {
         Self { state: PolicyState::Unknown, in_sync: false, message: why.map(kept) }
     }
@@ -57,7 +58,7 @@ fn words(condition: &SyncedCondition) -> String {
     }
 }
 
-/// The part of `text` that is kept.
+/// Truncates `text` to the maximum length of a message.
 pub(super) fn kept(text: &str) -> Arc<str> {
     capped(text, MESSAGE).into()
 }

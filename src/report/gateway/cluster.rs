@@ -1,4 +1,4 @@
-//! What is known of a Gateway on one cluster.
+//! [`GatewayOnCluster`]: the state of a Gateway on one cluster.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use policy_sync_api::names::ClusterName;
 /// A Gateway on a cluster.
 #[derive(Clone, Debug)]
 pub struct GatewayOnCluster<'g> {
-    /// The Gateway.
+    /// The Gateway on the hub.
     pub gateway: &'g GatewayReport,
-    /// The cluster.
+    /// The cluster's name.
     pub cluster: ClusterName,
-    /// Its copy there: `None` where works may not be read, `Some(None)` where there is none yet.
+    /// The copy: `None` if works may not be read, `Some(None)` if there is none yet.
     pub copy: Option<Option<&'g GatewayCopy>>,
 }
 
 impl GatewayReport {
-    /// The Gateway on `cluster`; `None` where it is not placed there, nor still there.
+    /// The Gateway on `cluster`; `None` if it is neither placed there nor in a grace period there.
     #[must_use]
     pub fn on(&self, cluster: &str) -> Option<GatewayOnCluster<'_>> {
         let listed = match &self.row.listed {
@@ -35,7 +35,7 @@ impl GatewayReport {
 }
 
 impl GatewayOnCluster<'_> {
-    /// Whether the cluster has programmed the Gateway as it is.
+    /// Whether the cluster has programmed the current Gateway.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let gateway = self.gateway;
@@ -47,13 +47,13 @@ impl GatewayOnCluster<'_> {
         accepted && programmed && gateway.row.faults.is_empty()
     }
 
-    /// The addresses that the cluster has given it.
+    /// The addresses that the cluster has assigned to it.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let prefix = format!("{}/", self.cluster);
         self.gateway.row.addresses.iter().filter_map(move |address| address.strip_prefix(&prefix))
     }
 
-    /// The report for programs: of the clusters, this one alone.
+    /// The report as JSON, reduced to this cluster.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut json = self.gateway.json();

@@ -1,4 +1,4 @@
-//! What the annotations of a policy say about one cluster, or that they do not say it.
+//! [`PolicyOnCluster`]: the state of a policy on one cluster, if its annotations contain it.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ use policy_sync_api::policy_state::PolicyState;
 /// A policy on a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyOnCluster<'r> {
-    /// The policy.
+    /// The policy on the hub.
     pub report: &'r PolicyReport,
-    /// What the cluster says; `None` where the list is cut or cannot be read.
+    /// The entry of the cluster; `None` if the list is truncated or cannot be parsed.
     pub entry: Option<&'r Synced>,
     cluster: &'r str,
     index: Option<usize>,
 }
 
 impl PolicyReport {
-    /// The policy on `cluster`; `None` where it is not for that cluster.
+    /// The policy on `cluster`; `None` if it is not planned for that cluster.
     #[must_use]
     pub fn on<'r>(&'r self, cluster: &'r str) -> Option<PolicyOnCluster<'r>> {
         let found = |clusters: &Vec<Synced>| clusters.iter().position(|entry| *entry.cluster.0 == *cluster);
@@ -32,21 +32,22 @@ impl PolicyReport {
         })
     }
 
-    /// Whether a cluster that says `state`, if the list tells it, holds the policy as it is, and nothing keeps that from being planned.
+    /// Whether the cluster of `state` has the current revision, and the policy has neither a message nor a
+    /// fault. `state` is `None` if the list does not show it.
     pub(in crate::report) fn is_held(&self, state: Option<&Synced>) -> bool {
         let all = self.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || state.is_some_and(|entry| entry.applied || entry.leaves());
         applied && self.message.is_none() && self.faults.is_empty()
     }
 
-    /// Whether a cluster that the list does not name is one that the policy is not for.
+    /// Whether the list is complete, so that the policy is not planned for a cluster it does not name.
     pub(in crate::report) fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
             (Reading::Value(clusters), Reading::Value(summary)) => {
                 clusters.len() == summary.clusters
                     && self.detail.names(summary.clusters) == Some(clusters.len())
             }
-            // Without a list, a message says that there may have been no room for it.
+            // If the list is missing, a message may mean that it was too large.
             (Reading::Missing, Reading::Missing) => self.message.is_none(),
             _ => false,
         }
@@ -54,7 +55,7 @@ impl PolicyReport {
 }
 
 impl PolicyOnCluster<'_> {
-    /// What the cluster says, where the list tells more than its name.
+    /// The entry of the cluster, if the list shows states.
     #[must_use]
     pub fn state(&self) -> Option<&Synced> {
         self.entry.filter(|_| self.report.detail.shows_states())
@@ -66,13 +67,13 @@ impl PolicyOnCluster<'_> {
         self.report.state_of(self.entry?)
     }
 
-    /// Whether the cluster holds the policy as it is, and nothing keeps the policy from being planned.
+    /// Whether the cluster has the current revision, and the policy has neither a message nor a fault.
     #[must_use]
     pub fn in_sync(&self) -> bool {
         self.report.is_held(self.state())
     }
 
-    /// The report for programs: of the clusters, this one alone, and null where it is not known.
+    /// The report as JSON, reduced to this cluster. Unknown values are null.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut json = self.report.json();

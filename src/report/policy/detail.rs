@@ -1,27 +1,28 @@
-//! How much the list of a policy's clusters shows: a big fleet's is cut, and what is cut is not missing.
+//! The level of detail of a policy's list of clusters. The controller shortens the list for a large fleet;
+//! shortened values are unknown, not absent.
 
-/// How much of each cluster the list shows, and of how many.
+/// The fields that the list shows for each cluster, and for how many clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Everything.
+    /// All fields.
     Full,
-    /// No conditions that are true.
+    /// All fields except conditions that are true.
     Minimal,
-    /// Names alone.
+    /// Only names.
     Keys,
-    /// The names of so many clusters.
+    /// Only the names of the first clusters.
     First {
-        /// How many are named.
+        /// The number of clusters in the list.
         named: usize,
-        /// How many there are.
+        /// The number of clusters of the policy.
         of: usize,
     },
-    /// A level that the controller does not write: nothing is taken for granted.
+    /// A level that the controller does not write, so the list is not trusted.
     Other,
 }
 
 impl Detail {
-    /// Reads the annotation.
+    /// Parses the annotation.
     pub(super) fn read(text: Option<&str>) -> Self {
         match text {
             None | Some("full") => Self::Full,
@@ -31,13 +32,13 @@ impl Detail {
         }
     }
 
-    /// Whether the list says more of a cluster than that the policy is for it.
+    /// Whether the list contains states.
     #[must_use]
     pub fn shows_states(self) -> bool {
         matches!(self, Self::Full | Self::Minimal)
     }
 
-    /// How many of `all` clusters the list names; `None` where that is not known.
+    /// The number of entries that a list for `all` clusters has; `None` if unknown.
     pub(super) fn names(self, all: usize) -> Option<usize> {
         match self {
             Self::Full | Self::Minimal | Self::Keys => Some(all),
@@ -46,7 +47,7 @@ impl Detail {
         }
     }
 
-    /// What the list leaves out, for people.
+    /// A sentence about the fields that the list leaves out; `None` if it is complete.
     #[must_use]
     pub fn explanation(self) -> Option<String> {
         match self {
@@ -65,7 +66,7 @@ impl Detail {
     }
 }
 
-/// `first <n> of <m>`.
+/// Parses `first <n> of <m>`.
 fn first(text: &str) -> Option<Detail> {
     let (named, of) = text.strip_prefix("first ")?.split_once(" of ")?;
     Some(Detail::First { named: named.parse().ok()?, of: of.parse().ok()? })

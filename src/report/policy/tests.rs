@@ -2,7 +2,7 @@ use super::*;
 use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
 #[test]
-fn what_the_controller_writes_is_read() {
+fn annotations_of_the_controller_are_parsed() {
     let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS)]);
     assert!(report.in_sync() && report.faults.is_empty());
     assert_eq!(report.overridden(), Some(vec!["eu-1"]));
@@ -11,14 +11,14 @@ fn what_the_controller_writes_is_read() {
 }
 
 #[test]
-fn without_annotations_there_is_nothing_to_sync() {
+fn policy_without_annotations_is_in_sync() {
     let report = report(&[]);
     assert!(report.in_sync() && report.faults.is_empty());
     assert_eq!((report.overridden(), report.first_message()), (None, None));
 }
 
 #[test]
-fn a_message_or_a_cluster_that_lags_is_not_in_sync() {
+fn policy_with_a_message_or_a_lagging_cluster_is_out_of_sync() {
     let lags = SUMMARY.replace("true", "false");
     assert!(!report(&[(POLICIES_SYNCED_SUMMARY, &lags), (POLICIES_SYNCED, CLUSTERS)]).in_sync());
     let frozen = report(&[
@@ -31,7 +31,7 @@ fn a_message_or_a_cluster_that_lags_is_not_in_sync() {
 }
 
 #[test]
-fn the_message_names_an_overridden_cluster_unless_another_state_is_worse() {
+fn first_message_names_the_cluster_in_the_worst_state() {
     let message = |entries: &[&str]| {
         let entries = entries.iter().zip(["ap-1", "eu-1", "us-1"]);
         let entries = entries.map(|(rest, cluster)| {
@@ -63,7 +63,7 @@ fn the_message_names_an_overridden_cluster_unless_another_state_is_worse() {
 }
 
 #[test]
-fn what_cannot_be_read_is_a_fault() {
+fn unreadable_annotations_are_faults() {
     let deep = "[".repeat(100_000);
     for text in ["", "null", "{}", "[{}]", "[1]", "{\"clusters\":-1}", "\u{0}", deep.as_str()] {
         let report = report(&[(POLICIES_SYNCED_SUMMARY, text), (POLICIES_SYNCED, text)]);
@@ -80,7 +80,7 @@ fn what_cannot_be_read_is_a_fault() {
 }
 
 #[test]
-fn a_shortened_list_claims_nothing() {
+fn shortened_list_shows_no_states() {
     let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
     let summary = SUMMARY.replace("\"clusters\":2", "\"clusters\":9");
     for (detail, faults) in [("first 1 of 9", 0), ("keys", 1), ("first 2 of 9", 1), ("something new", 1)] {
@@ -95,7 +95,7 @@ fn a_shortened_list_claims_nothing() {
 }
 
 #[test]
-fn states_that_a_list_leaves_out_are_those_of_the_summary() {
+fn states_that_a_list_omits_are_derived_from_the_summary() {
     let minimal = |conditions: [&str; 2], summary: &str| {
         let entry = |cluster: &str, rest: &str| {
             format!(r#"{{"cluster":"{cluster}","name":"limits","namespace":"n","applied":true{rest}}}"#)
@@ -118,7 +118,7 @@ fn states_that_a_list_leaves_out_are_those_of_the_summary() {
     for (conditions, summary, expected) in [
         ([none, none], r#""enforced":2,"overridden":0"#, [enforced, enforced]),
         ([none, none], r#""enforced":0,"overridden":0,"unknown":2"#, [unknown, unknown]),
-        // Which of both is which is not shown.
+        // The list does not show which cluster has which state.
         ([none, none], r#""enforced":1,"overridden":0,"unknown":1"#, [None, None]),
         ([none, overridden], r#""enforced":1,"overridden":1"#, [enforced, Some(PolicyState::Overridden)]),
         (

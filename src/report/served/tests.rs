@@ -11,7 +11,7 @@ fn kind(group: &str, resource: &str, kind: &str, short: &str) -> ServedKind {
 }
 
 #[test]
-fn a_kind_has_many_names() {
+fn kind_is_found_by_plural_singular_and_short_name() {
     let kinds = [kind("kuadrant.io", "ratelimitpolicies", "RateLimitPolicy", "rlp")];
     for word in [
         "ratelimitpolicies",
@@ -41,7 +41,7 @@ fn a_kind_has_many_names() {
 }
 
 #[test]
-fn a_name_of_two_kinds_is_ambiguous_without_the_group() {
+fn name_of_two_kinds_is_ambiguous_without_the_group() {
     let kinds = [
         kind("a.example.com", "policies", "Policy", "po"),
         kind("b.example.com", "policies", "Policy", "pol"),
@@ -50,12 +50,12 @@ fn a_name_of_two_kinds_is_ambiguous_without_the_group() {
     assert_eq!(meant(&kinds, "policy"), Meant::Ambiguous(vec![&kinds[0], &kinds[1]]));
     assert_eq!(meant(&kinds, "pol"), Meant::Ambiguous(vec![&kinds[1], &kinds[2]]));
     assert_eq!(meant(&kinds, "policies.b.example.com"), Meant::Kind(&kinds[1]));
-    // The name of one is the short name of another.
+    // The plural of one kind is the short name of another.
     assert_eq!(meant(&kinds, "po"), Meant::Kind(&kinds[2]));
 }
 
 #[test]
-fn kinds_of_an_api_service_that_does_not_answer_are_unknown() {
+fn kinds_of_an_unavailable_api_service_are_unknown() {
     let group = |name: &str, freshness: &str| {
         serde_json::from_value(serde_json::json!({
             "metadata": {"name": name},

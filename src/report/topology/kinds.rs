@@ -1,4 +1,4 @@
-//! Of which kinds a topology of a cluster is made.
+//! [`TopologyKinds`]: the kinds of objects that a topology of a cluster reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,38 +20,38 @@ use policy_sync_topology::rules::Configured;
 use policy_sync_topology::show::ObjectFault;
 use policy_sync_topology::{Needs, Objects};
 
-/// Of which kinds a topology of a cluster is made, and what is said of them.
+/// The kinds of objects that a topology reads, and the metadata of these kinds.
 #[derive(Debug)]
 pub(in crate::report) struct TopologyKinds {
-    /// Those that are read always: what routes are attached to, routes, and policies.
+    /// The kinds that are always read: GatewayClasses, Gateways, ListenerSets, routes and policies.
     pub(in crate::report) always: Vec<ServedKind>,
-    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's extensions. Only the
-    /// hub's copies of them are read.
+    /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as
+    /// Kuadrant's extensions. Only the hub's copies of them are read.
     pub(in crate::report) of_copies: Vec<ServedKind>,
-    /// Those that are read where something refers to one.
-    /// In the order of [`BackendKind::ALL`]; `None` if the cluster does not serve the kind.
+    /// The kinds of backends, read only if a route refers to one, in the order of [`BackendKind::ALL`].
+    /// `None` if the cluster does not serve the kind.
     backends: [Option<ServedKind>; 3],
     namespaces: ServedKind,
     grants: Option<ServedKind>,
     unserved: BTreeSet<Kind>,
-    /// Of each kind its plural, and whether its policies are direct.
+    /// Each kind with its plural, and whether its policies are direct.
     definitions: Vec<(Kind, String, bool)>,
-    /// How policies of kinds are merged.
+    /// How policies of a kind are merged.
     merges: Vec<(GroupResource, Merge)>,
-    /// What is wrong with parameters.
+    /// Errors in the parameters.
     faults: Vec<String>,
-    /// What may not be read of them.
+    /// The parameters that may not be read.
     unread: Vec<String>,
-    /// Why definitions may not be read, where they may not.
+    /// Why definitions may not be read; `None` if they were.
     pub(in crate::report) refused: Option<HubError>,
 }
 
 impl TopologyKinds {
-    /// What the cluster serves, and what the classes of `controller` and the definitions of policies say.
+    /// Reads the kinds from discovery, the GatewayClasses of `controller`, and the definitions of policies.
     ///
     /// # Errors
     ///
-    /// Where it has no Gateway API, or does not answer.
+    /// If the cluster cannot be reached, or does not serve the Gateway API.
     pub(in crate::report) async fn read(
         hub: &HubClient,
         controller: &ControllerName,
@@ -130,7 +130,7 @@ impl TopologyKinds {
         };
         self.merges = listed.merges;
         self.faults = listed.faults;
-        // Where parameters may not be read, labels are what is left.
+        // If parameters may not be read, the labels are used instead.
         let is_unread = !listed.unread.is_empty();
         self.unread = listed.unread;
         if is_unread && listed.kinds.is_empty() {
@@ -139,7 +139,7 @@ impl TopologyKinds {
         Ok(listed.kinds.into_iter().filter(|kind| kind.role == Role::Policy).collect())
     }
 
-    /// Whether `other` says the same.
+    /// Whether `other` has the same kinds and the same errors.
     pub(in crate::report) fn is_as(&self, other: &Self) -> bool {
         let said = |kinds: &Self| {
             (kinds.faults.clone(), kinds.unread.clone(), kinds.refused.as_ref().map(ToString::to_string))
@@ -153,7 +153,7 @@ impl TopologyKinds {
             && said(self) == said(other)
     }
 
-    /// What is known of the cluster before any object is.
+    /// The metadata of the kinds, without any object.
     pub(in crate::report) fn objects(&self) -> ClusterObjects {
         let mut objects = Objects::of_cluster(BTreeSet::new());
         for (kind, plural, direct) in &self.definitions {
@@ -187,7 +187,7 @@ impl TopologyKinds {
     }
 }
 
-/// The labels of definitions of policies, by the names of these.
+/// The values of GEP-713's label, by the name of the definition.
 async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     let gvr = GroupVersionResource::definitions();
     let what = format!("list {}", gvr.kind);
@@ -197,8 +197,9 @@ async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
     Ok(definitions.into_iter().filter_map(label).collect())
 }
 
-/// Whether a kind without GEP-713's label may be one of policies: it is namespaced, its name ends in `Policy`, and its group is one of
-/// `groups`, which have such a label, or belongs to it, as `extensions.kuadrant.io` does to `kuadrant.io`.
+/// Whether a kind without GEP-713's label may be a kind of policies: it is namespaced, and its name ends in
+/// `Policy`. Its group must be one of `groups`, whose kinds have that label, or a subgroup, as
+/// `extensions.kuadrant.io` is of `kuadrant.io`.
 fn may_be_copied(kind: &ServedKind, groups: &BTreeSet<&str>) -> bool {
     let group = &*kind.gvr.kind.group;
     let belongs = |to: &&str| group == *to || group.strip_suffix(*to).is_some_and(|rest| rest.ends_with('.'));

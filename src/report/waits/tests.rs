@@ -15,7 +15,7 @@ fn origin() -> Origin {
     Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits")
 }
 
-/// A work for `shop/limits` whose spec was asked for at [`ASKED`], of which the agent said this at [`SAID`].
+/// A work for `shop/limits` whose spec was changed at [`ASKED`], and whose agent set `Applied` at [`SAID`].
 fn work(generation: i64, applied: Option<&str>) -> Value {
     let fields = |name: &str| json!({name: {"f:a": {}}});
     let condition = |status: &str| {
@@ -48,10 +48,10 @@ fn waits_since(work: Value) -> Option<String> {
 }
 
 #[test]
-fn a_work_is_waited_for_since_its_agent_refuses_it_or_else_since_it_is_asked() {
+fn work_waits_since_the_agent_failed_or_else_since_it_was_changed() {
     assert_eq!(waits_since(work(1, Some("False"))).as_deref(), Some(SAID));
     assert_eq!(waits_since(work(1, None)).as_deref(), Some(ASKED));
-    // What is applied is an older version of it.
+    // An older generation of the work is applied.
     assert_eq!(waits_since(work(2, Some("True"))).as_deref(), Some(ASKED));
     let mut unnoted = work(1, None);
     unnoted["metadata"]["managedFields"] = json!([]);
@@ -62,14 +62,14 @@ fn a_work_is_waited_for_since_its_agent_refuses_it_or_else_since_it_is_asked() {
 }
 
 #[test]
-fn other_works_say_nothing() {
+fn works_of_other_policies_are_ignored() {
     let work: HubObject = serde_json::from_value(work(1, None)).unwrap();
     let other =
         BTreeSet::from([ItemKey::copy(Some(&Origin::named("kuadrant.io", "others", "shop", "limits")))]);
     assert!(earliest(&[work], &ControllerName::new(CONTROLLER), &other).is_empty());
 }
 
-/// `shop/<name>`, which `us-1` lacks.
+/// The policy `shop/<name>`, which `us-1` lacks.
 fn lagging(name: &str) -> Item {
     let summary = SUMMARY.replace("\"applied\":2", "\"applied\":1").replace("true", "false");
     let clusters = r#"[{"cluster":"ap-1","name":"l","namespace":"n","deleting":true},
@@ -80,7 +80,7 @@ fn lagging(name: &str) -> Item {
 }
 
 #[test]
-fn the_clusters_that_lack_something_say_since_when() {
+fn clusters_that_lack_the_policy_are_missing() {
     let limits = lagging("limits");
     assert_eq!(limits.policy().unwrap().missing(), Some(vec!["us-1"]));
     let asked = |only| lacking(&[&limits], only).into_keys().map(|name| name.to_string()).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ fn the_clusters_that_lack_something_say_since_when() {
 }
 
 #[test]
-fn what_a_list_leaves_out_is_not_known() {
+fn missing_clusters_are_unknown_if_the_list_omits_states() {
     let keys =
         r#"[{"cluster":"eu-1","name":"l","namespace":"n"},{"cluster":"us-1","name":"l","namespace":"n"}]"#;
     let with = |summary: &str| {
@@ -108,7 +108,7 @@ fn what_a_list_leaves_out_is_not_known() {
 }
 
 #[test]
-fn the_longest_wait_is_first_and_what_is_not_known_is_last() {
+fn longest_wait_is_first_and_unknown_waits_are_last() {
     let items = ["a", "b", "c", "d"].map(lagging);
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let waits = Waits(BTreeMap::from([(items[1].key(), at(SAID)), (items[3].key(), at(ASKED))]));
@@ -120,7 +120,7 @@ fn the_longest_wait_is_first_and_what_is_not_known_is_last() {
 }
 
 #[test]
-fn a_policy_of_whose_works_nothing_is_known_waits_since_the_controller_said_so() {
+fn policy_without_works_waits_since_its_annotations_changed() {
     let mut object = policy(&[]);
     let entry = |manager: &str, time: &str| json!({"manager": manager, "operation": "Apply", "time": time});
     let ours = ControllerName::new(CONTROLLER).hub_field_manager();
@@ -135,7 +135,7 @@ fn a_policy_of_whose_works_nothing_is_known_waits_since_the_controller_said_so()
 }
 
 #[test]
-fn a_gateway_waits_since_its_status_says_so_of_its_present_generation() {
+fn gateway_waits_since_its_false_condition_of_the_current_generation() {
     let since_of = |programmed: &str, observed: i64| {
         let gateway = gateway_report(&gateway(programmed, "x", observed, BOTH), None);
         since(&Item::from(gateway), &BTreeMap::new()).map(|at| at.to_string())

@@ -2,7 +2,7 @@ use super::*;
 use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
 
 #[test]
-fn an_outage_is_said_once_and_ends_with_the_last_kind() {
+fn outage_is_reported_once_and_ends_with_the_last_source() {
     let (a, b) = (CLASSES.all(), GATEWAYS.all());
     let mut outage = Outage::default();
     assert!(!outage.ends(&a));

@@ -1,4 +1,4 @@
-//! The mirror as graphs see it.
+//! The index and the view of the mirror that graphs are built from, and the Gateways that a change affects.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use policy_sync_topology::locator::{GATEWAY, Locator};
 use policy_sync_topology::objects::Row;
 use policy_sync_topology::rows::{Parent, ParentReference, Route, Shared};
 
-/// What rows have in common, once.
+/// The values that rows share.
 #[derive(Clone, Debug, Default)]
 pub struct Index(Shared);
 
 impl policy_sync_mirror::Index for Index {
-    /// What is served, and what is referred to, has to be found out.
+    /// No source is required, because the kinds are only known after discovery.
     const NEEDED: &'static [&'static Line] = &[];
     type View<'m> = View<'m>;
 
@@ -40,13 +40,13 @@ impl policy_sync_mirror::Index for Index {
 pub struct View<'m>(&'m Tables);
 
 impl<'m> View<'m> {
-    /// What is known of `source`.
+    /// The rows of `source`; `None` if it is not watched.
     #[must_use]
     pub fn table(&self, source: &Source) -> Option<&'m Table<WatchedRow>> {
         self.0.table(source)
     }
 
-    /// The Gateways of which a picture may be another after `changed`; `None` where that may be any.
+    /// The Gateways whose topology may differ after `changed`; `None` if all may be affected.
     #[must_use]
     pub fn gateways(&self, changed: &Changed) -> Option<BTreeSet<ObjectKey>> {
         let Changed::Object { source, key, before } = changed else { return None };
@@ -59,14 +59,14 @@ impl<'m> View<'m> {
         Some(gateways)
     }
 
-    /// The policy that `changed`, where it was one.
+    /// The policy that `changed`; `None` if another kind did.
     #[must_use]
     pub fn policy<'c>(&self, changed: &'c Changed) -> Option<(&'c GroupResource, &'c ObjectKey)> {
         let Changed::Object { source, key, .. } = changed else { return None };
         Some((POLICIES.resource_of(source)?, key))
     }
 
-    /// Adds the Gateways that the object `key` is attached to, or may be; `None` where that may be any.
+    /// Adds the Gateways that the object `key` may be attached to; `None` if that may be any Gateway.
     fn of_row(&self, key: &ObjectKey, row: &Row, gateways: &mut BTreeSet<ObjectKey>) -> Option<()> {
         let own = &*key.namespace;
         match row {
@@ -88,7 +88,7 @@ impl<'m> View<'m> {
                         (_, Some(Row::Route(_, route))) => {
                             gateways.extend(self.of_parents(route, locator.namespace));
                         }
-                        // A Service may be behind any route.
+                        // A Service may be the backend of any route.
                         _ => return None,
                     }
                 }
@@ -104,7 +104,8 @@ impl<'m> View<'m> {
         route.parents.iter().filter_map(move |parent| self.of_parent(parent, own))
     }
 
-    /// The Gateway that something in the namespace `own` attaches to by `parent`, itself or through a ListenerSet.
+    /// The Gateway that an object in namespace `own` attaches to by `parent`, directly or through a
+    /// ListenerSet.
     fn of_parent(&self, parent: &ParentReference, own: &str) -> Option<ObjectKey> {
         let locator = parent.locator(own);
         match (&parent.parent, self.row(locator)) {
@@ -119,7 +120,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// What a graph reads of an object, where it is there and can be read.
+    /// The parsed row of an object; `None` if it is absent or cannot be parsed.
     fn row(&self, locator: Locator<'_>) -> Option<&'m Row> {
         let key = ObjectKey::new(locator.namespace, locator.name);
         let mut tables = self.0.resources(line(locator.kind)).map(|(_, table)| table);

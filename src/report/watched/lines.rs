@@ -1,4 +1,4 @@
-//! The registry: the kinds that a graph knows, and policies.
+//! The kinds of objects that a topology watches, and the row that each object is pruned to.
 
 use policy_sync_api::names::{ControllerName, GroupResource};
 use policy_sync_api::object::HubObject;
@@ -11,7 +11,7 @@ use policy_sync_topology::locator::{
 use policy_sync_topology::objects::{self, GRANT, NAMESPACE};
 use policy_sync_topology::rows::Shared;
 
-/// The kinds that a graph knows.
+/// The kinds that a graph has its own node types for.
 const KINDS: [KindRef<'static>; 14] = [
     GATEWAY_CLASS,
     GATEWAY,
@@ -29,7 +29,7 @@ const KINDS: [KindRef<'static>; 14] = [
     ENVOY_BACKEND,
 ];
 
-/// What is watched of each, in the same order.
+/// The table of each kind, in the order of `KINDS`.
 static LINES: [Family<WatchedRow>; KINDS.len()] = [
     Family::pruned_by::<OfKind<0>>("gatewayclasses"),
     Family::pruned_by::<OfKind<1>>("gateways"),
@@ -50,7 +50,7 @@ static LINES: [Family<WatchedRow>; KINDS.len()] = [
 /// Policies of any kind.
 pub(super) static POLICIES: Family<WatchedRow> = Family::pruned_by::<OfPolicies>("policies");
 
-/// What a graph reads of an object, or why that cannot be read.
+/// The fields of an object that a graph reads, or why they cannot be parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedRow(Result<objects::Row, Box<Fault>>);
 
@@ -61,11 +61,11 @@ impl WatchedRow {
         Self(objects::Row::read(kind, object).map_err(Box::new))
     }
 
-    /// What a graph reads of it.
+    /// The parsed fields.
     ///
     /// # Errors
     ///
-    /// Why that cannot be read.
+    /// Why the object cannot be parsed.
     pub fn read(&self) -> Result<&objects::Row, &Fault> {
         self.0.as_ref().map_err(|fault| &**fault)
     }
@@ -77,7 +77,7 @@ impl WatchedRow {
     }
 }
 
-/// Objects of a kind that a graph knows, by its place.
+/// Parses objects of the kind at this index of `KINDS`.
 struct OfKind<const PLACE: usize>;
 
 impl<const PLACE: usize> Prunes for OfKind<PLACE> {
@@ -88,19 +88,19 @@ impl<const PLACE: usize> Prunes for OfKind<PLACE> {
     }
 }
 
-/// Policies.
+/// Parses policies.
 struct OfPolicies;
 
 impl Prunes for OfPolicies {
     type Row = WatchedRow;
 
     fn prune(object: &HubObject, _: &ControllerName) -> WatchedRow {
-        // A graph knows no kind of policies.
+        // A graph treats all kinds of policies alike.
         WatchedRow::new(KindRef { group: "", kind: "" }, object)
     }
 }
 
-/// What is watched of objects of `kind`.
+/// The table for objects of `kind`.
 pub(super) fn line(kind: KindRef<'_>) -> &'static Family<WatchedRow> {
     KINDS.iter().zip(&LINES).find(|(known, _)| **known == kind).map_or(&POLICIES, |(_, line)| line)
 }

@@ -1,6 +1,7 @@
-//! What a graph is made of, watched with the rights of whoever asks: the rows of a mirror, and which Gateways a change bears on.
+//! Watches the objects of a topology with the user's rights: the rows of a mirror, and the Gateways that a
+//! change affects.
 //!
-//! The rows are shared with the objects that a graph is built of, so that the mirror goes on meanwhile.
+//! Rows are shared with the objects that a graph is built from, so that the mirror can change meanwhile.
 
 mod index;
 mod lines;

@@ -1,4 +1,4 @@
-//! Which Gateways a change bears on.
+//! Tests which Gateways a change affects.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn object(kind: &str, name: &str, spec: &Value) -> (&'static str, HubObject) {
     (plural, serde_json::from_value(object).unwrap())
 }
 
-/// The Gateways that an object bears on once it is in the mirror, with commas between them; `*` for any.
+/// Puts an object into the mirror. Returns the affected Gateways, separated by commas; `*` for all.
 fn put(mirror: &Mirror<Index>, (plural, object): (&'static str, HubObject)) -> String {
     let kind = kind_of(&object);
     let source = source(kind, GroupResource::new(kind.group, plural));
@@ -50,7 +50,7 @@ fn target(kind: &str, name: &str) -> Value {
 }
 
 #[test]
-fn a_change_bears_on_what_it_is_attached_to() {
+fn change_affects_the_gateways_that_the_object_attaches_to() {
     let mirror = Mirror::new(ControllerName::new("example.com/sync"));
     let gateway = json!({"gatewayClassName": "synced", "listeners": []});
     assert_eq!(put(&mirror, object("Gateway", "web", &gateway)), "shop/web");
@@ -64,7 +64,7 @@ fn a_change_bears_on_what_it_is_attached_to() {
         put(&mirror, object("RateLimitPolicy", "a", &target("HTTPRoute", "cart"))),
         "infra/web,shop/web"
     );
-    // Also what it was attached to before.
+    // This includes the Gateway that it was attached to before.
     assert_eq!(put(&mirror, route(json!([{"name": "other"}]))), "infra/web,shop/other,shop/web");
     assert_eq!(
         put(&mirror, object("RateLimitPolicy", "a", &target("Gateway", "web"))),
@@ -74,7 +74,7 @@ fn a_change_bears_on_what_it_is_attached_to() {
 }
 
 #[test]
-fn what_may_be_anywhere_bears_on_all() {
+fn object_that_may_be_attached_anywhere_affects_all_gateways() {
     let mirror = Mirror::new(ControllerName::new("example.com/sync"));
     assert_eq!(put(&mirror, object("RateLimitPolicy", "c", &target("Service", "cart"))), "*");
     let grant = json!({"from": [{"group": GROUP, "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service"}]});
@@ -88,7 +88,7 @@ fn what_may_be_anywhere_bears_on_all() {
 }
 
 #[test]
-fn what_refers_to_itself_or_to_nothing_bears_on_nothing() {
+fn object_with_a_dangling_or_cyclic_parent_affects_no_gateway() {
     let mirror = Mirror::new(ControllerName::new("example.com/sync"));
     let to = |kind: &str, name: &str| json!({"parentRefs": [{"name": name, "kind": kind}]});
     assert_eq!(put(&mirror, object("HTTPRoute", "loop", &to("HTTPRoute", "loop"))), "");

@@ -14,7 +14,7 @@ fn cut(detail: &str, clusters: usize, synced: bool) -> PolicyReport {
 }
 
 #[test]
-fn one_cluster_is_one_entry() {
+fn report_of_one_cluster_has_one_entry() {
     let lagging = CLUSTERS.replacen("\"applied\":true", "\"applied\":false", 1);
     let summary = SUMMARY.replace("\"synced\":true", "\"synced\":false");
     let report = report(&[(POLICIES_SYNCED_SUMMARY, &summary), (POLICIES_SYNCED, &lagging)]);
@@ -27,12 +27,12 @@ fn one_cluster_is_one_entry() {
 }
 
 #[test]
-fn a_policy_without_annotations_is_on_no_cluster() {
+fn policy_without_annotations_is_on_no_cluster() {
     assert!(report(&[]).on("eu-1").is_none());
 }
 
 #[test]
-fn what_a_cut_list_does_not_name_is_unknown() {
+fn cluster_that_a_truncated_list_omits_is_unknown() {
     let report = cut("first 1 of 9", 9, false);
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     let on = report.on("us-1").unwrap();
@@ -42,7 +42,7 @@ fn what_a_cut_list_does_not_name_is_unknown() {
 }
 
 #[test]
-fn names_alone_say_that_the_policy_is_there_and_no_more() {
+fn list_of_names_shows_clusters_without_states() {
     let report = cut("keys", 1, false);
     assert!(report.on("us-1").is_none());
     let on = report.on("eu-1").unwrap();
@@ -51,7 +51,7 @@ fn names_alone_say_that_the_policy_is_there_and_no_more() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_missing() {
+fn clusters_of_an_unreadable_list_are_unknown() {
     for unreadable in [
         report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[{}]")]),
         report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY)]),
