@@ -1,40 +1,40 @@
-//! Where each page is, and what of its address says what it shows.
+//! The URL paths of the web pages, and query strings.
 
 use form_urlencoded::Serializer;
 
 use policy_sync_api::names::{ClusterName, ObjectKey};
 
-/// The page of the fleet.
+/// The path of the page with all policies and clusters.
 pub const FLEET: &str = "/";
-/// What is in force, and what a request meets.
+/// The path of the page with effective policies.
 pub const EFFECTIVE: &str = "/effective";
-/// What changes, as it changes.
+/// The path of the stream of changes (server-sent events).
 pub const EVENTS: &str = "/events";
-/// How all pages look.
+/// The path of the style sheet.
 pub const STYLE: &str = "/style.css";
-/// What keeps them up to date.
+/// The path of the script that reloads pages after changes.
 pub const SCRIPT: &str = "/script.js";
 
-/// The page of a policy: its kind as people write it, `ratelimitpolicy.kuadrant.io`.
+/// The path of a policy's page. Its kind is written in lower case, as in `ratelimitpolicy.kuadrant.io`.
 #[must_use]
 pub fn policy(kind: &str, group: &str, key: &ObjectKey) -> String {
     let kind = escaped(&kind.to_lowercase());
     format!("/policies/{kind}.{}/{}/{}", escaped(group), escaped(&key.namespace), escaped(&key.name))
 }
 
-/// The page of a Gateway.
+/// The path of a Gateway's page.
 #[must_use]
 pub fn gateway(key: &ObjectKey) -> String {
     format!("/gateways/{}/{}", escaped(&key.namespace), escaped(&key.name))
 }
 
-/// The page of a cluster.
+/// The path of a cluster's page.
 #[must_use]
 pub fn cluster(cluster: &ClusterName) -> String {
     format!("/clusters/{}", escaped(&cluster.0))
 }
 
-/// `path` with this query; a value that is empty is left out.
+/// Appends a query string to `path`. Empty values are left out.
 #[must_use]
 pub fn with_query(path: &str, query: &[(&str, &str)]) -> String {
     let mut text = Serializer::new(String::new());
@@ -45,7 +45,7 @@ pub fn with_query(path: &str, query: &[(&str, &str)]) -> String {
     }
 }
 
-/// `text` as one element of a path. Names of Kubernetes stay as they are.
+/// Percent-encodes `text` as one path segment. Valid Kubernetes names are unchanged.
 fn escaped(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     text.bytes().fold(String::new(), |mut escaped, byte| {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_element_of_a_path() {
+    fn name_is_one_path_segment() {
         let key = ObjectKey::new("shop", "limits");
         assert_eq!(
             policy("RateLimitPolicy", "kuadrant.io", &key),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_query_are_escaped_and_empty_ones_left_out() {
+    fn query_values_are_escaped_and_empty_ones_are_left_out() {
         let query = [("namespace", ""), ("clusters", "region=us,tier in (a)&x"), ("kind", "<b>")];
         assert_eq!(with_query("/", &query), "/?clusters=region%3Dus%2Ctier+in+%28a%29%26x&kind=%3Cb%3E");
         assert_eq!(with_query("/", &[("kind", "")]), "/");

@@ -1,4 +1,4 @@
-//! How something is on a cluster: a word, a sign for those who see no colour, and what the cluster says.
+//! The markup of a state on a cluster: a word, a sign that does not depend on colour, and the cluster's message.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use policy_sync_api::annotations::SyncedCondition;
 use policy_sync_api::policy_state::PolicyState;
 use policy_sync_api::text::printable;
 
-/// The sign and the class of a state.
+/// The sign and the CSS class of a state.
 fn sign(state: PolicyState) -> (&'static str, &'static str) {
     match state {
         PolicyState::Rejected | PolicyState::NotApplied => ("✕", "bad"),
@@ -25,17 +25,18 @@ fn sign(state: PolicyState) -> (&'static str, &'static str) {
     }
 }
 
-/// A word with its sign.
+/// The word of a state with its sign, styled.
 pub(super) fn word(state: PolicyState) -> Markup {
     html! { span.state.(sign(state).1) { (said(state)) } }
 }
 
-/// The same without what says how it looks: a page of the matrix has thousands.
+/// The word of a state with its sign, without a styled element. This keeps a page with thousands of cells
+/// small.
 fn said(state: PolicyState) -> Markup {
     after(sign(state).0, state.as_str())
 }
 
-/// These words with a sign before them.
+/// These words after a sign, styled.
 pub(super) fn signed(sign: &str, class: &str, words: &str) -> Markup {
     html! { span.state.(class) { (after(sign, words)) } }
 }
@@ -44,7 +45,7 @@ fn after(sign: &str, words: &str) -> Markup {
     html! { i aria-hidden="true" { (sign) } " " (words) }
 }
 
-/// The conditions of a copy, a line each.
+/// The conditions of a copy, one line each.
 pub(super) fn conditions(of: &[SyncedCondition]) -> Markup {
     html! {
         @for condition in of {
@@ -65,7 +66,7 @@ pub(super) fn cell(cell: Option<&Cell>) -> Markup {
     html! { td.state.(sign(cell.state).1) title=[title] { (said(cell.state)) } }
 }
 
-/// What each word means.
+/// The explanation of all states.
 pub(super) fn legend() -> Markup {
     html! {
         details #legend {

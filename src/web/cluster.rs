@@ -1,4 +1,4 @@
-//! One cluster: everything of ours there, or to be there, as its works say.
+//! The page of one cluster: the copies on it or planned for it, from their works.
 
 use k8s_openapi::jiff::Timestamp;
 use maud::{Markup, html};
@@ -9,27 +9,27 @@ use super::layout::{Notices, page, plain, range, table};
 use crate::report::CopyReport;
 use policy_sync_api::names::{ClusterName, Origin};
 
-/// How many copies a page has.
+/// The maximum number of copies on a page.
 const ROOM: usize = 500;
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct ClusterPage {
-    /// What it is of, as people name it.
+    /// The name of the source in the page header.
     pub hub: String,
-    /// What is said above.
+    /// The notices at the top.
     pub notices: Notices,
-    /// The cluster.
+    /// The cluster's name.
     pub cluster: ClusterName,
-    /// Since when the hub has not heard of its agent; `None` where it does.
+    /// Since when the hub has no heartbeat of its agent; `None` if it is available.
     pub silent_since: Option<Timestamp>,
-    /// What is there, or is to be there; `None` where that may not be read.
+    /// The copies on the cluster or planned for it; `None` if they may not be read.
     pub copies: Option<Vec<CopyReport>>,
-    /// How many come before the first that is shown.
+    /// The number of copies to skip.
     pub skip: usize,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn cluster(shown: &ClusterPage) -> Markup {
     let body = html! {
@@ -50,7 +50,7 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
 
 fn of_copies(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     let mut sorted: Vec<&CopyReport> = copies.iter().collect();
-    // Stable: what is equally good stays in the order of `status cluster`.
+    // The sort is stable: within both groups, the order is that of `status cluster`.
     sorted.sort_by_key(|copy| copy.in_sync());
     let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
     let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(ROOM).collect::<Vec<_>>());

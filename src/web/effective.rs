@@ -1,4 +1,5 @@
-//! What is in force: on the hub's own routes, or on clusters, along each path or for one request.
+//! The page of effective policies: the rules in force on the hub's own routes or on clusters, for each path
+//! or for one request.
 
 use form_urlencoded::parse;
 use maud::{Markup, html};
@@ -14,17 +15,17 @@ use policy_sync_topology::show::{
     Answer, ClusterAnswer, ClustersReport, EffectiveReport, InForce, Named, Scope,
 };
 
-/// How many answers a page has.
+/// The maximum number of results on a page.
 const ROOM: usize = 50;
-/// How many Gateways it names to begin with.
+/// The maximum number of Gateways in the initial list.
 const GATEWAYS: usize = 100;
-/// The most characters of a rule's value.
+/// The maximum number of characters of a rule's value.
 const VALUE: usize = 400;
 
-/// What the address of the page asks for.
+/// The query string of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveQuery {
-    /// Where: empty for the hub's own routes, `*` for all clusters, or the name of one.
+    /// The clusters: empty for the hub's own routes, `*` for all clusters, or the name of one.
     pub cluster: String,
     namespace: String,
     gateway: String,
@@ -35,7 +36,7 @@ pub struct EffectiveQuery {
 }
 
 impl EffectiveQuery {
-    /// Reads the query of an address. What it does not know, it leaves out.
+    /// Parses the query string. Unknown keys are ignored.
     #[must_use]
     pub fn read(query: &str) -> Self {
         let mut read = Self::default();
@@ -50,30 +51,31 @@ impl EffectiveQuery {
                 "port" => &mut read.port,
                 _ => continue,
             };
-            // It is shown again.
+            // The value is displayed in the form.
             *field = printable(value.trim());
         }
         read
     }
 
-    /// Whether it asks for less than all: of a large hub, that would be as many paths as there are routes.
+    /// Whether the query restricts the result. Without a restriction, a large hub would have too many paths
+    /// for a page.
     #[must_use]
     pub fn asks(&self) -> bool {
         *self != Self { cluster: self.cluster.clone(), ..Self::default() }
     }
 
-    /// Of which objects that is.
+    /// The requested namespace and Gateway.
     #[must_use]
     pub fn scope(&self) -> Scope {
         let word = |text: &String| (!text.is_empty()).then(|| text.clone());
         Scope { namespace: word(&self.namespace), gateway: word(&self.gateway), ..Scope::default() }
     }
 
-    /// The request, where there is one.
+    /// The requested HTTP request, if there is one.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The field that is invalid, with the reason.
     pub fn request(&self) -> Result<Option<Request>, String> {
         if [&self.host, &self.path, &self.method, &self.port].into_iter().all(String::is_empty) {
             return Ok(None);
@@ -99,7 +101,7 @@ impl EffectiveQuery {
     }
 }
 
-/// What is in force.
+/// The effective policies.
 #[derive(Debug)]
 pub enum InForceAt {
     /// On the hub's own routes.
@@ -108,24 +110,24 @@ pub enum InForceAt {
     Clusters(ClustersReport),
 }
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Debug)]
 pub struct EffectivePage {
-    /// What it is of, as people name it.
+    /// The name of the source in the page header.
     pub hub: String,
-    /// What is said above.
+    /// The notices at the top.
     pub notices: Notices,
-    /// What is asked for.
+    /// The parsed query string.
     pub query: EffectiveQuery,
-    /// The clusters that there are, as far as is known.
+    /// The names of the known clusters.
     pub clusters: Vec<String>,
-    /// The Gateways that there are, to begin with; none where something is asked.
+    /// The Gateways for the initial list; empty if the query restricts the result.
     pub gateways: Vec<ObjectKey>,
-    /// The answer, or what is wrong with the question; `None` where nothing is asked.
+    /// The result, or why the query is invalid; `None` for the initial page.
     pub answer: Option<Result<InForceAt, String>>,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn effective(shown: &EffectivePage) -> Markup {
     let body = html! {
@@ -151,7 +153,7 @@ pub fn effective(shown: &EffectivePage) -> Markup {
     page("What is in force", &shown.hub, &shown.notices, body)
 }
 
-/// The Gateways, each with what is in force there.
+/// A list of Gateways, each with a link to its effective policies.
 fn gateways(keys: &[ObjectKey]) -> Markup {
     let asked =
         |key: &ObjectKey| with_query(EFFECTIVE, &[("namespace", &*key.namespace), ("gateway", &*key.name)]);
@@ -275,7 +277,7 @@ fn on_clusters(answer: &ClusterAnswer) -> Markup {
     }
 }
 
-/// The rules of one kind that are in force, and what lost to them.
+/// The rules of one kind that are in force, and the policies that were overridden.
 fn rules(of: &InForce) -> Markup {
     html! {
         h3 { (plain(&of.kind)) @if of.assumed { " (assumed)" } }

@@ -1,15 +1,15 @@
-//! What has changed, as the script of a page reads it.
+//! Events for the script of a page: the pages that have changed.
 
 use std::collections::BTreeSet;
 
 use super::address;
 use crate::report::fleet::{Place, Roster};
 
-/// The most pages that a line names: a fleet that changes as a whole is one word.
+/// The maximum number of paths in an event. More changes are sent as `*`.
 const NAMED: usize = 100;
 
-/// The addresses of the pages on which `places` are shown, with blanks between them; `*` stands for all pages. Kinds are those of
-/// `roster`.
+/// The paths of the pages that show `places`, separated by spaces; `*` for all pages. `roster` contains the
+/// kinds of policies.
 #[must_use]
 pub fn line(roster: &Roster, places: &BTreeSet<Place>) -> String {
     if places.len() > NAMED || places.contains(&Place::Everything) {
@@ -39,7 +39,7 @@ mod tests {
     use policy_sync_api::params::Role;
 
     #[test]
-    fn a_line_names_the_pages_that_changed() {
+    fn event_lists_the_paths_of_changed_pages() {
         let served = APIResource {
             kind: "RateLimitPolicy".to_owned(),
             name: "ratelimitpolicies".to_owned(),
@@ -61,13 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_attached_is_in_no_matrix() {
+    fn topology_change_does_not_reload_the_matrix() {
         let places = BTreeSet::from([Place::Gateway(ObjectKey::new("shop", "web")), Place::InForce]);
         assert_eq!(line(&Roster::default(), &places), "/gateways/shop/web /effective");
     }
 
     #[test]
-    fn many_are_all() {
+    fn many_changes_are_sent_as_all() {
         let places = (0..=NAMED).map(|n| Place::Cluster(format!("c-{n}").as_str().into())).collect();
         let none = Roster::default();
         assert_eq!(line(&none, &places), "*");

@@ -1,4 +1,4 @@
-//! The fleet: policies by clusters.
+//! The page of the fleet: a table of policies and clusters.
 
 use form_urlencoded::parse;
 use maud::{Markup, html};
@@ -10,27 +10,27 @@ use crate::report::fleet::{Column, Matrix, MatrixQuery, MatrixRow};
 use policy_sync_api::selector::{self, SelectorError};
 use policy_sync_api::text::printable;
 
-/// How many policies, and how many clusters, a page has.
+/// The maximum number of policies and of clusters on a page.
 const ROOM: (usize, usize) = (100, 50);
 
-/// What the address of the page asks for.
+/// The query string of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetQuery {
     namespace: String,
     kind: String,
-    /// A selector of labels.
+    /// A label selector.
     clusters: String,
     not_synced: bool,
     skip: (usize, usize),
 }
 
 impl FleetQuery {
-    /// Reads the query of an address. What it does not know, it leaves out.
+    /// Parses the query string. Unknown keys are ignored.
     #[must_use]
     pub fn read(query: &str) -> Self {
         let mut read = Self::default();
         for (key, value) in parse(query.as_bytes()) {
-            // It is shown again.
+            // The value is displayed in the form.
             let value = printable(&value);
             let number = || value.parse().unwrap_or_default();
             match &*key {
@@ -46,11 +46,11 @@ impl FleetQuery {
         read
     }
 
-    /// What of the matrix that is.
+    /// The query for the matrix.
     ///
     /// # Errors
     ///
-    /// Where the selector of clusters is none.
+    /// If the label selector is invalid.
     pub fn matrix(&self) -> Result<MatrixQuery, SelectorError> {
         let word = |text: &String| (!text.is_empty()).then(|| text.clone());
         Ok(MatrixQuery {
@@ -67,7 +67,7 @@ impl FleetQuery {
         *self != Self { skip: self.skip, ..Self::default() }
     }
 
-    /// The address of the page that has these filters, after so many policies and clusters.
+    /// The path of the page with these filters that skips this number of policies and clusters.
     fn after(&self, (policies, clusters): (usize, usize)) -> String {
         let number = |number: usize| if number == 0 { String::new() } else { number.to_string() };
         let query = [
@@ -82,30 +82,30 @@ impl FleetQuery {
     }
 }
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct FleetPage {
-    /// What it is of, as people name it.
+    /// The name of the source in the page header.
     pub hub: String,
-    /// Whose classes count.
+    /// The controllerName of the GatewayClasses that are considered.
     pub controller: String,
-    /// The namespace of all that is shown; `None` where it is any.
+    /// The selected namespace; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// What is said above.
+    /// The notices at the top.
     pub notices: Notices,
     /// The kinds of policies.
     pub kinds: Vec<String>,
-    /// Those of which it is not known yet what there is.
+    /// The kinds that have not been listed yet.
     pub unlisted: Vec<String>,
-    /// Whether there is any class of the controller.
+    /// Whether a GatewayClass of the controller exists.
     pub has_classes: bool,
-    /// What is asked for.
+    /// The parsed query string.
     pub query: FleetQuery,
-    /// The answer, or why there is none.
+    /// The matrix, or why the query is invalid.
     pub matrix: Result<Matrix, String>,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn fleet(shown: &FleetPage) -> Markup {
     let body = html! {
@@ -155,7 +155,7 @@ fn form(shown: &FleetPage) -> Markup {
     }
 }
 
-/// What there is, in a sentence; and why there is no table, where there is none.
+/// A sentence with the totals, or with the reason why the table is empty.
 fn summary(shown: &FleetPage, matrix: &Matrix) -> Markup {
     let clusters =
         matrix.clusters.map(|count| format!(" on {}", counted(count, "cluster"))).unwrap_or_default();
@@ -242,7 +242,7 @@ fn of_row(row: &MatrixRow) -> Markup {
     }
 }
 
-/// Links to what the page has no room for.
+/// Links to the previous and the next rows and columns.
 fn pages(query: &FleetQuery, matrix: &Matrix) -> Markup {
     let (policies, clusters) = query.skip;
     let back = |skip: usize, room: usize| skip.saturating_sub(room);

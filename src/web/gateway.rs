@@ -1,4 +1,4 @@
-//! One Gateway: what is attached to it, as a picture, and as a list for those who do not see it.
+//! The page of one Gateway: its routes and policies as a picture, and as an accessible list.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -10,27 +10,27 @@ use policy_sync_topology::show::picture::{Column, Picture, Tile};
 use policy_sync_topology::show::svg::{LEGEND, svg};
 use policy_sync_topology::show::{Named, Verdict};
 
-/// How many policies are named of one row.
+/// The maximum number of policies in a row.
 const POLICIES: usize = 100;
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct GatewayPage {
-    /// What it is of, as people name it.
+    /// The name of the source in the page header.
     pub hub: String,
-    /// What is said above.
+    /// The notices at the top.
     pub notices: Notices,
-    /// The Gateway.
+    /// The Gateway's namespace and name.
     pub key: ObjectKey,
-    /// What routes have in their names or hosts that are shown; empty where all are.
+    /// A filter: only routes whose name or host contains it. Empty shows all routes.
     pub routes: String,
-    /// What is attached to it.
+    /// The routes and policies of the Gateway.
     pub picture: Picture,
-    /// Whether all routes and policies are attached, and no reference is broken.
+    /// Whether all routes and policies are attached, and all references resolve.
     pub verdict: Verdict,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn gateway(shown: &GatewayPage) -> Markup {
     let body = html! {
@@ -52,7 +52,7 @@ pub fn gateway(shown: &GatewayPage) -> Markup {
         @if !shown.routes.is_empty() && !has_routes(&shown.picture) { p { "No route has that." } }
         p { (LEGEND) }
         div.scroll #picture role="region" tabindex="0" aria-label="Picture of what is attached" {
-            // Its texts are escaped where it is written.
+            // `svg` escapes all texts.
             (PreEscaped(svg(&shown.picture, &|of| named::page(&of.id))))
         }
         h2 { "The same as a list" }

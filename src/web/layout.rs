@@ -1,24 +1,24 @@
-//! What all pages have in common.
+//! The layout that all pages share.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::address;
 
-/// How all pages look.
+/// The style sheet of all pages.
 pub const STYLE: &str = include_str!("style.css");
-/// What keeps them up to date.
+/// The script that reloads pages after changes.
 pub const SCRIPT: &str = include_str!("script.js");
 
-/// What is said above a page's own: it is true whatever is shown below.
+/// The notices above a page's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
-    /// Why the hub cannot be watched for a while: what is shown is of before.
+    /// The reasons why the hub cannot be watched temporarily. The page then shows the last known state.
     pub away: Vec<String>,
-    /// What may not be read.
+    /// Objects that may not be read, one line each.
     pub unread: Vec<String>,
-    /// What is wrong with parameters, or in files.
+    /// Errors in parameters or in files.
     pub faults: Vec<String>,
-    /// Whether it is read where the page is opened, and not followed.
+    /// Whether the page was read once and is not updated.
     pub is_read_once: bool,
 }
 
@@ -43,7 +43,7 @@ impl Notices {
     }
 }
 
-/// A page of this title; `hub` is what it is of, as people name it.
+/// A page with this title. `hub` names the source of the objects.
 pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -79,7 +79,7 @@ pub(super) fn page(title: &str, hub: &str, notices: &Notices, body: Markup) -> M
     }
 }
 
-/// A table that scrolls by itself where it is wide, and can be scrolled by keys; `name` tells it from others of the page.
+/// A table in an element that scrolls separately and can be focused. `name` is its unique id on the page.
 pub(super) fn table(name: &str, caption: &str, head: &Markup, rows: &Markup) -> Markup {
     let id = format!("{name}-caption");
     html! {
@@ -93,12 +93,13 @@ pub(super) fn table(name: &str, caption: &str, head: &Markup, rows: &Markup) -> 
     }
 }
 
-/// `text`, with what changes the order of reading written out: a name must not make another of what stands beside it.
+/// Escapes `text`, including characters that change the text direction, so that a name cannot alter its
+/// surroundings.
 pub(super) fn plain(text: &str) -> PreEscaped<String> {
     html! { (policy_sync_api::text::printable(text)) }
 }
 
-/// Which `shown` of all are shown after so many.
+/// The range of rows of this page, such as `11 to 20 of 95`.
 pub(super) fn range(skip: usize, shown: usize, of: usize) -> String {
     if shown == of { format!("all {of}") } else { format!("{} to {} of {of}", skip + 1, skip + shown) }
 }

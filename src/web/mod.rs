@@ -1,7 +1,7 @@
-//! Pages for people: functions from reports to markup, and what they need of a request. They know no socket and no hub; who
-//! serves them is `server::web`.
+//! Web pages: functions from reports to markup, and the parsers of their query strings. They perform no I/O;
+//! `server::web` serves them.
 //!
-//! Every text of others goes through [`maud`], which escapes it, and every address through [`address`].
+//! Every text from a cluster passes through [`maud`], which escapes it, and every link through [`address`].
 
 pub mod address;
 mod cells;

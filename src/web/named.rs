@@ -1,4 +1,4 @@
-//! Objects as a topology names them, and the pages that they have.
+//! Links from the objects of a topology to their pages.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,8 @@ use super::layout::plain;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::show::Named;
 
-/// The page of the object with this locator, where it has one: Gateways, and whatever is called a policy.
+/// The path of the page of the object with this locator. Only Gateways and kinds whose names end in `policy`
+/// have pages.
 pub(super) fn page(locator: &str) -> Option<String> {
     let (kind, object) = locator.split_once(':')?;
     let (kind, group) = kind.split_once('.')?;
@@ -21,7 +22,7 @@ pub(super) fn page(locator: &str) -> Option<String> {
     }
 }
 
-/// What it is called, with a link to its page.
+/// The object's name, with a link to its page if it has one.
 pub(super) fn linked(named: &Named) -> Markup {
     html! {
         @match page(&named.id) {

@@ -1,4 +1,4 @@
-//! One policy: what it says of itself, and how it is on each of its clusters.
+//! The page of one policy: its annotations, and its state on each cluster.
 
 use maud::{Markup, html};
 
@@ -10,47 +10,47 @@ use crate::report::fleet::Cell;
 use crate::report::{ObjectExplanation, PolicyReport, Sentence};
 use policy_sync_topology::show::{self, Named};
 
-/// How many clusters a page has.
+/// The maximum number of clusters on a page.
 const ROOM: usize = 500;
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct PolicyPage {
-    /// What it is of, as people name it.
+    /// The name of the source in the page header.
     pub hub: String,
-    /// What is said above.
+    /// The notices at the top.
     pub notices: Notices,
-    /// What the policy's annotations say.
+    /// The policy with the state in its annotations.
     pub report: PolicyReport,
-    /// What is so of it on the hub itself; `None` where nothing is said of that.
+    /// Its targets and effect on the hub's own routes; `None` if unknown.
     pub on_hub: Option<OnHub>,
-    /// Whether it can be said why it is on a cluster, or is not.
+    /// Whether explanations are available.
     pub is_explained: bool,
-    /// Of a cluster that is asked for, why it is there or is not.
+    /// The explanation for the requested cluster.
     pub why: Option<Why>,
-    /// How many clusters come before the first that is shown.
+    /// The number of clusters to skip.
     pub skip: usize,
 }
 
-/// Why a policy is on a cluster, or is not.
+/// Why a policy is on a cluster or is not.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// The name of the cluster, as it was asked for.
+    /// The cluster's name, as requested.
     pub cluster: String,
-    /// What `explain` says, or why that is not known.
+    /// The result of `explain`, or why it failed.
     pub answer: Result<ObjectExplanation, String>,
 }
 
-/// A policy on the hub itself.
+/// A policy on the hub's own routes.
 #[derive(Clone, Debug, Default)]
 pub struct OnHub {
-    /// What it targets.
+    /// The objects that it targets.
     pub targets: Vec<Named>,
-    /// Where it is in force among the hub's own routes.
+    /// Its effect on the hub's own routes.
     pub report: show::PolicyReport,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn policy(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
@@ -83,7 +83,7 @@ pub fn policy(shown: &PolicyPage) -> Markup {
     page(&format!("{} {key}", report.kind), &shown.hub, &shown.notices, body)
 }
 
-/// Asks for a cluster, and says why the policy is there or is not.
+/// A form for the name of a cluster, and the explanation for it.
 fn why(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
     let key = report.origin.object();

@@ -1,4 +1,4 @@
-//! Whatever tenants and clusters write is text on every page, and nothing is shown that is not there.
+//! Tests that all pages escape the texts of tenants and clusters, and do not report unread objects as absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ fn evil_policy() -> PolicyReport {
 }
 
 #[test]
-fn a_policy_is_text() {
+fn policy_page_escapes_all_texts() {
     let named = BTreeSet::from([Named { id: EVIL.to_owned(), words: EVIL.to_owned() }]);
     let instead = Instead { keys: BTreeSet::from([EVIL.to_owned()]), policies: named.clone() };
     let report_on_hub = show::PolicyReport {
@@ -91,7 +91,7 @@ fn a_policy_is_text() {
 }
 
 #[test]
-fn a_policy_says_what_its_list_leaves_out() {
+fn policy_page_notes_what_its_list_omits() {
     let page = |annotations: &[(&str, &str)], skip| {
         let report = report(annotations);
         let (hub, notices) = (String::new(), Notices::default());
@@ -112,7 +112,7 @@ fn a_policy_says_what_its_list_leaves_out() {
 }
 
 #[test]
-fn a_cluster_is_text() {
+fn cluster_page_escapes_all_texts() {
     let mut copy = CopyReport::default();
     (copy.origin, copy.kind) = (Some(Origin::named(EVIL, EVIL, EVIL, EVIL)), EVIL.to_owned());
     let shown = ClusterPage {
@@ -130,13 +130,13 @@ fn a_cluster_is_text() {
     assert!(nothing.contains("Nothing of ours is on this cluster, nor is to be."));
     let partial = cluster(&none).into_string();
     assert!(partial.contains("Unknown whether anything is to be") && !partial.contains("nor is to be"));
-    // What may not be read may be there.
+    // Objects that may not be read may exist.
     let unread = cluster(&ClusterPage { copies: None, ..shown }).into_string();
     assert!(!unread.contains("Nothing of ours") && !unread.contains("<table"));
 }
 
 #[test]
-fn nothing_is_green_on_a_cluster_that_is_not_available() {
+fn unavailable_cluster_shows_no_good_state() {
     let applied = r#"{"cluster":"eu-1","name":"web","namespace":"kuadrant-shop","applied":true,
         "conditions":[{"type":"Programmed","status":"True"}]}"#;
     let page = |unavailable| {
@@ -158,7 +158,7 @@ fn nothing_is_green_on_a_cluster_that_is_not_available() {
     assert!(silent.contains("Unreachable") && !silent.contains("state good"), "{silent}");
 }
 
-/// A Gateway with a route and a policy, whose names and texts are these.
+/// A Gateway with a route and a policy that contain `text` in all fields.
 fn objects(text: &str) -> Objects {
     let mut objects = Objects::default();
     let all = [
@@ -229,7 +229,7 @@ fn conditions_of_listeners_and_assumed_merges_are_shown() {
 }
 
 #[test]
-fn a_gateway_and_what_is_in_force_are_text() {
+fn gateway_and_effective_pages_escape_all_texts() {
     for text in ["plain", EVIL] {
         let objects = objects(text);
         let facts = objects.facts();
@@ -266,7 +266,7 @@ fn a_gateway_and_what_is_in_force_are_text() {
 }
 
 #[test]
-fn a_request_that_is_none_says_where() {
+fn invalid_request_names_the_field() {
     let fault = |query: &str| EffectiveQuery::read(query).request().unwrap_err();
     assert!(fault("host=a%20b").starts_with("Host: "));
     assert!(fault("path=cart").starts_with("Path: "));
@@ -288,6 +288,6 @@ fn a_request_that_is_none_says_where() {
 }
 
 #[test]
-fn the_script_is_small() {
+fn script_stays_below_3_kib() {
     assert!(SCRIPT.len() < 3 << 10, "{} bytes", SCRIPT.len());
 }

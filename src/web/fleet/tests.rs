@@ -72,12 +72,12 @@ fn some() -> Matrix {
 #[test]
 fn the_page_is_a_table_with_words_and_links() {
     let text = fleet(&page("kind=ratelimitpolicy&not-synced=1", some())).into_string();
-    // A line for each element, so that what differs is seen.
+    // One line for each element makes snapshot differences readable.
     insta::assert_snapshot!(text.replace('>', ">\n"));
 }
 
 #[test]
-fn names_and_messages_are_text_whatever_they_are() {
+fn fleet_page_escapes_names_and_messages() {
     let evil = "<script>alert(1)</script>\"'&\u{202e}\u{7f}";
     let mut matrix = some();
     matrix.rows[0] = row(evil, Some(evil), vec![cell(PolicyState::Rejected, Some(evil)), None]);
@@ -109,7 +109,7 @@ fn names_and_messages_are_text_whatever_they_are() {
 }
 
 #[test]
-fn what_has_no_room_is_a_link_that_keeps_the_filters() {
+fn links_to_further_rows_keep_the_filters() {
     let text = fleet(&page("kind=ratelimitpolicy&policy=100", some())).into_string();
     assert!(text.contains("Policies: 101 to 102 of 240"), "{text}");
     assert!(text.contains(r#"href="/?kind=ratelimitpolicy""#), "{text}");
@@ -119,7 +119,7 @@ fn what_has_no_room_is_a_link_that_keeps_the_filters() {
 }
 
 #[test]
-fn an_empty_table_is_a_sentence() {
+fn empty_table_is_replaced_by_a_sentence() {
     let none = Matrix { clusters: Some(2), ..Matrix::default() };
     let text = |shown: &FleetPage| fleet(shown).into_string();
     let mut shown = page("", none.clone());
@@ -134,7 +134,7 @@ fn an_empty_table_is_a_sentence() {
     assert!(text(&shown).contains("list no kind of policies"));
     shown.has_classes = false;
     assert!(text(&shown).contains("No GatewayClass has"));
-    // What may not be read may be there.
+    // Objects that may not be read may exist.
     shown = page("", none);
     shown.notices.unread = vec!["RateLimitPolicy: forbidden".to_owned()];
     assert!(text(&shown).contains("Not all can be read") && !text(&shown).contains("There is no"));
@@ -155,7 +155,7 @@ fn an_empty_table_is_a_sentence() {
 }
 
 #[test]
-fn an_address_that_says_nothing_known_asks_for_all() {
+fn unknown_query_parameters_are_ignored() {
     assert_eq!(FleetQuery::read("x=1&policy=-1&cluster=%ff&not-synced="), FleetQuery::default());
     assert!(FleetQuery::read("clusters=a+in+b").matrix().is_err());
     let read =
