@@ -1,4 +1,4 @@
-//! `policy-sync audit`: what stands on a hub, or in files, and breaks policies in Rego.
+//! `policy-sync audit`: lists existing objects on a hub, or objects in files, that violate Rego policies.
 
 mod files;
 mod hub;
@@ -27,7 +27,7 @@ Examples:
   policy-sync audit -f standing -p policies";
 
 const HEADERS: [&str; 6] = ["ENFORCEMENT", "KIND", "NAMESPACE", "NAME", "ID", "MESSAGE"];
-/// How many columns say what a row is about.
+/// The number of columns that identify a row; they are truncated last.
 const NAMES: usize = 4;
 
 /// Arguments of `policy-sync audit`.
@@ -55,7 +55,7 @@ pub struct Arguments {
     of_hub: OfHub,
 }
 
-/// Which policies of the hub are asked, and how: the controller's own arguments.
+/// The controller's arguments that select the Rego policies of the hub, and how they are evaluated.
 #[derive(Debug, Args)]
 pub struct OfHub {
     #[command(flatten)]
@@ -76,7 +76,7 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where the hub or a file cannot be read, or policies cannot be asked.
+/// If the hub or a file cannot be read, or a Rego policy cannot be evaluated.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let exempt = arguments.exempt_namespaces.iter().filter(|name| !name.is_empty()).cloned();
     let mut unreadable = Unreadable::default();

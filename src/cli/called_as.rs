@@ -1,4 +1,5 @@
-//! As what this program was called: as itself, or by `kubectl` as its plugin. Links to the binary choose it by their name.
+//! The name under which the program was started: its own, or that of a `kubectl` plugin. Links to the binary
+//! select the mode by their names.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,19 +8,19 @@ use clap::{Command, CommandFactory};
 
 use super::Cli;
 
-/// As what this program was called.
+/// How the program was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CalledAs {
-    /// By its own name, or another that means nothing.
+    /// As `policy-sync`, or under any other name.
     Itself,
-    /// To run as `kubectl policy-sync`.
+    /// As the plugin for `kubectl policy-sync`.
     Plugin,
-    /// To complete `kubectl policy-sync`.
+    /// As the completion helper of `kubectl policy-sync`.
     PluginCompletion,
 }
 
 impl CalledAs {
-    /// What the first argument of a process says.
+    /// Determines the mode from the first argument of the process.
     pub(super) fn new(program: Option<&OsStr>) -> Self {
         match program.and_then(|program| Path::new(program).file_name()?.to_str()) {
             Some("kubectl-policy_sync") => Self::Plugin,
@@ -28,7 +29,7 @@ impl CalledAs {
         }
     }
 
-    /// What a user types.
+    /// The command as a user types it.
     fn name(self) -> &'static str {
         match self {
             Self::Itself => "policy-sync",
@@ -36,7 +37,7 @@ impl CalledAs {
         }
     }
 
-    /// The command line, whose help and examples call it by what a user types.
+    /// The command line, with help and examples that use the typed name.
     pub(super) fn command(self) -> Command {
         rename(Cli::command(), self.name()).bin_name(self.name())
     }

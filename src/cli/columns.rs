@@ -1,18 +1,20 @@
-//! Tables as `kubectl` prints them, in which nothing that others wrote moves the cursor.
+//! Tables in the format of `kubectl`. Control characters in cells are escaped, so that no cell can move the
+//! cursor.
 
 use super::terminal;
 use super::text::printable;
 use policy_sync_api::text::cut;
 
-/// Spaces between columns.
+/// The number of spaces between columns.
 const GAP: usize = 3;
 
-/// Columns three spaces apart, as `kubectl` prints them; rows that come later stand below those printed before.
+/// The column widths of a table that is printed in parts. Widths never shrink, so later rows align with
+/// earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Columns(Vec<usize>);
 
 impl Columns {
-    /// The text of `rows`, all of as many cells.
+    /// Formats `rows`, which all have the same number of cells.
     pub(super) fn text(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> String {
         let rows = printable_rows(rows);
         self.widen(&rows);
@@ -29,14 +31,15 @@ impl Columns {
     }
 }
 
-/// A table that is printed at once. Its first `names` columns say what a row is about. On a terminal it fits its width.
+/// Formats a complete table. The first `names` columns identify a row. On a terminal, the table is fitted to
+/// its width.
 pub(super) fn table(headers: &[&str], names: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
     fitting([headers].into_iter().chain(rows), names, terminal::width())
 }
 
-/// The text of `rows`, the first of which has the headers, in lines of no more than `width`. What a row is about, in the first
-/// `names` columns, is cut last; headers are not.
+/// Formats `rows`, starting with the headers, in lines of at most `width` characters. The first `names`
+/// columns are truncated last; headers are never truncated.
 pub(super) fn fitting(
     rows: impl IntoIterator<Item = Vec<String>>,
     names: usize,
@@ -59,13 +62,13 @@ pub(super) fn fitting(
     lines(&rows, &widths)
 }
 
-/// How long a line is.
+/// The length of a line with these column widths.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Narrows the widest of these columns, and then the next ones with them, until a line has no more than `width`, or they have the
-/// `least` widths that they may have.
+/// Narrows the widest of `columns` repeatedly, until a line has at most `width` characters or all columns
+/// have their `least` width.
 fn narrow(widths: &mut [usize], least: &[usize], columns: std::ops::Range<usize>, width: usize) {
     let can_be_narrowed = |widths: &[usize], column: &usize| widths[*column] > least[*column];
     while total(widths) > width {

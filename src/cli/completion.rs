@@ -1,11 +1,12 @@
-//! Completion of this command line, in bash, zsh and fish, and by `kubectl` where this is its plugin.
+//! Completion of this command line in bash, zsh and fish, and by `kubectl` if the program is installed as its
+//! plugin.
 //!
 //! ```text
-//! shell ──script of `policy-sync completion`──▶ this process, POLICY_SYNC_COMPLETE=<shell> ──▶ candidates in the shell's words
-//! kubectl ──▶ this process, as kubectl_complete-policy_sync ──▶ candidates in the words of Cobra
+//! shell ──script of `policy-sync completion`──▶ this process, POLICY_SYNC_COMPLETE=<shell> ──▶ candidates in the format of the shell
+//! kubectl ──▶ this process, as kubectl_complete-policy_sync ──▶ candidates in the format of Cobra
 //! ```
 //!
-//! Nothing else than candidates is ever printed: whoever types is in the middle of a line.
+//! Only candidates are ever printed, because the output appears in the line that the user is typing.
 
 mod bash;
 mod candidates;
@@ -32,9 +33,9 @@ Examples:
   mkdir -p ~/.config/fish/completions
   policy-sync completion fish >~/.config/fish/completions/policy-sync.fish";
 
-/// Asks this process for candidates, for the shell that it names.
+/// The environment variable with the name of the shell that requests candidates.
 const ASKED: &str = "POLICY_SYNC_COMPLETE";
-/// What a script calls, from the `PATH`.
+/// The program that completion scripts run from the `PATH`.
 const PROGRAM: &str = "policy-sync";
 
 /// Arguments of `policy-sync completion`.
@@ -65,7 +66,7 @@ impl Shell {
     }
 }
 
-/// Prints the script for a shell.
+/// Prints the completion script of a shell.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let mut script = Vec::new();
     arguments.shell.completer().write_registration(ASKED, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
@@ -73,8 +74,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     Ok(Answer::Fine)
 }
 
-/// Prints candidates, where a shell or `kubectl` asks this process for them, and ends it. It has to run on a runtime of several
-/// threads.
+/// Prints candidates and exits, if a shell or `kubectl` started this process for completion. Requires a
+/// runtime with several threads.
 pub fn complete() {
     let mut arguments = args_os();
     let program = arguments.next();
@@ -94,6 +95,6 @@ pub fn complete() {
     } else {
         return;
     };
-    // At once: the hub may still be asked for something, in vain.
+    // Exits immediately, because a request to the hub may still be running.
     std::process::exit(i32::from(!answered));
 }

@@ -1,4 +1,4 @@
-//! `policy-sync controller`: runs until SIGTERM or SIGINT.
+//! `policy-sync controller`: runs the controller until SIGTERM or SIGINT.
 
 mod election;
 pub(super) mod external;
@@ -40,13 +40,13 @@ use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_hub::watching;
 use policy_sync_sync::Mirror;
 
-/// The longest window: whoever waits longer for a status believes that it is not written.
+/// The maximum of `--status-window`. With a longer delay, users would assume that the status is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
-/// The shortest time between two audits: each asks about all objects.
+/// The minimum of `--audit-interval`, because each audit evaluates all objects.
 const AUDIT_INTERVAL_LEAST: Duration = Duration::from_secs(10);
-/// The longest.
+/// The maximum of `--audit-interval`.
 const AUDIT_INTERVAL_LIMIT: Duration = Duration::from_secs(24 * 3600);
-/// How long work in hand may take once the controller is asked to stop.
+/// How long running work may take after a request to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
 
 pub(super) const EXAMPLES: &str = "\
@@ -150,7 +150,7 @@ fn audit_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Where to listen, if anywhere.
+/// The address to listen on; `None` if disabled.
 #[derive(Clone, Copy, Debug)]
 struct Bind(Option<SocketAddr>);
 
@@ -164,17 +164,17 @@ fn address(text: &str) -> Result<Bind, String> {
         .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
 }
 
-/// An object that is not where policies say, as audits tell it.
+/// Converts a misplaced object for the audit.
 fn misplaced(placed: remediation::Misplaced) -> Misplaced {
     let remediation::Misplaced { kind, key, why, is_by_hand } = placed;
     Misplaced { kind, key, why, is_warning: is_by_hand }
 }
 
-/// Runs the controller until it is asked to stop, and logs `deprecation` as a warning.
+/// Runs the controller until it is stopped. Logs `deprecation` as a warning.
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, the hub is not configured, or an address cannot be opened; where a task panics.
+/// If an argument is invalid, no hub is configured, or an address cannot be opened. Also if a task panics.
 pub async fn run(
     hub: &HubArguments,
     arguments: Arguments,
@@ -184,7 +184,7 @@ pub async fn run(
     if let Some(warning) = deprecation {
         warn!("{warning}");
     }
-    // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
+    // Signals are handled before the slow start, so that the process can be stopped while it starts.
     let asked = asked_to_stop()?;
     let descriptors = Descriptors::raise();
     let settings = arguments.settings.settings()?;

@@ -1,4 +1,4 @@
-//! Text to documents: YAML or JSON, as `kubectl` reads them, each with the line that it begins in.
+//! Parses texts into YAML or JSON documents as `kubectl` does, each with the number of its first line.
 
 mod lenient;
 mod scalar;
@@ -13,28 +13,28 @@ use serde_json::Value;
 
 use policy_sync_api::json::normalize;
 
-/// How large a text may be.
+/// The maximum size of a text in bytes.
 const MAX_BYTES: usize = 1 << 30;
-/// How many documents a text may have.
+/// The maximum number of documents in a text.
 const MAX_DOCUMENTS: usize = 1_000_000;
-/// How many YAML nodes a text may have.
+/// The maximum number of YAML nodes in a text.
 const MAX_NODES: usize = 50_000_000;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// One document of a text.
 #[derive(Debug, PartialEq)]
 pub struct Document {
-    /// The line that it begins in, from 1.
+    /// The number of its first line, starting at 1.
     pub line: u64,
-    /// What it holds, its numbers in the server's form.
+    /// The content, with numbers normalized as the API server does.
     pub value: Value,
 }
 
-/// What `source` is called, and its text, where `-` is standard input.
+/// Reads `source`, or standard input if it is `-`. Returns its displayed name and its text.
 ///
 /// # Errors
 ///
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn read(source: &Path) -> anyhow::Result<(String, String)> {
     if source.as_os_str() == "-" {
         let mut text = String::new();
@@ -46,12 +46,12 @@ pub fn read(source: &Path) -> anyhow::Result<(String, String)> {
     Ok((name, text))
 }
 
-/// A document that cannot be read.
+/// A document that cannot be parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Which document of the text it is, from 1.
+    /// The number of the document in the text, starting at 1.
     pub document: usize,
-    /// The line of the fault, from 1.
+    /// The line of the fault, starting at 1.
     pub line: u64,
     text: String,
 }
@@ -62,7 +62,7 @@ impl Fault {
         Self { document: 1, line, text: text.into() }
     }
 
-    /// The error in the file `name`.
+    /// The error for a fault in the file `name`.
     pub fn in_file(&self, name: &str) -> anyhow::Error {
         anyhow!("{name}:{}: {self}", self.line)
     }
@@ -74,7 +74,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads all documents of `text`, without the empty ones.
+/// Parses all documents of `text`. Empty documents are left out.
 ///
 /// # Errors
 ///
@@ -83,7 +83,8 @@ pub fn documents(text: &str) -> Result<Vec<Document>, Fault> {
     documents_each(text).into_iter().collect()
 }
 
-/// Reads each document of `text`, without the empty ones. A document with a fault does not affect the others.
+/// Parses each document of `text`. Empty documents are left out. A document with a fault does not affect the
+/// others.
 pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if text.len() > MAX_BYTES {
@@ -119,16 +120,16 @@ pub fn documents_each(text: &str) -> Vec<Result<Document, Fault>> {
     read
 }
 
-/// A part of a text that YAML reads as one document.
+/// A part of a text that YAML treats as one document.
 #[derive(Debug, PartialEq)]
 struct Part<'t> {
-    /// How many lines come before it.
+    /// The number of lines before it.
     line: u64,
     text: &'t str,
 }
 
-/// Splits `text` before each mark `---` and after each mark `...` that begins a line. YAML allows such lines nowhere else, not
-/// even in quotes. Stops after more than [`MAX_DOCUMENTS`].
+/// Splits `text` before each line with the mark `---`, and after each line with the mark `...`. YAML allows
+/// such lines nowhere else, even in quotes. Stops after [`MAX_DOCUMENTS`].
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut begin, mut first_line, mut has_content) = (0, 0, false);
@@ -156,12 +157,12 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Whether `line` begins with the mark of a document.
+/// Whether `line` starts with `mark`.
 fn marks(line: &str, mark: &str) -> bool {
     line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// Reads a part, without the line of its mark. `nodes` may be left for the text.
+/// Parses a part, without the line of its mark. `nodes` is the number of nodes left for the text.
 fn part(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     let (lines, content) = match text.split_once('\n') {
         Some((mark, content)) if mark.trim_end() == "---" => (1, content),
@@ -177,14 +178,15 @@ fn part(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     read
 }
 
-/// Reads JSON values if `text` begins as JSON does, otherwise a YAML document.
+/// Parses JSON values if `text` starts like JSON, otherwise a YAML document.
 fn json_or_yaml(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     let Some(fields) = text.trim_start().strip_prefix('{') else { return yaml(text, nodes) };
     let json = json(text);
     if json.iter().all(Result::is_ok) {
         return json;
     }
-    // YAML in braces begins so, too. The faults of JSON are those of an object that begins as JSON objects do.
+    // YAML flow mappings also start with a brace. JSON faults are reported if the first field looks like
+    // JSON.
     let yaml = yaml(text, nodes);
     let is_json = fields.trim_start().starts_with(['"', '}']);
     if is_json && yaml.iter().any(Result::is_err) { json } else { yaml }
@@ -195,7 +197,7 @@ fn yaml(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     read.transpose().into_iter().collect()
 }
 
-/// Reads the JSON values of `text`, up to the first fault.
+/// Parses the JSON values of `text` up to the first fault.
 fn json(text: &str) -> Vec<Result<Document, Fault>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut documents = Vec::new();

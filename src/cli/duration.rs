@@ -1,16 +1,17 @@
-//! Durations as Kubernetes writes them: `15s`, `500ms`, `1m30s`.
+//! Parses durations in the format of Kubernetes: `15s`, `500ms`, `1m30s`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The most bytes of a duration: what is longer is none, and the library that reads them would count past its bounds.
+/// The maximum length in bytes. The library overflows on longer numbers.
 const LIMIT: usize = 12;
 
-/// Reads a duration within `range`. A plain number counts so many of `unit`, as it did before durations had units.
+/// Parses a duration within `range`. A number without a unit is multiplied by `unit`, which keeps older
+/// command lines valid.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The text is no duration, or out of range.
 pub(super) fn parse(
     text: &str,
     unit: Duration,
@@ -26,7 +27,7 @@ pub(super) fn parse(
 }
 
 fn with_unit(text: &str) -> Option<Duration> {
-    // It has no sign, not even within.
+    // The library would accept signs, even between two parts.
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
     if text.is_empty() || text.len() > LIMIT || !is_plain {
         return None;

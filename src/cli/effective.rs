@@ -1,4 +1,4 @@
-//! `policy-sync effective`: which rules are in force, and whose they are.
+//! `policy-sync effective`: prints the policy rules in force for each path, with the policy of each rule.
 
 pub(super) mod clusters;
 mod text;
@@ -46,7 +46,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// A request. Only the path that answers it is shown, for each port of each Gateway.
+/// A request. The report is reduced to the path that handles it, for each port of each Gateway.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 struct RequestArguments {
@@ -73,7 +73,7 @@ struct RequestArguments {
 }
 
 impl RequestArguments {
-    /// The request, where there is one.
+    /// The parsed request; `None` without request arguments.
     fn request(&self) -> anyhow::Result<Option<Request>> {
         let others = self.headers.is_empty() && self.query.is_empty() && self.port.is_none();
         if others && self.host.is_none() && self.path.is_none() && self.method.is_none() {
@@ -110,7 +110,7 @@ enum Format {
 }
 
 impl Format {
-    /// Prints `report`, for people as the lines of `text`.
+    /// Prints `report`; as text, the lines that `text` returns.
     fn print<R: Serialize>(self, report: &R, text: impl FnOnce(&R) -> Vec<String>) -> anyhow::Result<()> {
         match self {
             Self::Text => print(&lines(&text(report))),
@@ -120,11 +120,12 @@ impl Format {
     }
 }
 
-/// Prints which rules are in force.
+/// Runs the command.
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, a file, a document in it or the cluster cannot be read, or two objects are one.
+/// If an argument is invalid, the cluster, a file or a document cannot be read, or two objects have the same
+/// name.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let scope = Scope {
         route: named("--route", arguments.route.as_ref())?,
@@ -148,12 +149,12 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     say_each(&faults);
     arguments.output.print(&report, text::lines)?;
     let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
-    // Missing rights are already reported.
+    // Missing rights have been reported already.
     let unknown = report.is_unknown() && !report.is_partial;
     world.end(is_fine, unknown.then(|| "it is not known whether there is such a path".to_owned()))
 }
 
-/// The kind and the name that an argument has.
+/// Splits an argument of the form `KIND/NAME`.
 fn named(argument: &str, text: Option<&String>) -> anyhow::Result<Option<(String, String)>> {
     let Some(text) = text else { return Ok(None) };
     match text.split_once('/') {

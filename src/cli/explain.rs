@@ -1,6 +1,8 @@
-//! `policy-sync explain`: why a Gateway or a policy is on a cluster of the hub, or is not, and what to change.
+//! `policy-sync explain`: prints why a Gateway or a policy is on a cluster of the hub or is not, with the
+//! change that would alter it.
 //!
-//! What the controller would decide, it decides itself: its plan is made of what the hub holds, which is only read.
+//! The explanation comes from the controller's own planning code, run on the state of the hub. The hub is
+//! only read.
 
 mod text;
 
@@ -56,11 +58,12 @@ enum Format {
     Yaml,
 }
 
-/// Explains: fine where the object is on every cluster that was asked for, or that it is for, and in force there.
+/// Runs the command. The exit code is 0 if the object is in force on the requested cluster, or on all
+/// clusters it is planned for.
 ///
 /// # Errors
 ///
-/// Where there is no such object or cluster, or the hub cannot be read.
+/// If the object or the cluster does not exist, or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
@@ -106,7 +109,7 @@ fn unknown(explanation: &ObjectExplanation) -> Vec<String> {
     on_clusters.into_iter().chain(on_hub).collect()
 }
 
-/// The kind that a user means by `word`.
+/// The kind that `word` names.
 async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
     let gateways = ServedKind::gateways();
     if gateways.is_meant_by(word) {

@@ -1,4 +1,4 @@
-//! How every command finds its hub: Kubernetes' habits.
+//! The arguments that select the hub, with the conventions of `kubectl`.
 
 use std::env;
 use std::error::Error;
@@ -15,13 +15,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::duration;
 use policy_sync_hub::{HubClient, HubError, RequestTimeout, innermost};
 
-/// What these options stand under in each `--help`.
+/// The heading of these options in `--help`.
 pub const HEADING: &str = "Hub options";
 
-/// The longest limit of a request: more is none.
+/// The maximum of `--request-timeout`.
 const TIMEOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Which hub to talk to, as whom, and for how long.
+/// The arguments that select the hub, the user and the timeout of requests.
 #[derive(Clone, Debug, Args)]
 pub struct HubArguments {
     /// Kubeconfig file. Default: $KUBECONFIG, ~/.kube/config, or the pod's service account.
@@ -60,7 +60,7 @@ fn request_timeout(text: &str) -> Result<RequestTimeout, String> {
 }
 
 impl HubArguments {
-    /// Whether anything says which hub to talk to.
+    /// Whether a kubeconfig or a service account is configured.
     #[must_use]
     pub fn is_configured(&self) -> bool {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
@@ -69,22 +69,22 @@ impl HubArguments {
         named || set("KUBECONFIG").is_some() || set("KUBERNETES_SERVICE_HOST").is_some() || file()
     }
 
-    /// How long one request may take.
+    /// The timeout of a request.
     #[must_use]
     pub fn request_timeout(&self) -> RequestTimeout {
         self.request_timeout.unwrap_or_default()
     }
 
-    /// The hub that `config` leads to. Nothing is asked of it yet.
+    /// A client for the hub of `config`. No request is sent yet.
     ///
     /// # Errors
     ///
-    /// Where its credentials cannot be read or had.
+    /// If the credentials cannot be read or obtained.
     pub fn client(&self, config: Config) -> Result<HubClient, HubError> {
         HubClient::new(config, self.request_timeout())
     }
 
-    /// The names of the contexts that there are; none where no kubeconfig can be read.
+    /// The names of the contexts in the kubeconfig; empty if it cannot be read.
     pub(super) fn contexts(&self) -> Vec<String> {
         let kubeconfig = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
         kubeconfig
@@ -94,11 +94,11 @@ impl HubArguments {
             .collect()
     }
 
-    /// The configuration of a client for the hub.
+    /// The client configuration for the hub.
     ///
     /// # Errors
     ///
-    /// Where no kubeconfig can be read, it has no such context, or there are groups and no user to impersonate.
+    /// If no kubeconfig can be read, the context does not exist, or `--as-group` is set without `--as`.
     pub async fn config(&self) -> anyhow::Result<Config> {
         let mut config = self.configured().await?;
         let auth = &mut config.auth_info;
@@ -130,7 +130,8 @@ impl HubArguments {
                 .await
                 .map_err(|error| anyhow!("cannot read the kubeconfig: {}", one_line(&error))),
             None => Config::infer().await.map_err(|error| {
-                // Its text also says that this is no pod; its source is what is wrong with the kubeconfig.
+                // The error itself also mentions the missing service account; its source is the kubeconfig's
+                // fault.
                 let reason = error.source().map_or_else(|| one_line(&error), |source| one_line(&source));
                 anyhow!("no hub is configured: set --kubeconfig or KUBECONFIG ({reason})")
             }),
@@ -138,7 +139,7 @@ impl HubArguments {
     }
 }
 
-/// An error of the library in one line: they name their causes themselves, some in several lines.
+/// The first line of an error. The library's errors include their causes, sometimes in several lines.
 fn one_line(error: &dyn Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The objects in files, directories and on standard input, each with the place where it stands.
+//! Reads Kubernetes objects from files, directories and standard input, each with its file and line.
 
 use std::fmt;
 use std::fs;
@@ -15,10 +15,10 @@ use super::documents::{self, Document, documents_each};
 use super::output::say_each;
 use policy_sync_api::object::HubObject;
 
-/// The names that files of a directory end in.
+/// The extensions of files that are read from a directory.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Where an object stands: a file, and the line in which its document begins.
+/// The file of an object, and the first line of its document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Place {
     file: Arc<str>,
@@ -31,48 +31,48 @@ impl fmt::Display for Place {
     }
 }
 
-/// An object and its place.
+/// An object with its place.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Manifest {
     pub(in crate::cli) place: Place,
     pub(in crate::cli) object: HubObject,
 }
 
-/// What stands where an object should, and is none.
+/// A document, or an item of a list, that is no Kubernetes object.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct NoObject {
     pub(in crate::cli) place: Place,
-    /// Its kind, as far as it says so.
+    /// Its kind; empty if there is none.
     pub(in crate::cli) kind: String,
-    /// What is wrong.
+    /// Why it is no object.
     pub(in crate::cli) fault: String,
 }
 
-/// What files hold.
+/// The content of files.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Manifests {
-    /// The objects, and the documents that are none, in their order.
+    /// The objects, and the documents that are no objects, in order.
     pub(in crate::cli) read: Vec<Result<Manifest, NoObject>>,
-    /// The documents that cannot be read.
+    /// The documents that cannot be parsed.
     pub(in crate::cli) unreadable: Unreadable,
 }
 
-/// Documents of files that a command leaves out.
+/// Documents that a command leaves out.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Unreadable(Vec<NoObject>);
 
 impl Unreadable {
-    /// Adds documents that are no objects, for a command that cannot use them either.
+    /// Adds documents that are no objects.
     pub(in crate::cli) fn add(&mut self, none: Vec<NoObject>) {
         self.0.extend(none);
         self.0.sort_by(|one, other| one.place.cmp(&other.place));
     }
 
-    /// Ends a command that has printed `answer` for the other documents.
+    /// Ends a command that has printed a result for the other documents.
     ///
     /// # Errors
     ///
-    /// If there is a document that cannot be read. All but the last are printed here.
+    /// If there is a document that cannot be used. All such documents but the last are printed here.
     pub(in crate::cli) fn end(mut self, answer: Answer) -> anyhow::Result<Answer> {
         let Some(last) = self.0.pop() else { return Ok(answer) };
         say_each(self.0.iter().map(|fault| format!("policy-sync: {fault}")));
@@ -80,20 +80,21 @@ impl Unreadable {
     }
 }
 
-/// Reads the objects of all `sources`: files, directories (not those in them), and `-` for standard input.
+/// Reads the objects of all `sources`: files, directories (without subdirectories), and `-` for standard
+/// input.
 ///
 /// # Errors
 ///
-/// Where something cannot be read, or holds something that is no object of Kubernetes: the file, and the place in it.
+/// If a source cannot be read, or contains a document that is no Kubernetes object.
 pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     objects(gather(sources)?)
 }
 
-/// Reads each document of all `sources`. One that cannot be read does not affect the others.
+/// Reads each document of all `sources`. A document that cannot be parsed does not affect the others.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or there are only documents that cannot be read.
+/// If a file cannot be read, or no document can be parsed.
 pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
     let mut manifests = gather(sources)?;
     if manifests.read.is_empty() {
@@ -116,11 +117,11 @@ fn gather(sources: &[PathBuf]) -> anyhow::Result<Manifests> {
     Ok(manifests)
 }
 
-/// Reads the objects that there are in `sources`, and leaves out all other documents.
+/// Reads the objects of `sources`, and leaves out all other documents.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or there are only documents that are left out.
+/// If a file cannot be read, or all documents are left out.
 pub(in crate::cli) fn read_objects(sources: &[PathBuf]) -> anyhow::Result<(Vec<Manifest>, Unreadable)> {
     let Manifests { read, mut unreadable } = read_each(sources)?;
     let (objects, none) = divided(read);
@@ -140,7 +141,7 @@ fn objects(manifests: Manifests) -> anyhow::Result<Vec<Manifest>> {
     }
 }
 
-/// The objects of what was read, and what is none.
+/// Separates objects from documents that are no objects.
 pub(in crate::cli) fn divided(read: Vec<Result<Manifest, NoObject>>) -> (Vec<Manifest>, Vec<NoObject>) {
     let (mut objects, mut others) = (Vec::new(), Vec::new());
     for read in read {
@@ -180,7 +181,7 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether a file of this name holds manifests.
+/// Whether a file with this name contains manifests.
 pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
@@ -221,7 +222,7 @@ impl Manifests {
     }
 }
 
-/// Adds the object `value`, or where it is a list the objects in it. `within` is its path in the document.
+/// Adds the object `value`, or the items if it is a list. `within` is its path in the document.
 fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Result<Manifest, NoObject>>) {
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
     if let (Some(item_kind), Some(Value::Array(items))) =
@@ -229,7 +230,7 @@ fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Result<Ma
     {
         for (index, mut item) in items.into_iter().enumerate() {
             if !item_kind.is_empty() && item.is_object() && item.get("kind").is_none() {
-                // The API server leaves both out of the items of a typed list.
+                // The API server omits both fields from the items of a typed list.
                 item["kind"] = item_kind.into();
                 item["apiVersion"] = value["apiVersion"].clone();
             }
@@ -250,7 +251,7 @@ fn object(within: &str, mut value: Value) -> Result<HubObject, String> {
         return Err(format!("{at}expected an object of Kubernetes"));
     }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        // A null there is nothing at all, as in `creationTimestamp: null`.
+        // A null in metadata is equivalent to an absent field, as in `creationTimestamp: null`.
         metadata.retain(|_, value| !value.is_null());
     }
     let text = RawValue::from_string(value.to_string()).ok();

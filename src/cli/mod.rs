@@ -1,4 +1,4 @@
-//! The command line: one file for each command. Arguments become a validated configuration before a port opens.
+//! The command line, with one module for each command. Arguments are validated before a command opens a port.
 
 pub mod audit;
 mod called_as;
@@ -39,7 +39,7 @@ use policy_sync_hub::HubClient;
 use policy_sync_hub::version;
 pub use usage::parse;
 
-/// Of each help, and run by tests as they stand there.
+/// The examples in the main help. Tests run them unchanged.
 const EXAMPLES: &str = "\
 Examples:
   # Everything on the hub, in all namespaces
@@ -107,21 +107,21 @@ enum Command {
     Completion(completion::Arguments),
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// All is well.
+    /// A positive result: exit code 0.
     Fine,
-    /// The answer is no: invalid, denied, not in sync.
+    /// A negative result, such as invalid, denied or out of sync: exit code 1.
     No,
 }
 
-/// The answer of a command to which not all of the hub was open. What is known to be wrong is an answer; otherwise,
-/// with something `unread`, there is none.
+/// The result of a command that could not read all of the hub. A known fault is a negative result, even with
+/// `unread` parts.
 ///
 /// # Errors
 ///
-/// Where the answer cannot be had.
+/// If there is no fault, but some parts are `unread`.
 fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
     let unread = unread.join("; ");
     match (fine, unread.is_empty()) {
@@ -135,11 +135,11 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
     }
 }
 
-/// Whether the namespaces exist that `argument` names. Each that does not is reported.
+/// Whether the namespaces `names` of `argument` exist. Prints those that do not.
 ///
 /// # Errors
 ///
-/// If the request fails.
+/// If a request fails.
 async fn namespaces_exist(
     hub: &HubClient,
     argument: &str,
@@ -147,7 +147,7 @@ async fn namespaces_exist(
 ) -> anyhow::Result<bool> {
     let mut all = true;
     for name in names {
-        // A user without the right to get Namespaces may have rights in one.
+        // A user without the right to get Namespaces may have rights within one.
         if let Known::Known(false) = report::namespace(hub, name).await? {
             let text = format!("policy-sync: {argument}: the hub at {} has no namespace {name}", hub.url());
             output::say(text::printable(&text));
@@ -157,11 +157,11 @@ async fn namespaces_exist(
     Ok(all)
 }
 
-/// Whether arguments can stand in a path and in a selector as what they are.
+/// Checks that arguments are Kubernetes names, because they become parts of paths and selectors.
 ///
 /// # Errors
 ///
-/// The first that cannot.
+/// The first argument that is no valid name.
 fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
     for (argument, text) in arguments {
         if let Some(text) = text.filter(|text| !is_dns_subdomain(text)) {
@@ -171,7 +171,8 @@ fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.
+/// Runs the command line. Returns the exit code: 0 for a positive result, 1 for a negative result, 2 for an
+/// error.
 pub async fn run(cli: Cli) -> ExitCode {
     let deprecation = cli.deprecation;
     if let (Some(warning), false) = (&deprecation, matches!(cli.command, Command::Controller(_))) {

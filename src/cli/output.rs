@@ -1,4 +1,4 @@
-//! Results on standard output, everything else on standard error.
+//! Prints results to standard output, and messages to standard error.
 
 use std::fmt::Display;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -9,16 +9,16 @@ use serde::Serialize;
 use super::progress;
 use super::text::{printable, printable_json, printable_yaml};
 
-/// Prints `text`. A reader that has seen enough, as in `… | head`, is no error.
+/// Prints `text`. A closed pipe, as in `… | head`, is no error.
 ///
 /// # Errors
 ///
-/// Where standard output cannot be written.
+/// If standard output cannot be written.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_while_read(text).map(drop)
 }
 
-/// Prints `text`, and returns whether anyone still reads.
+/// Prints `text`. Returns whether the reader still reads.
 ///
 /// # Errors
 ///
@@ -33,32 +33,32 @@ pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// Says `line` on standard error, where nobody may be left to hear it.
+/// Prints `line` to standard error. Write errors are ignored.
 pub fn say(line: impl Display) {
     progress::end();
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Says each of `lines`, fit for a terminal.
+/// Prints each of `lines` to standard error, with control characters escaped.
 pub fn say_each(lines: impl IntoIterator<Item = impl Display>) {
     lines.into_iter().for_each(|line| say(printable(&line.to_string())));
 }
 
-/// `value` as JSON for people.
+/// Formats `value` as indented JSON.
 ///
 /// # Errors
 ///
-/// Where it has keys that are no strings.
+/// If it has keys that are no strings.
 pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
 }
 
-/// Prints `value` as JSON for people while it is made: it may be larger than memory.
+/// Prints `value` as indented JSON while it is serialized, because the text may be larger than memory.
 ///
 /// # Errors
 ///
-/// Where standard output cannot be written.
+/// If standard output cannot be written.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     progress::end();
     let mut writer = Printable(BufWriter::with_capacity(1 << 16, std::io::stdout().lock()));
@@ -71,7 +71,7 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     }
 }
 
-/// JSON text on its way to a terminal, see [`printable_json`].
+/// Escapes JSON text as [`printable_json`] does.
 struct Printable<W>(W);
 
 impl<W: Write> Write for Printable<W> {
@@ -80,7 +80,7 @@ impl<W: Write> Write for Printable<W> {
             Ok(text) if !text.bytes().all(|byte| (b' '..0x7f).contains(&byte) || byte == b'\n') => {
                 self.0.write_all(printable_json(text).as_bytes())?;
             }
-            // Strings come whole, or cut at what JSON escapes.
+            // `serde_json` splits strings only at characters that it escapes, so the bytes are valid UTF-8.
             _ => self.0.write_all(bytes)?,
         }
         Ok(bytes.len())
@@ -91,30 +91,30 @@ impl<W: Write> Write for Printable<W> {
     }
 }
 
-/// `value` as JSON in one line.
+/// Formats `value` as JSON in one line.
 ///
 /// # Errors
 ///
-/// Where it has keys that are no strings.
+/// If it has keys that are no strings.
 pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
 }
 
-/// `value` as a YAML document.
+/// Formats `value` as a YAML document.
 ///
 /// # Errors
 ///
-/// Where YAML cannot hold it.
+/// If YAML cannot represent it.
 pub fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
     printable_yaml(value).context("cannot write YAML")
 }
 
-/// `values` as YAML documents.
+/// Formats `values` as YAML documents.
 ///
 /// # Errors
 ///
-/// Where YAML cannot hold one of them.
+/// If YAML cannot represent one of them.
 pub fn yaml_documents<T: Serialize>(values: &[T]) -> anyhow::Result<String> {
     let documents = values.iter().map(yaml).collect::<anyhow::Result<Vec<String>>>()?;
     Ok(documents.join("---\n"))

@@ -1,8 +1,8 @@
-//! `policy-sync params check`: the faults of parameters, before a GatewayClass uses them.
+//! `policy-sync params check`: reports faults in parameters before a GatewayClass uses them.
 //!
-//! Without a hub the text is judged; with one, each kind is looked up as the controller looks it up. The rights are
-//! then those of the caller, and the answer says whose they were. What these rights do not let it look at, it does not
-//! call fine: where nothing else is wrong, the answer cannot be had.
+//! Without a hub, only the text is checked. With a hub, each kind is resolved as the controller resolves it,
+//! with the rights of the user, whose name is printed. If these rights do not suffice and there is no other
+//! fault, the command ends with an error.
 
 mod access;
 mod object;
@@ -37,7 +37,7 @@ Examples:
   kubectl get configmap params -n shop -o json |
     policy-sync params check -";
 
-/// What to do with parameters.
+/// The subcommands of `policy-sync params`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Check whether parameters are valid, and whether the hub can sync the kinds that they list.
@@ -74,14 +74,14 @@ enum Format {
     Yaml,
 }
 
-/// The kinds of one text, as the hub resolves them.
+/// The kinds in one text, as the hub resolves them.
 type Kinds = Vec<(GroupVersionResource, Resolution)>;
 
-/// Runs the command: fine where all parameters are valid and every kind resolves.
+/// Runs the command. The exit code is 0 if all parameters are valid and every kind resolves.
 ///
 /// # Errors
 ///
-/// Where the file or the hub cannot be read, or too little of the hub to say that all is well.
+/// If the file or the hub cannot be read, or missing rights leave the result open.
 pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;
@@ -133,7 +133,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         )));
     }
     let unchecked: Vec<String> = unchecked.into_iter().collect();
-    // Of parameters that nothing is wrong with: the others are told first.
+    // `--object` uses only valid parameters, so faults of parameters are reported first.
     let valid = sources.iter().any(|source| source.checked.faults.is_empty());
     let object = arguments.object.as_deref().filter(|_| valid);
     let objects = object.map(|file| object::read(file, &sources)).transpose()?;
@@ -157,7 +157,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     super::answer(fine, &unchecked)
 }
 
-/// What there is to say about a kind.
+/// The message for a kind; empty if it can be synced.
 fn message(resolution: &Resolution, user: &str) -> String {
     match resolution {
         Resolution::Resolved(info) if !info.can_patch => {

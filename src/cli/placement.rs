@@ -1,4 +1,5 @@
-//! `policy-sync placement`: what policies in Rego say of objects that stand, and bringing them there by hand, with the caller's rights.
+//! `policy-sync placement`: compares existing objects with the placement policies, and patches them on
+//! request, with the user's rights.
 
 mod text;
 
@@ -50,10 +51,10 @@ Examples:
   policy-sync placement apply -n shop \\
     --rego-namespace kube-federation-scheduling-policy";
 
-/// Who changes objects by hand, as managed fields name it.
+/// The field manager of patches.
 const MANAGER: &str = "policy-sync-placement";
 
-/// What to do about objects that are not where policies say.
+/// The subcommands of `policy-sync placement`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print how existing objects differ from placement policies.
@@ -64,7 +65,7 @@ pub enum Command {
     Apply(Box<Arguments>),
 }
 
-/// Which objects, and by which policies.
+/// Arguments of `policy-sync placement diff` and `policy-sync placement apply`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Only objects in this namespace.
@@ -93,7 +94,7 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where the hub cannot be read, or policies cannot be asked.
+/// If the hub cannot be read, or a Rego policy cannot be evaluated.
 pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
     let (arguments, applies) = match command {
         Command::Diff(arguments) => (arguments, false),
@@ -148,7 +149,7 @@ async fn look(
     policies::placement(client, &controller, loaded, exemptions, arguments.namespace.clone()).await
 }
 
-/// Brings an object where policies say, and returns whether there was anything to bring.
+/// Patches an object as the placement policies require. Returns `false` if a patch cannot make it comply.
 async fn apply(hub: &HubClient, found: &Found) -> Result<bool, String> {
     let Compliance::Differs(change) = &found.compliance else { return Ok(false) };
     let text = |field: &str| found.object["metadata"][field].as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `policy-sync plan`: manifests to the works that the controller would make of them, without a hub; or with `--diff`
-//! what it would change on a hub, which is only read.
+//! `policy-sync plan`: prints the works that the controller would create for manifests, without a hub. With
+//! `--diff`, prints the changes that it would make on a hub, which is only read.
 //!
 //! ```text
 //! files ─▶ documents ─▶ manifests ─▶ inventory ─▶ mirror ─▶ plan ─▶ works on stdout
@@ -7,8 +7,8 @@
 //! hub ──────────────────────────────────────────▶ mirror ─▶ plan ─▶ differences on stdout
 //! ```
 //!
-//! The mirror and the plans are the controller's own. What only an API server does is not done with manifests: no
-//! defaults of a schema are filled in, nothing is validated by it, and no version is converted into another.
+//! Mirror and plans are those of the controller. Functions of the API server are not emulated: schema
+//! defaults, validation, and conversion between versions.
 
 mod diff;
 mod fill;
@@ -83,11 +83,11 @@ enum Format {
     Table,
 }
 
-/// Prints the works that the controller would make of the manifests, or what it would change on the hub.
+/// Runs the command.
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, or a file, a document in it or the hub cannot be read.
+/// If an argument is invalid, or a file, a document or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     if arguments.diff { of_hub(hub, arguments).await } else { of_manifests(arguments) }
 }
@@ -110,7 +110,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     unreadable.end(if invalid { Answer::No } else { Answer::Fine })
 }
 
-/// A mirror of what `manifests` have, and what there is to say of them; what names no namespace is in `namespace`.
+/// A mirror of `manifests`, with diagnostics. Objects without a namespace are put into `namespace`.
 pub(super) fn mirror(
     manifests: Vec<Manifest>,
     namespace: &str,
@@ -120,7 +120,7 @@ pub(super) fn mirror(
     (mirror, diagnostics)
 }
 
-/// What `manifests` have, as the pages show it; what names no namespace is in `namespace`.
+/// The objects of `manifests` for the web pages. Objects without a namespace are put into `namespace`.
 pub(super) fn given(manifests: Vec<Manifest>, namespace: &str, controller: &ControllerName) -> Given {
     let inventory = Inventory::new(manifests, namespace);
     let Filled { mirror, policies, diagnostics, .. } = fill::fill(&inventory, controller);

@@ -1,4 +1,4 @@
-//! The policies of a hub, for a command that asks them with the caller's rights.
+//! Loads the Rego policies of a hub for a command, with the user's rights.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ use policy_sync_rego::secrets;
 use policy_sync_sync::OfflineMirror;
 use policy_sync_sync::desired::covered::covered;
 
-/// How long may pass until all is read.
+/// The timeout for loading Rego policies.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
-/// How often refusals are looked for meanwhile.
+/// The interval of checks for denied lists meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What loads the policies of `controller`, and has this program check them.
+/// A loader for the Rego policies of `controller`. It checks them in a child process of this program.
 ///
 /// # Errors
 ///
-/// Where this program cannot be found, or no engine be made.
+/// If the path of this program is unknown, or no engine can be created.
 pub(super) fn loading(
     controller: ControllerName,
     settings: Settings,
@@ -44,11 +44,11 @@ pub(super) fn loading(
     Ok(Loading::new(controller, settings, clock, check)?)
 }
 
-/// Starts to load the policies of the hub that `config` leads to, until what is returned is dropped.
+/// Starts to load the Rego policies of the hub of `config`. Dropping the guard stops it.
 ///
 /// # Errors
 ///
-/// As those of [`loading`].
+/// Those of [`loading`].
 pub(super) fn start(
     hub: &HubArguments,
     config: Config,
@@ -64,11 +64,11 @@ pub(super) fn start(
     Ok((loaded, stop.drop_guard()))
 }
 
-/// Waits until policies are `ready`. Returns `false` if the time for it ends.
+/// Waits for `ready`. Returns `false` after a timeout.
 ///
 /// # Errors
 ///
-/// At once if the hub denies listing policies.
+/// Immediately, if the hub denies listing Rego policies.
 pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> anyhow::Result<bool> {
     let refused = async {
         loop {
@@ -86,11 +86,12 @@ pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> an
     }
 }
 
-/// What policies that are `loaded` say otherwise of objects of this namespace, or of any, where the classes of `controller` cover them.
+/// Compares existing objects of `namespace`, or of all namespaces, with the placement policies. Only kinds
+/// that the classes of `controller` cover are included.
 ///
 /// # Errors
 ///
-/// Where it cannot be found out.
+/// If the classes or the objects cannot be read, or a Rego policy cannot be evaluated.
 pub(super) async fn placement(
     client: &HubClient,
     controller: &ControllerName,

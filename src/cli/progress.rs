@@ -1,4 +1,4 @@
-//! A line on a terminal that says what is waited for, once that takes longer than a moment. It goes before anything is printed.
+//! Shows a progress message on a terminal while a command waits for the hub. It is erased before any output.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-/// After this time somebody may ask themselves whether anything goes on.
+/// The delay before the message appears.
 const AFTER: Duration = Duration::from_secs(1);
 const LINE: &str = "waiting for the hub…";
 
-/// Whether the line is there, or may still come.
+/// The state of the message. It is global, because all output has to erase it.
 static STATE: Mutex<State> = Mutex::new(State::Ended);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It may come.
+    /// The timer is running.
     Awaited,
-    /// It is there.
+    /// The message is on the terminal.
     Shown,
-    /// It comes no more.
+    /// There is no message, and none will appear.
     Ended,
 }
 
-/// The hub is waited for until this is dropped, or something is printed.
+/// Shows the message after a delay, until this is dropped or something is printed.
 #[derive(Debug)]
 pub(super) struct Waiting(Option<AbortHandle>);
 
@@ -36,7 +36,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Says after a moment that the hub is waited for, where standard error is a terminal.
+/// Starts the timer, if standard error is a terminal.
 pub(super) fn begin() -> Waiting {
     if !stderr().is_terminal() {
         return Waiting(None);
@@ -53,17 +53,17 @@ pub(super) fn begin() -> Waiting {
     Waiting(Some(timer.abort_handle()))
 }
 
-/// Takes the line away, if it is there.
+/// Erases the message, or prevents it.
 pub(super) fn end() {
     let mut state = STATE.lock();
     if *state == State::Shown {
-        // Not every terminal knows how to erase a line.
+        // Spaces are portable; not all terminals can erase a line.
         write(&format!("\r{:width$}\r", "", width = LINE.chars().count()));
     }
     *state = State::Ended;
 }
 
 fn write(text: &str) {
-    // Nobody may be left to see it.
+    // A write error is ignored, because the message is optional.
     let _ = stderr().write_all(text.as_bytes()).and_then(|()| stderr().flush());
 }

@@ -1,4 +1,4 @@
-//! Which packages are asked: the same arguments for every command that reads policies, so that all read them alike.
+//! The arguments that name the Rego packages to query. All commands that load Rego policies share them.
 
 use anyhow::Context;
 use clap::Args;
@@ -6,7 +6,7 @@ use clap::Args;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_rego::asked::Packages;
 
-/// Which packages are asked.
+/// The packages to query.
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct QueryArguments {
     /// Package with placement policies.
@@ -37,11 +37,11 @@ fn package(query: &str) -> Result<String, String> {
 }
 
 impl QueryArguments {
-    /// The packages.
+    /// The configured packages.
     ///
     /// # Errors
     ///
-    /// Where one is asked for two things.
+    /// If one package has two purposes.
     pub(super) fn packages(&self) -> anyhow::Result<Packages> {
         Packages::new(&self.placement_query, &self.admit_query).context(
             "--placement-query and --admit-query need packages of their own, neither of them authorization",

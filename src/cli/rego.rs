@@ -1,4 +1,5 @@
-//! `policy-sync rego`: checks Rego, asks it, and runs its tests, as the controller would, without a hub.
+//! `policy-sync rego`: checks, evaluates, converts and tests Rego modules as the controller would, without a
+//! hub.
 
 mod check;
 mod convert;
@@ -19,7 +20,7 @@ Examples:
   policy-sync rego eval data.io.k8s.federation.admission -f policies \\
     --data policies/clusters.yaml --input policies/app.yaml";
 
-/// What to do with Rego.
+/// The subcommands of `policy-sync rego`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Check whether modules can be loaded together.
@@ -40,7 +41,7 @@ pub enum Command {
 ///
 /// # Errors
 ///
-/// Where a file cannot be read, or the check cannot be made.
+/// If a file cannot be read, or the check cannot run.
 pub async fn run(command: &Command) -> anyhow::Result<Answer> {
     match command {
         Command::Check(arguments) => check::run(arguments).await,

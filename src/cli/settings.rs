@@ -1,4 +1,4 @@
-//! The arguments on which plans depend: the same for every command that plans, so that all plan the same.
+//! The arguments that affect plans. All commands that compute plans share them.
 
 use anyhow::bail;
 use clap::Args;
@@ -7,10 +7,10 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_label;
 use policy_sync_sync::{RESERVED_NAMESPACES, Settings};
 
-/// The controller, where no other is named.
+/// The default of `--controller-name`.
 pub const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 
-/// Whose GatewayClasses are ours.
+/// The argument that selects the controller by its name.
 #[derive(Debug, Args)]
 pub struct ControllerArguments {
     /// Handle the GatewayClasses with this `spec.controllerName`.
@@ -19,11 +19,11 @@ pub struct ControllerArguments {
 }
 
 impl ControllerArguments {
-    /// The controller.
+    /// The name of the controller.
     ///
     /// # Errors
     ///
-    /// Where its name is empty.
+    /// If it is empty.
     pub fn controller(&self) -> anyhow::Result<ControllerName> {
         if self.controller_name.is_empty() {
             bail!("--controller-name must not be empty");
@@ -32,7 +32,7 @@ impl ControllerArguments {
     }
 }
 
-/// How plans are made.
+/// The arguments that plans depend on.
 #[derive(Debug, Args)]
 pub struct SettingsArguments {
     #[command(flatten)]
@@ -51,20 +51,20 @@ pub struct SettingsArguments {
 }
 
 impl SettingsArguments {
-    /// The controller.
+    /// The name of the controller.
     ///
     /// # Errors
     ///
-    /// Where its name is empty.
+    /// If it is empty.
     pub fn controller(&self) -> anyhow::Result<ControllerName> {
         self.controller.controller()
     }
 
-    /// The settings of plans.
+    /// The settings that plans depend on.
     ///
     /// # Errors
     ///
-    /// Where the prefix starts no name of a namespace.
+    /// If the prefix cannot start the name of a namespace.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         let prefix = &self.downstream_namespace_prefix;
         if prefix.is_empty() || !is_dns_label(&format!("{prefix}a")) {

@@ -1,8 +1,8 @@
-//! `policy-sync status`: how far each Gateway and each policy of the hub is synced, as its status and its annotations
-//! tell, and the works of Gateways.
+//! `policy-sync status`: prints the sync state of Gateways and policies from their status and annotations on
+//! the hub, and from the works of Gateways.
 //!
-//! Only the hub is read. What is shown is what the controller last wrote: where that cannot be read, the cell shows
-//! `?` and standard error says why.
+//! Only the hub is read. The output is the last state that the controller wrote. A value that cannot be read
+//! appears as `?`, with the reason on standard error.
 
 mod cluster;
 mod copies;
@@ -93,13 +93,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The items that are shown, if not all.
+    /// The filter of items, if there is one.
     fn only(&self) -> Option<Only> {
         let not_synced = self.not_synced.then_some(Only::NotSynced);
         not_synced.or_else(|| self.not_enforced.then_some(Only::NotEnforced))
     }
 
-    /// The terminal that a watch draws on, if any.
+    /// The terminal on which a watch redraws its tables, if there is one.
     fn screen(&self) -> Option<Screen> {
         let draws = matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal();
         draws.then_some(terminal::width)
@@ -139,11 +139,11 @@ enum Format {
     Yaml,
 }
 
-/// Shows how far Gateways and policies are synced: fine where all are, and where a watch was asked to end.
+/// Runs the command. The exit code is 0 if all items pass the check, or if a watch was interrupted.
 ///
 /// # Errors
 ///
-/// Where no such kind is synced, or the hub cannot be read.
+/// If the kind is not synced, or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     if !arguments.watch {
         let _waiting = progress::begin();
@@ -156,14 +156,14 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     }
 }
 
-/// A hub to read, and what can watch it.
+/// Two clients of one hub: for requests, and for watches.
 struct Hub {
     client: HubClient,
     watching: Client,
 }
 
 impl Hub {
-    /// The hub that `config` leads to. Nothing is asked of it yet.
+    /// The clients for the hub of `config`. No request is sent yet.
     fn new(hub: &HubArguments, config: Config) -> anyhow::Result<Self> {
         let watching = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
         Ok(Self { watching, client: hub.client(config)? })
@@ -183,7 +183,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     }
     let namespace = (!arguments.all_namespaces).then_some(&*namespace);
     let scope = Scope::new(namespace, name.map(String::as_str));
-    // Rights in one namespace may be all that this user has.
+    // The user may have rights in one namespace only.
     let hint =
         if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
     let query = Query { controller: &controller, asked, scope, cluster: None, hint };
@@ -251,7 +251,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         view.differences = Some(differences);
     }
     show(&view, &items, arguments.output)?;
-    // That nothing was found in a part of it is no answer.
+    // A named object is missing only if all lists could be read.
     let mut missing = none && arguments.name.is_some();
     if none && let Some(namespace) = &arguments.namespace {
         missing |= !super::namespaces_exist(&hub.client, "--namespace", [namespace]).await?;
@@ -260,7 +260,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     super::answer(report.faults.is_empty() && known && !missing && passed, &unread)
 }
 
-/// Whether no item fails its check, and the sentence on those whose state is not known.
+/// Whether no item fails its check, and a sentence about the items with an unknown state.
 fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option<String>) {
     let (mut passed, mut unknown) = (true, Vec::new());
     for (check, item) in checks {
@@ -284,27 +284,27 @@ fn checked<'i>(checks: impl Iterator<Item = (Check, &'i Item)>) -> (bool, Option
     (passed, unknown)
 }
 
-/// Which clusters are available.
+/// The availability of clusters.
 #[derive(Debug, Default)]
 struct Availability {
-    /// Whether the hub has no ManagedCluster of the given name.
+    /// Whether the hub has no ManagedCluster with the given name.
     is_absent: bool,
-    /// The clusters that are not available.
+    /// The unavailable clusters.
     unavailable: BTreeSet<ClusterName>,
     /// Why the availability of clusters is unknown.
     unread: Option<String>,
 }
 
 impl Availability {
-    /// Of all clusters.
+    /// The availability of all clusters.
     async fn of_all(hub: &HubClient, controller: &ControllerName) -> anyhow::Result<Self> {
         let (unavailable, error) = report::unavailable(hub, controller).await?;
         let unread = error.map(|error| unknown_availability(&error, "list"));
         Ok(Self { unavailable, unread, ..Self::default() })
     }
 
-    /// Of the cluster `name`. An absent ManagedCluster is reported. If it may not be read, a policy that names the cluster proves that it
-    /// exists.
+    /// The availability of the cluster `name`. An absent ManagedCluster is reported. If it may not be read, a
+    /// policy that names the cluster proves that it exists.
     async fn of(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<Self> {
         let mut policies = items.iter().filter_map(Item::policy);
         let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
@@ -324,7 +324,7 @@ impl Availability {
     }
 }
 
-/// The line on ManagedClusters that could not be read, and on the missing right.
+/// The message that ManagedClusters could not be read, with the missing right.
 fn unknown_availability(error: &HubError, verb: &str) -> String {
     let right = if error.is_forbidden() {
         format!(" without the right to {verb} managedclusters")
@@ -336,7 +336,7 @@ fn unknown_availability(error: &HubError, verb: &str) -> String {
 
 fn view(arguments: &Arguments, policies: usize) -> View {
     let wide = arguments.output == Format::Wide;
-    // While watching, more policies of the name may appear in other namespaces.
+    // During a watch, policies with the same name may appear in other namespaces.
     let one = if arguments.watch { !arguments.all_namespaces } else { policies == 1 };
     let rows = match &arguments.cluster {
         Some(cluster) => Rows::OnCluster(cluster.clone()),
@@ -353,8 +353,8 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     }
 }
 
-/// Keeps the `items` that the filter of `view` lets through, the longest wait first. Hidden items that fail the check by `fail_on` are counted
-/// on standard error, because the exit code depends on them.
+/// Keeps the `items` that pass the filter of `view`, the longest wait first. Prints the number of hidden
+/// items that fail the check by `fail_on`, because the exit code depends on them.
 async fn filter(
     hub: &HubClient,
     controller: &ControllerName,

@@ -1,13 +1,14 @@
-//! How a command that runs on is asked to end: SIGTERM or SIGINT.
+//! Waits for SIGTERM or SIGINT in commands that run until they are stopped.
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Waits until this process is asked to stop. Signals count from the call on, not only from the first poll.
+/// Returns a future that ends when the process is to stop. Signals are received from this call on, not only
+/// from the first poll.
 ///
 /// # Errors
 ///
-/// Where the process cannot be told of signals.
+/// If signal handlers cannot be installed.
 pub(super) fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;

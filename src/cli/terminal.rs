@@ -1,8 +1,8 @@
-//! The terminal that results are printed to, if they are.
+//! The width of the terminal.
 
 use std::io::{IsTerminal, stdout};
 
-/// How many columns it has; `None` where standard output is none, or does not say.
+/// The number of columns; `None` if standard output is no terminal, or its size is unknown.
 pub(super) fn width() -> Option<usize> {
     let stdout = stdout();
     let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());

@@ -1,4 +1,4 @@
-//! Text that others wrote (files, users, spokes), made fit for a terminal.
+//! Escapes texts from files, users and clusters for output on a terminal.
 
 use std::fmt::Write;
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 pub use policy_sync_api::text::printable;
 use policy_sync_api::text::reorders;
 
-/// JSON text with the control characters escaped that JSON itself lets pass: DEL, those of Latin-1 and those above.
+/// Escapes the control characters that JSON allows unescaped (DEL, C1), and characters that change the text
+/// direction.
 #[must_use]
 pub fn printable_json(json: &str) -> String {
-    // Such characters stand in strings only, where an escape means the same.
+    // These characters can only occur in strings, where an escape is equivalent.
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && (c.is_control() || reorders(c)) {
@@ -23,18 +24,18 @@ pub fn printable_json(json: &str) -> String {
     printable
 }
 
-/// `value` as YAML with everything escaped that changes the order of what is read. (Control characters YAML escapes
-/// itself.)
+/// Formats `value` as YAML, with characters that change the text direction escaped. YAML escapes control
+/// characters itself.
 ///
 /// # Errors
 ///
-/// Where YAML cannot hold it.
+/// If YAML cannot represent it.
 pub fn printable_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(value)?;
     if !text.contains(reorders) {
         return Ok(text);
     }
-    // An escape means something only between double quotes, and a control character has YAML choose these.
+    // Escapes require double quotes. An added control character forces the YAML library to use them.
     let mut value = serde_json::to_value(value)?;
     mark(&mut value);
     let mut printable = String::with_capacity(text.len());
@@ -49,9 +50,9 @@ pub fn printable_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(printable)
 }
 
-/// Stands before each character that [`printable_yaml`] escapes.
+/// Marks each character that [`printable_yaml`] escapes.
 const MARK: char = '\u{1}';
-/// The same as YAML writes it.
+/// The mark in YAML output.
 const MARK_WRITTEN: &str = "\\x01";
 
 fn mark(value: &mut Value) {
@@ -70,7 +71,7 @@ fn mark(value: &mut Value) {
 }
 
 fn marked(text: &str) -> String {
-    // These YAML escapes itself.
+    // YAML escapes these itself.
     let by_yaml = |c| matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let mark = |c: &char| (reorders(*c) && !by_yaml(*c)).then_some(MARK);
     text.chars().flat_map(|c| mark(&c).into_iter().chain([c])).collect()

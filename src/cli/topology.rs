@@ -1,4 +1,5 @@
-//! `policy-sync topology`: what is attached to what, and why not.
+//! `policy-sync topology`: prints Gateways, routes and the policies attached to them, with the reasons for
+//! missing attachments.
 
 mod world;
 
@@ -28,7 +29,7 @@ Examples:
   # The topology of the manifests in a directory, for Graphviz
   policy-sync topology -f shop/ -o dot";
 
-/// Which objects there are, and which of them are asked for.
+/// The arguments that select the objects to read and to show.
 #[derive(Debug, Args)]
 pub struct WorldArguments {
     /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a cluster.
@@ -50,7 +51,7 @@ pub struct WorldArguments {
 }
 
 impl WorldArguments {
-    /// Reads the cluster, or files with the documents in them that cannot be read.
+    /// Reads the cluster, or the files. Documents that cannot be parsed are returned, too.
     pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<World> {
         self.check()?;
         let controller = self.settings.controller()?;
@@ -82,7 +83,8 @@ impl WorldArguments {
         Ok(World { found, unreadable: Unreadable::default(), absent })
     }
 
-    /// The message that the Gateway of `--gateway` does not exist; `None` if not all Gateways could be listed.
+    /// The message that the Gateway of `--gateway` does not exist; `None` if it does, or if not all Gateways
+    /// could be listed.
     fn absent_gateway(&self, found: &ClusterObjects) -> Option<String> {
         let (name, scope) = (self.gateway.as_ref()?, self.scope());
         let is_known = found.objects.facts().knows(GATEWAY) == Some(true);
@@ -93,7 +95,7 @@ impl WorldArguments {
         })
     }
 
-    /// Whether names can be names.
+    /// Checks that the arguments are valid names.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         super::names(&[("--namespace", self.namespace.as_ref()), ("--gateway", self.gateway.as_ref())])
     }
@@ -105,21 +107,21 @@ impl WorldArguments {
 
 /// The objects that a command reads, and the faults of its arguments.
 pub(super) struct World {
-    /// The objects.
+    /// The objects, with the kinds that could not be read.
     pub(super) found: ClusterObjects,
-    /// Documents of files that cannot be read.
+    /// Documents of files that cannot be parsed.
     unreadable: Unreadable,
-    /// Objects that the arguments name, and that do not exist: a line each.
+    /// Objects that arguments name and that do not exist, one line each.
     absent: Vec<String>,
 }
 
 impl World {
-    /// Returns the exit code after the report is printed. `is_fine`: the report has no fault. `unknown`: a reason for exit code 2 beside
-    /// missing rights.
+    /// Returns the exit code after the report was printed. `is_fine`: the report has no fault. `unknown`: a
+    /// reason for exit code 2 in addition to missing rights.
     ///
     /// # Errors
     ///
-    /// Where no fault was found and something is not known, or a document cannot be read.
+    /// If there is no fault but something is unknown, or if a document cannot be parsed.
     pub(super) fn end(self, is_fine: bool, unknown: Option<String>) -> anyhow::Result<Answer> {
         let Self { mut found, unreadable, absent } = self;
         found.unread.extend(unknown);
@@ -152,18 +154,19 @@ enum Format {
     Yaml,
 }
 
-/// Prints what is attached to what.
+/// Runs the command.
 ///
 /// # Errors
 ///
-/// Where a file, a document in it or the cluster cannot be read, two objects are one, or it is not known whether all attaches.
+/// If the cluster, a file or a document cannot be read, two objects have the same name, or attachment is
+/// unknown.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let mut world = arguments.world.read(hub).await?;
     let (is_fine, unknown, unserved) = {
         let facts = world.found.objects.facts();
         let graph = Graph::build(&facts);
         let missing = world.found.missing(&graph);
-        // Files may leave out kinds; a cluster that does not serve a kind keeps its objects from being read.
+        // Files may omit kinds; a cluster that does not serve a kind leaves its objects unknown.
         let unserved = if world.found.unserved.is_some() {
             missing
         } else {
@@ -194,7 +197,7 @@ fn print_report(report: &TopologyReport<'_, '_>, format: Format) -> anyhow::Resu
     Ok(())
 }
 
-/// Lines of text, fit for a terminal.
+/// Joins lines, with control characters escaped.
 pub(super) fn lines(lines: &[String]) -> String {
     lines.iter().map(|line| printable(line) + "\n").collect()
 }

@@ -1,4 +1,4 @@
-//! The arguments of this process. What is wrong with them is told in one line, as every other failure is.
+//! Parses the arguments of the process. A usage error is printed in one line, as all other errors.
 
 use std::env::args_os;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use super::called_as::CalledAs;
 use super::output::say;
 use super::text::printable;
 
-/// A flag that was renamed. Its old name is accepted, but absent from help and completion.
+/// A renamed flag. Its old name is accepted, but absent from help and completion.
 struct Renamed {
     id: &'static str,
     old: &'static str,
@@ -22,11 +22,11 @@ struct Renamed {
 const REGO_NAMESPACE: Renamed =
     Renamed { id: "rego_namespace", old: "policy-namespace", new: "rego-namespace" };
 
-/// The command line of this process.
+/// Parses the arguments of the process.
 ///
 /// # Errors
 ///
-/// The exit code, where help was asked for or something is wrong; either has been said.
+/// The exit code, after help or an error was printed.
 pub fn parse() -> Result<Cli, ExitCode> {
     let command = CalledAs::new(args_os().next().as_deref()).command();
     let parsed = REGO_NAMESPACE.accept_old_name(command).try_get_matches();
@@ -37,7 +37,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
 }
 
 impl Renamed {
-    /// `command`, which with its subcommands also accepts the old name wherever it has the flag.
+    /// Makes `command` and its subcommands accept the old name, if they have the flag.
     fn accept_old_name(&self, command: Command) -> Command {
         let command = command.mut_subcommands(|command| self.accept_old_name(command));
         if command.get_arguments().any(|argument| argument.get_id() == self.id) {
@@ -47,11 +47,11 @@ impl Renamed {
         }
     }
 
-    /// The warning for valid `arguments` with the old name, if they have it.
+    /// The warning for valid `arguments` with the old name, if they contain it.
     ///
     /// # Errors
     ///
-    /// If they have both names.
+    /// If they contain both names.
     fn deprecation(&self, arguments: impl Iterator<Item = OsString>) -> Result<Option<String>, String> {
         let Self { old, new, .. } = self;
         let (mut has_old, mut has_new) = (false, false);
@@ -75,11 +75,11 @@ fn refuse(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints what clap returned instead of arguments.
+/// Prints the message that clap returned instead of arguments.
 fn exit_code(error: Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody may be left to read it.
+            // A write error is ignored, because a reader may have closed the pipe.
             let _ = error.print();
             ExitCode::SUCCESS
         }
@@ -91,7 +91,7 @@ fn exit_code(error: Error) -> ExitCode {
     }
 }
 
-/// What is wrong, and what may have been meant, without the usage.
+/// The error and the suggestion of clap in one line, without the usage.
 fn line(error: &Error) -> String {
     let text = error.render().to_string();
     let mut line = String::new();

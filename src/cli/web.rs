@@ -1,4 +1,4 @@
-//! `policy-sync web`: the fleet in a browser of this machine, with the rights of who runs it.
+//! `policy-sync web`: serves the fleet as web pages on this machine, with the user's rights.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -50,11 +50,11 @@ pub struct Arguments {
     settings: SettingsArguments,
 }
 
-/// Serves the pages until it is asked to stop.
+/// Serves the pages until the process is stopped.
 ///
 /// # Errors
 ///
-/// Where the port is taken, or the hub cannot be read.
+/// If the port is in use, or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let asked = asked_to_stop()?;
     tokio::select! {
@@ -95,7 +95,7 @@ async fn serve(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answ
     }
 }
 
-/// What files have.
+/// Reads the files instead of a hub.
 async fn of_files(
     arguments: &Arguments,
     controller: &ControllerName,
@@ -112,7 +112,7 @@ async fn of_files(
     Ok(Live::of_files(given, attached, namespace).await?)
 }
 
-/// Says what may not be read, once it is known; then it waits for ever.
+/// Prints missing rights and faults of parameters once all kinds are listed, then waits forever.
 async fn say_unread(live: &Live, news: &News) {
     let mut told = news.subscribe();
     while !live.look().unlisted().is_empty() {

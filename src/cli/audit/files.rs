@@ -1,4 +1,4 @@
-//! The audit of files.
+//! Audits objects in files.
 //!
 //! ```text
 //! policies ─▶ bundle ─┐
@@ -27,11 +27,12 @@ use policy_sync_rego::exemptions::Exemptions;
 use policy_sync_rego::secrets::Contents;
 use policy_sync_rego::snapshot::{Gates, Snapshot};
 
-/// What objects of `manifests` break of `policies`; nothing where something is wrong with these, which is said.
+/// Finds the objects of `manifests` that violate `policies`. Returns `None` if the policies are invalid,
+/// after the faults were printed.
 ///
 /// # Errors
 ///
-/// Where a file of policies cannot be read, or the check of policies cannot be made.
+/// If a file of policies cannot be read, or the check of policies cannot run.
 pub(super) async fn find(
     manifests: &[Manifest],
     (policies, packages, replicate): (&[PathBuf], Packages, &[String]),
@@ -91,7 +92,8 @@ impl Object {
     }
 }
 
-/// The kind that policies mean by `name`, of those that `objects` have: of several with one plural that of Kubernetes itself.
+/// The kind that Rego policies refer to as `name`, among the kinds of `objects`. If several have this plural,
+/// those of Kubernetes take precedence.
 fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
     let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, resource)| resource);
@@ -103,7 +105,8 @@ fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
     })
 }
 
-/// Policies with these objects, and the kinds that they deny; `None` where they may deny any.
+/// A snapshot with the policies and these objects, and the kinds that the policies deny; `None` if they may
+/// deny any kind.
 fn snapshot(
     bundle: &Bundle,
     files: &files::Files,

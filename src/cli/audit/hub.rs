@@ -1,4 +1,4 @@
-//! The audit of a hub, with the caller's rights.
+//! Audits the objects of a hub with the user's rights.
 
 use anyhow::{anyhow, bail};
 use tokio_util::task::AbortOnDropHandle;
@@ -16,11 +16,12 @@ use crate::placement_policy::compliance::Compliance;
 use crate::rego_loading::Settings;
 use policy_sync_rego::exemptions::Exemptions;
 
-/// Audits the objects of the hub. Returns `None` if a policy namespace does not exist, which is reported.
+/// Audits the objects of the hub. Returns `None` if a namespace of Rego policies does not exist, which is
+/// printed.
 ///
 /// # Errors
 ///
-/// Where the hub cannot be read, or policies cannot be asked.
+/// If the hub cannot be read, or a Rego policy cannot be evaluated.
 pub(super) async fn find(
     hub: &HubArguments,
     arguments: &OfHub,
@@ -41,7 +42,7 @@ pub(super) async fn find(
     {
         bail!("not known after {} s: {missing}", WITHIN.as_secs());
     }
-    // What is not listed by now is told as an error.
+    // Kinds that are not listed by now are reported as errors.
     if let Some(kinds) = auditor.unnamed() {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         say(printable(&format!(

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_name_of_a_link_chooses() {
+fn name_of_the_link_selects_the_mode() {
     let called = |program: &str| CalledAs::new(Some(OsStr::new(program)));
     assert_eq!(called("/usr/local/bin/policy-sync"), CalledAs::Itself);
     assert_eq!(called("kubectl-policy_sync"), CalledAs::Plugin);
@@ -12,7 +12,7 @@ fn the_name_of_a_link_chooses() {
     assert_eq!(CalledAs::new(None), CalledAs::Itself);
 }
 
-/// The help of each command, with all commands below it.
+/// The help of each command and of all its subcommands.
 fn helps(mut command: Command) -> Vec<String> {
     command.build();
     fn below(command: &mut Command, helps: &mut Vec<String>) {
@@ -25,13 +25,13 @@ fn helps(mut command: Command) -> Vec<String> {
 }
 
 #[test]
-fn help_calls_it_as_it_was_called() {
+fn help_uses_the_name_that_the_user_typed() {
     let (own, plugin) = (helps(CalledAs::Itself.command()), helps(CalledAs::Plugin.command()));
     assert!(own.len() > 5 && own.len() == plugin.len());
     for (own, plugin) in own.iter().zip(&plugin) {
         assert!(own.contains("Usage: policy-sync"), "{own}");
         assert!(plugin.contains("Usage: kubectl policy-sync"), "{plugin}");
-        // What stands in the examples of each is called.
+        // Examples call the program by its typed name.
         let called = |text: &str, name: &str| text.matches(&format!("  {name} ")).count();
         assert_eq!(called(own, "policy-sync"), called(plugin, "kubectl policy-sync"));
         assert_eq!(called(plugin, "policy-sync"), 0, "{plugin}");

@@ -14,19 +14,19 @@ fn fits(text: &str, width: usize) {
 }
 
 #[test]
-fn where_there_is_room_nothing_is_cut() {
+fn wide_terminal_truncates_nothing() {
     let message = "conflict with \"kubectl\" ".repeat(20);
     let whole = fitting(rows(&message), 1, None);
     assert!(whole.contains(message.trim_end()), "{whole}");
     assert_eq!(fitting(rows("short"), 1, Some(200)), fitting(rows("short"), 1, None));
-    // As wide as it is, to the column.
+    // The exact width suffices.
     let width = fitting(rows("short"), 1, None).lines().map(|line| line.chars().count()).max().unwrap();
     assert_eq!(fitting(rows("short"), 1, Some(width)), fitting(rows("short"), 1, None));
     assert_ne!(fitting(rows("short"), 1, Some(width - 1)), fitting(rows("short"), 1, None));
 }
 
 #[test]
-fn the_widest_cells_are_cut_first_and_names_last() {
+fn widest_cells_are_truncated_first_and_names_last() {
     let message = "conflict with \"kubectl\" using v1";
     insta::assert_snapshot!(fitting(rows(message), 1, Some(60)), @r#"
     NAME          CLUSTERS         MESSAGE                   AGE
@@ -49,14 +49,14 @@ fn the_widest_cells_are_cut_first_and_names_last() {
 }
 
 #[test]
-fn headers_are_whole_on_any_terminal() {
+fn headers_are_never_truncated() {
     let narrowest = fitting(rows("conflict"), 1, Some(1));
     assert_eq!(narrowest.lines().next(), Some("NAME   CLUSTERS   MESSAGE   AGE"));
     assert_eq!(fitting(Vec::new(), 1, Some(1)), "");
 }
 
 #[test]
-fn what_is_escaped_is_as_wide_as_it_is_printed() {
+fn escaped_cell_counts_with_its_printed_width() {
     let text = fitting(rows("\u{1b}[2J\n".repeat(9).as_str()), 1, Some(60));
     fits(&text, 60);
     assert_eq!(text.lines().count(), 3, "{text}");

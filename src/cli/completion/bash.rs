@@ -1,5 +1,5 @@
-//! What bash asks. It breaks words at `=` and `:`, those within an option too: `--context=prod:eu` comes as five, of which it
-//! replaces the last.
+//! Completion in bash. It splits words at `=` and `:`, even within an option: `--context=prod:eu` arrives as
+//! five words, of which bash replaces the last.
 
 use std::env::{current_dir, var};
 use std::ffi::{OsStr, OsString};
@@ -9,7 +9,7 @@ use clap_complete::engine::complete;
 use super::candidates;
 use crate::cli::called_as::CalledAs;
 
-/// The candidates for the word that bash says, which its script takes apart.
+/// The candidates for the word at the cursor, separated as the bash script expects.
 pub(super) fn answer(called: CalledAs, words: &[OsString]) -> String {
     let index = var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok()).unwrap_or_default();
     let separator = var("_CLAP_IFS").unwrap_or_else(|_| "\n".to_owned());
@@ -23,25 +23,25 @@ pub(super) fn answer(called: CalledAs, words: &[OsString]) -> String {
     values.collect::<Vec<_>>().join(&separator)
 }
 
-/// Words as a user has typed them.
+/// Words as the user typed them.
 #[derive(Debug, PartialEq, Eq)]
 struct Words {
     words: Vec<OsString>,
-    /// Which is being completed.
+    /// The index of the word at the cursor.
     index: usize,
-    /// What there is of it that bash does not replace.
+    /// The start of that word, which bash does not replace.
     before: String,
 }
 
 impl Words {
-    /// Those that bash has broken into `words`, of which it completes the one at `index`.
+    /// Joins the `words` that bash has split. `index` is the word at the cursor.
     fn joined(words: &[OsString], index: usize) -> Self {
         let mut joined = Self { words: Vec::new(), index: 0, before: String::new() };
         let mut goes_on = false;
         for (place, word) in words.iter().enumerate() {
             let is_break = is_break(word);
             let begun = joined.words.last_mut().filter(|_| goes_on || is_break);
-            // A word that is being typed ends there.
+            // The word at the cursor ends there.
             let begun = begun.filter(|_| place <= index);
             if place == index {
                 joined.before =

@@ -1,5 +1,5 @@
-//! The names that there are: of contexts, as the kubeconfig has them, and of what the hub holds, where it answers at once.
-//! Where it does not, or says no, there are none: a user who types is told nothing.
+//! Candidates for completion: contexts from the kubeconfig, and names of objects from the hub. An error or a
+//! slow hub yields no candidates and no message.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_hub::HubClient;
 
-/// How long a user waits for a name.
+/// How long completion waits for the hub.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Of what the names are.
+/// The kind of names that an argument accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     Contexts,
     Namespaces,
     Clusters,
-    /// Kinds, with these words besides.
+    /// Kinds of policies, and these words.
     Kinds(&'static [&'static str]),
-    /// Objects of the kind that is named.
+    /// Objects of the kind that the command line names.
     Objects,
 }
 
-/// What `status` takes for a kind, too.
+/// Further words that `status` accepts as a kind.
 const OF_STATUS: &[&str] = &["gateways", "policies", "resources", "cluster"];
 
-/// `command`, whose arguments know the names that there are where `words` are typed.
+/// Adds the candidates to the arguments of `command`. `words` is the typed command line.
 pub(super) fn add(command: Command, words: &[OsString]) -> Command {
     let line = Arc::new(Line::read(words));
     let with = |command: Command, arguments: &[(&'static str, Names)]| {
@@ -64,7 +64,7 @@ pub(super) fn add(command: Command, words: &[OsString]) -> Command {
 
 fn candidates(line: &Arc<Line>, names: Names, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    // Options are tried in the place of a name, too.
+    // Clap also tries options in the place of a name.
     if typed.starts_with('-') {
         return Vec::new();
     }
@@ -76,11 +76,11 @@ fn candidates(line: &Arc<Line>, names: Names, typed: &OsStr) -> Vec<CompletionCa
     found.into_iter().filter(|name| name.starts_with(&*typed)).map(CompletionCandidate::new).collect()
 }
 
-/// What the hub says, nothing where that takes long.
+/// Queries the hub; empty after a timeout.
 fn ask(line: &Arc<Line>, names: Names) -> Vec<String> {
     let Ok(runtime) = Handle::try_current() else { return Vec::new() };
     let line = line.clone();
-    // A task of its own: a login that does not end holds nobody up.
+    // A separate task, so that a login that never ends cannot block completion.
     let asking = runtime.spawn(async move { found(&line, names).await.unwrap_or_default() });
     let answer = block_in_place(|| runtime.block_on(async { timeout(ANSWERS_WITHIN, asking).await }));
     answer.ok().and_then(Result::ok).unwrap_or_default()
@@ -98,7 +98,7 @@ async fn found(line: &Line, names: Names) -> anyhow::Result<Vec<String>> {
         Names::Contexts => Vec::new(),
         Names::Namespaces => report::namespaces(&hub).await?,
         Names::Clusters => report::clusters(&hub).await?,
-        // An object is of a kind, a list is of several.
+        // `explain` takes one object, `status` lists several.
         Names::Kinds(OF_STATUS) => plurals(&report::synced_kinds(&hub, &controller).await?),
         Names::Kinds(_) => singulars(&report::synced_kinds(&hub, &controller).await?),
         Names::Objects => {

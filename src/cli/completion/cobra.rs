@@ -1,5 +1,6 @@
-//! What `kubectl` asks of the completion of a plugin: the protocol of [Cobra](https://pkg.go.dev/github.com/spf13/cobra), in
-//! which kubectl is written. A candidate in each line, behind a tab what it means, and last how the shell is to take them.
+//! Completion by `kubectl`, with the plugin protocol of [Cobra](https://pkg.go.dev/github.com/spf13/cobra).
+//! Each line contains a candidate, with its help after a tab. The last line contains directives for the
+//! shell.
 
 use std::env::current_dir;
 use std::ffi::OsString;
@@ -11,9 +12,9 @@ use super::candidates;
 use crate::cli::called_as::CalledAs;
 use crate::cli::text::printable;
 
-/// The shell is not to complete files by itself.
+/// A directive: the shell must not complete file names.
 const NO_FILES: u8 = 4;
-/// Nor to put a space behind what it has completed.
+/// A directive: the shell must not add a space after the candidate.
 const NO_SPACE: u8 = 2;
 
 /// The candidates for the last of `words`.
@@ -26,12 +27,12 @@ pub(super) fn answer(called: CalledAs, words: Vec<OsString>) -> String {
 }
 
 fn text(last: &str, candidates: &[CompletionCandidate]) -> String {
-    // The shells' scripts look for the value alone, as in --output=wide.
+    // Scripts expect only the value of an option such as `--output=wide`.
     let flag = last.find('=').filter(|_| last.starts_with('-')).map_or("", |end| &last[..=end]);
     let (mut text, mut directive) = (String::new(), NO_FILES);
     for candidate in candidates {
         let value = candidate.get_value().to_string_lossy();
-        // Options are for those who begin one.
+        // Options are candidates only after a dash.
         if value.starts_with('-') && !last.starts_with('-') {
             continue;
         }

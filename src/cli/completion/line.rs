@@ -1,4 +1,4 @@
-//! What has been typed of a command line so far, as far as it decides which names there are.
+//! Parses an incomplete command line for the options that affect completion.
 
 use std::ffi::OsString;
 
@@ -12,23 +12,23 @@ use policy_sync_api::names::ControllerName;
 /// A command line that is being typed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
-    /// Which hub; `None` where what says so cannot be read.
+    /// The options that select the hub; `None` if they cannot be parsed.
     pub(super) hub: Option<HubArguments>,
-    /// Whose GatewayClasses count, where one is named.
+    /// The value of `--controller-name`, if it is set.
     controller: Option<String>,
-    /// The namespace, where one is named.
+    /// The namespace, if it is set.
     pub(super) namespace: Option<String>,
-    /// Whether all of them are meant.
+    /// Whether all namespaces are selected.
     pub(super) all_namespaces: bool,
-    /// The kind, where one is named.
+    /// The kind, if it is set.
     pub(super) kind: Option<String>,
 }
 
 impl Line {
-    /// What `words` say, the last of which is being typed.
+    /// Parses `words` except the last, which is being typed.
     pub(super) fn read(words: &[OsString]) -> Self {
         let typed = words.split_last().map_or(words, |(_, before)| before);
-        // What is wrong, or missing, is no matter yet.
+        // Invalid and missing arguments are ignored while the user types.
         let matches = Cli::command().ignore_errors(true).try_get_matches_from(typed);
         let Ok(mut matches) = matches else { return Self::default() };
         while let Some((_, below)) = matches.remove_subcommand() {
@@ -44,7 +44,7 @@ impl Line {
         }
     }
 
-    /// Whose GatewayClasses count.
+    /// The controller whose GatewayClasses are considered.
     pub(super) fn controller(&self) -> ControllerName {
         ControllerName::new(self.controller.as_deref().unwrap_or(CONTROLLER_NAME))
     }

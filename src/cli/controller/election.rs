@@ -1,4 +1,4 @@
-//! The arguments of leader election, by controller-runtime's and client-go's habits.
+//! The arguments of leader election, named as in controller-runtime and client-go.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use policy_sync_api::names::ControllerName;
 use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::{Elector, ElectorOptions, Leadership};
 
-/// Who leads where several controllers of one name run.
+/// The arguments of leader election.
 #[derive(Debug, Args)]
 pub(super) struct ElectionArguments {
     /// Write only while holding a Lease, so that only one of several replicas writes.
@@ -32,7 +32,7 @@ pub(super) struct ElectionArguments {
     leader_elect_lease_duration: Duration,
 }
 
-/// A Lease says it in whole seconds.
+/// Parses the duration of a Lease, which has a resolution of one second.
 fn lease_duration(text: &str) -> Result<Duration, String> {
     const SECOND: Duration = Duration::from_secs(1);
     let duration = duration::parse(text, SECOND, &(3 * SECOND..=3600 * SECOND))?;
@@ -40,12 +40,13 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
 }
 
 impl ElectionArguments {
-    /// The controller's own namespace, which otherwise is `namespace`.
+    /// The controller's own namespace, with `namespace` as the default.
     pub(super) fn namespace<'n>(&'n self, namespace: &'n str) -> &'n str {
         self.leader_elect_namespace.as_deref().unwrap_or(namespace)
     }
 
-    /// The leadership of this process, and the elector that decides it; none where there are no rivals.
+    /// The leadership of this process, and the elector that decides it. Without leader election, this process
+    /// always leads.
     pub(super) fn stand(
         &self,
         client: &Client,

@@ -1,4 +1,4 @@
-//! The arguments of an engine that others fill.
+//! The arguments of an external engine that decides placement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::cli::duration;
 use policy_sync_hub::json_client::{Address, Files, Token};
 use policy_sync_rego::external::{External, ExternalError, Options};
 
-/// An engine that others fill, and which is asked where objects go.
+/// The arguments of an external engine for placement. Its data is loaded by others.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExternalArguments {
     /// URL of an external engine that decides placement, such as OPA with a path below /v1/data. It replaces the placement
@@ -52,11 +52,11 @@ fn resync(text: &str) -> Result<Duration, String> {
 }
 
 impl ExternalArguments {
-    /// The engine, where there is one.
+    /// The configured engine, if there is one.
     ///
     /// # Errors
     ///
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub(in crate::cli) fn engine(&self) -> Result<Option<External>, ExternalError> {
         let options = Options { always: self.placement_url_always, resync: self.placement_resync };
         if let Some(file) = &self.admission_control_config_file {

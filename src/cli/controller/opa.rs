@@ -1,4 +1,4 @@
-//! The arguments of OPA.
+//! The arguments that select an OPA to evaluate Rego policies.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use policy_sync_hub::json_client::{Address, Files, JsonClient, Token};
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::{Opa, OpaMetrics};
 
-/// An OPA that evaluates policies.
+/// The arguments of an OPA that evaluates Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OpaArguments {
     /// Evaluate policies in this OPA instead of in the controller. Each replica fills an OPA on its own machine; the leader
@@ -30,11 +30,12 @@ pub(in crate::cli) struct OpaArguments {
 }
 
 impl OpaArguments {
-    /// Who evaluates, for a process that fills an OPA of this machine, and says so in `metrics`; without them, for one that only asks.
+    /// The evaluator of Rego policies. With `metrics`, this process also uploads the policies to an OPA on a
+    /// loopback address; without them, it only queries OPA.
     ///
     /// # Errors
     ///
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub(in crate::cli) fn evaluator(&self, metrics: Option<OpaMetrics>) -> anyhow::Result<Evaluator> {
         let Some(address) = &self.opa_url else { return Ok(Evaluator::Embedded) };
         let files = Files {
@@ -46,7 +47,7 @@ impl OpaArguments {
         Ok(Evaluator::Opa(Opa::new(JsonClient::new(address.clone(), files)?, is_own, metrics)))
     }
 
-    /// Whether there is one.
+    /// Whether an OPA is configured.
     pub(in crate::cli) fn is_there(&self) -> bool {
         self.opa_url.is_some()
     }

@@ -1,4 +1,4 @@
-//! The arguments of Rego.
+//! The arguments of Rego policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use policy_sync_rego::asked::Packages;
 use policy_sync_rego::engine::Evaluator;
 use policy_sync_rego::opa::OpaMetrics;
 
-/// Places in `data` that are not a namespace's.
+/// Keys of `data` that cannot be the name of a policy namespace.
 const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];
 
-/// Policies in Rego. Without a namespace of policies nothing of it is watched, served or asked.
+/// The arguments of Rego policies. Without a namespace of Rego policies, they are disabled.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RegoArguments {
     /// Load Rego policies from the ConfigMaps of this namespace, and from RegoPolicies. Repeatable.
@@ -56,7 +56,7 @@ pub(in crate::cli) struct RegoArguments {
     external: ExternalArguments,
 }
 
-/// The bytes of `text`: a number, or one of `Ki`, `Mi` or `Gi`.
+/// Parses a size in bytes: a number with an optional suffix `Ki`, `Mi` or `Gi`.
 fn bytes(text: &str) -> Result<usize, String> {
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
     let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
@@ -79,11 +79,11 @@ fn alias(text: &str) -> Result<(String, String), String> {
 }
 
 impl RegoArguments {
-    /// Which packages are asked.
+    /// The packages to query.
     ///
     /// # Errors
     ///
-    /// Where one is asked for two things.
+    /// If one package has two purposes.
     pub(in crate::cli) fn packages(&self) -> anyhow::Result<Packages> {
         self.queries.packages()
     }
@@ -93,14 +93,15 @@ impl RegoArguments {
         &self.replicate
     }
 
-    /// How Rego is set up, `None` where it is off; `metrics` say how an OPA is filled, and without them none is.
+    /// The settings of Rego policies; `None` if they are disabled. `metrics` are those of uploads to OPA;
+    /// without them, nothing is uploaded.
     ///
     /// # Errors
     ///
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub(in crate::cli) fn settings(&self, metrics: Option<&Metrics>) -> anyhow::Result<Option<Settings>> {
         let namespaces: BTreeSet<String> = self.rego_namespace.iter().cloned().collect();
-        // One of one's own is one more.
+        // The default alias also applies if the user sets others.
         let usual = alias(DEFAULT_ALIAS).ok();
         let aliases: BTreeMap<String, String> =
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();

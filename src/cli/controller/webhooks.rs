@@ -1,4 +1,4 @@
-//! The arguments of webhooks.
+//! The arguments of webhooks, and the start of their server.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Events;
 use policy_sync_rego::exemptions::Exemptions;
 
-/// Where policies are asked.
+/// The arguments of webhooks.
 #[derive(Debug, Args)]
 pub(super) struct WebhookArguments {
     /// Address for webhooks; without a host, all addresses. 0 disables them.
@@ -70,7 +70,7 @@ pub(super) struct WebhookArguments {
     authorize_token_file: Option<PathBuf>,
 }
 
-/// Whose objects policies are not asked about.
+/// The arguments that exempt objects from Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExemptArguments {
     /// Namespaces whose objects are never reviewed, in addition to the controller's and those of policies; `*` matches any
@@ -87,14 +87,14 @@ pub(in crate::cli) struct ExemptArguments {
 }
 
 impl ExemptArguments {
-    /// Whose objects policies are not asked about, where the controller is in `namespace`, if anybody knows, and policies
-    /// are where `loading` says.
+    /// The namespaces whose objects Rego policies do not review. `namespace` is the controller's own
+    /// namespace, if it is known.
     pub(in crate::cli) fn exemptions(
         &self,
         namespace: Option<&str>,
         loading: &rego_loading::Settings,
     ) -> Exemptions {
-        // An empty one is how none is said.
+        // An empty pattern is how a user disables the default.
         let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
         let own = namespace.map(str::to_owned).into_iter().chain(loading.namespaces.iter().cloned());
         Exemptions::new(own.chain(exempt.cloned()))
@@ -102,7 +102,7 @@ impl ExemptArguments {
 }
 
 fn object_name(text: &str) -> Result<String, String> {
-    // Services have the shortest names.
+    // The name of the Service is restricted most: it is a DNS label.
     if is_dns_label(&format!("{text}-webhook")) && is_dns_label(text) {
         Ok(text.to_owned())
     } else {
@@ -119,7 +119,7 @@ pub(in crate::cli) fn pattern(text: &str) -> Result<String, String> {
     }
 }
 
-/// Webhooks that are not served yet.
+/// Webhooks that are configured, but not served yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
     certificates: Arc<Certificates>,
@@ -130,17 +130,17 @@ pub(super) struct Prepared {
 }
 
 impl WebhookArguments {
-    /// The name under which webhooks are registered.
+    /// The name of the webhook configurations.
     pub(super) fn name(&self) -> &str {
         &self.webhook_name
     }
 
-    /// What serves webhooks, and what registers them, for the controller of `namespace` whose policies `loading` loads; none where
-    /// they are off.
+    /// Prepares the server of webhooks and their registration, for the controller in `namespace` with the
+    /// Rego settings `loading`. Returns `None` if webhooks are disabled.
     ///
     /// # Errors
     ///
-    /// Where there is no certificate in the folder, or no token in the file.
+    /// If the folder contains no certificate, or the file no token.
     pub(super) fn prepare(
         &self,
         controller: &ControllerName,
@@ -173,11 +173,12 @@ impl WebhookArguments {
 }
 
 impl Prepared {
-    /// Serves webhooks that ask what `loading` loads, until `stop`; the handle ends once all that was asked is answered.
+    /// Serves webhooks that evaluate the policies of `loading`, until `stop`. The handle ends after the
+    /// running requests.
     ///
     /// # Errors
     ///
-    /// Where the address cannot be opened.
+    /// If the address cannot be opened.
     pub(super) fn serve(
         self,
         flow: &Flow,

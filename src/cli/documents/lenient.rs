@@ -1,11 +1,11 @@
-//! Corrects texts that go-yaml reads although the YAML specification forbids them. The parser follows the specification: where it
-//! stops, the text is replaced by one that means the same.
+//! Corrects texts that go-yaml accepts although the YAML specification forbids them. If the parser, which
+//! follows the specification, stops, the text is replaced by an equivalent one.
 
 use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, ScanError};
 
-/// How many bytes are parsed again after corrections. It bounds the time for a text.
+/// The maximum number of bytes that are parsed again after corrections. It bounds the time for a text.
 const MAX_BYTES: usize = 1 << 26;
 
 const NEXT_LINE: char = '\u{85}';
@@ -19,11 +19,11 @@ pub(super) struct Lenient<'t> {
 impl<'t> Lenient<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let mut text = Cow::from(text);
-        // A line break of YAML 1.1 that YAML 1.2 does not have.
+        // YAML 1.1 has this line break, YAML 1.2 does not.
         if text.contains(NEXT_LINE) {
             text = text.replace(NEXT_LINE, "\n").into();
         }
-        // kubectl ends the last line, which counts in block scalars.
+        // kubectl terminates the last line, which matters for block scalars.
         if !text.ends_with('\n') {
             text.to_mut().push('\n');
         }
@@ -57,7 +57,7 @@ impl<'t> Lenient<'t> {
     }
 }
 
-/// `text`, which begins with a scalar in double quotes, without the backslashes before single quotes in it.
+/// Removes the backslashes before single quotes from the double-quoted scalar at the start of `text`.
 fn without_escaped_quotes(text: &str) -> Option<String> {
     let mut changed = String::with_capacity(text.len());
     let mut chars = text.strip_prefix('"')?.chars();

@@ -1,5 +1,5 @@
-//! The types of scalars, as go-yaml v2 resolves them: YAML 1.1, in which `yes` is true and `0755` is octal. `kubectl` reads
-//! manifests with it.
+//! Resolves the types of scalars as go-yaml v2 does, which `kubectl` uses. It implements YAML 1.1, in which
+//! `yes` is true and `0755` is octal.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ pub(super) enum Scalar {
     Null,
     Bool(bool),
     Integer(i64),
-    /// An integer above those of 64 bits with a sign.
+    /// An integer above `i64::MAX`.
     Unsigned(u64),
     Float(f64),
     Text(String),
@@ -36,7 +36,7 @@ impl Scalar {
         })
     }
 
-    /// The key that it is in a JSON object.
+    /// The scalar as a key of a JSON object.
     ///
     /// # Errors
     ///
@@ -53,9 +53,9 @@ impl Scalar {
     }
 }
 
-/// A float as Go's `%g` writes it with 32 bits, which is what sigs.k8s.io/yaml makes of keys.
+/// Formats a float as Go's `%g` does with 32 bits. sigs.k8s.io/yaml converts keys in this way.
 fn float_key(value: f64) -> String {
-    // The loss is Go's, too.
+    // Go loses the same precision.
     #[allow(clippy::cast_possible_truncation)]
     let value = value as f32;
     if value.is_nan() {
@@ -75,12 +75,13 @@ fn float_key(value: f64) -> String {
     }
 }
 
-/// The scalar of a plain `text` without a tag.
+/// The type of a plain scalar without a tag.
 pub(super) fn resolve(text: &str) -> Scalar {
     known(text).or_else(|| number(text)).unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// The scalar of `text` with YAML's own tag `name`, such as `int`; any other tag leaves it a string.
+/// The scalar `text` with the tag `name` of YAML's own namespace, such as `int`. With any other tag it is a
+/// string.
 ///
 /// # Errors
 ///
@@ -93,7 +94,7 @@ pub(super) fn tagged(name: &str, text: &str) -> Result<Scalar, String> {
         ("bool", scalar @ Scalar::Bool(_))
         | ("int", scalar @ (Scalar::Integer(_) | Scalar::Unsigned(_)))
         | ("float", scalar @ Scalar::Float(_)) => Some(scalar),
-        // The loss is go-yaml's, too.
+        // go-yaml loses the same precision.
         #[allow(clippy::cast_precision_loss)]
         ("float", Scalar::Integer(value)) => Some(Scalar::Float(value as f64)),
         ("timestamp", _) if is_timestamp() => Some(Scalar::Text(text.to_owned())),
@@ -104,7 +105,7 @@ pub(super) fn tagged(name: &str, text: &str) -> Result<Scalar, String> {
     resolved.ok_or_else(|| format!("{text:?} is no !!{name}"))
 }
 
-/// Text of base64; JSON has no other bytes, and Go writes U+FFFD for each that is not UTF-8.
+/// Decodes base64. As in Go, bytes that are not UTF-8 become U+FFFD, because JSON cannot represent them.
 fn binary(text: &str) -> Result<String, String> {
     let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let bytes = STANDARD.decode(compact).map_err(|error| format!("!!binary: {error}"))?;
@@ -116,7 +117,7 @@ fn binary(text: &str) -> Result<String, String> {
         .collect())
 }
 
-/// A word that YAML 1.1 knows.
+/// A keyword of YAML 1.1.
 fn known(text: &str) -> Option<Scalar> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
@@ -144,7 +145,7 @@ fn number(text: &str) -> Option<Scalar> {
     }
 }
 
-/// An integer as Go's `strconv.ParseInt` reads it with base 0.
+/// Parses an integer as Go's `strconv.ParseInt` does with base 0.
 fn integer(text: &str) -> Option<Scalar> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let prefix = unsigned.get(..2).unwrap_or_default();
@@ -155,7 +156,7 @@ fn integer(text: &str) -> Option<Scalar> {
         _ if unsigned.len() > 1 && unsigned.starts_with('0') => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // Rust's own would accept a second sign.
+    // `from_str_radix` would accept a second sign.
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
@@ -169,7 +170,8 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// A decimal number: digits with at most one point, and an exponent. One that is out of range stays a string.
+/// Parses a decimal number with at most one point and an optional exponent. A number out of range remains a
+/// string.
 fn float(text: &str) -> Option<Scalar> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));

@@ -11,7 +11,7 @@ fn number(text: &str) -> Value {
 }
 
 #[test]
-fn each_document_knows_its_line() {
+fn each_document_has_the_number_of_its_first_line() {
     assert_eq!(
         read("# first\na: 1\n---\n---\n\n# second\nb: 2\n"),
         [(2, json!({"a": 1})), (7, json!({"b": 2}))]
@@ -32,7 +32,7 @@ fn anchors_and_merge_keys_are_resolved() {
 }
 
 #[test]
-fn numbers_are_as_the_server_keeps_them() {
+fn numbers_are_normalized_as_by_the_api_server() {
     assert_eq!(number("9223372036854775807"), json!(i64::MAX));
     assert_eq!(number("-9223372036854775808"), json!(i64::MIN));
     assert_eq!(number("1.0"), json!(1));

@@ -1,4 +1,4 @@
-//! One YAML document to JSON, as `kubectl` converts it: events of the parser to values.
+//! Converts one YAML document to JSON as `kubectl` does, from the events of the parser.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +9,17 @@ use super::Fault;
 use super::lenient::Lenient;
 use super::scalar::{self, Scalar};
 
-/// How deeply lists and objects may be nested, aliases expanded.
+/// The maximum nesting of lists and objects, with aliases expanded.
 const MAX_DEPTH: usize = 128;
-/// How many bytes the copies for anchors and aliases of a document may take, roughly.
+/// The maximum memory for copies of anchored values in a document, roughly, in bytes.
 const MAX_COPIED: usize = 1 << 28;
-/// About how many bytes of memory a node takes beside its text.
+/// The approximate memory of a node without its text, in bytes.
 const NODE_SIZE: usize = 64;
 /// The namespace of YAML's own tags, such as `!!int`.
 const TAGS: &str = "tag:yaml.org,2002:";
 
-/// Reads `text`, which is one document; `None` if it is empty. Lines count from 1 within it. The document may have `nodes`; those
-/// that it has are subtracted.
+/// Parses `text`, which contains one document; `None` if it is empty. Lines count from 1 within it. Subtracts
+/// the number of its nodes from `nodes`, which is the limit.
 ///
 /// # Errors
 ///
@@ -78,22 +78,22 @@ enum Content {
 #[derive(Clone)]
 struct Node {
     content: Content,
-    /// How deeply it is nested: 0 for a scalar.
+    /// The depth of nesting; 0 for a scalar.
     depth: usize,
-    /// About how many bytes it takes.
+    /// The approximate memory in bytes.
     size: usize,
 }
 
 struct Composer<'t> {
     text: &'t str,
     events: Parser<'t, StrInput<'t>>,
-    /// The anchored nodes by the parser's number of the anchor.
+    /// The anchored nodes, by the parser's number of the anchor.
     anchors: HashMap<usize, Node>,
-    /// The bytes copied for anchors and aliases.
+    /// The memory of copies for anchors and aliases so far, in bytes.
     copied: usize,
-    /// How many nodes may follow.
+    /// The number of nodes that may follow.
     nodes: &'t mut usize,
-    /// How many flow collections are open.
+    /// The number of flow collections that are open.
     flow: usize,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Composes the node that begins with `next`, below `above` collections.
+    /// Composes the node that starts with `next`, below `above` collections.
     fn node(&mut self, (event, span): Next<'t>, above: usize) -> Result<Node, Failure> {
         *self.nodes = self.nodes.checked_sub(1).ok_or_else(|| fault(span, "the file has too many nodes"))?;
         let node = match event {
@@ -170,7 +170,7 @@ impl<'t> Composer<'t> {
         Ok(node)
     }
 
-    /// Keeps a copy of `node` for aliases. The anchor 0 is none.
+    /// Stores a copy of `node` for aliases. The anchor 0 means none.
     fn anchored(&mut self, anchor: usize, node: Node, span: Span) -> Result<Node, Failure> {
         if anchor != 0 {
             self.copy(&node, span)?;
@@ -212,7 +212,7 @@ impl<'t> Composer<'t> {
     }
 
     fn mapping(&mut self, above: usize) -> Result<Node, Failure> {
-        // The keys that are only merged may be there again.
+        // Keys that come only from merges may be repeated.
         let (mut fields, mut only_merged) = (Map::new(), HashSet::new());
         let (mut depth, mut size) = (0, NODE_SIZE);
         loop {
@@ -224,7 +224,7 @@ impl<'t> Composer<'t> {
             if is_merge(&next.0) {
                 let merged = self.merged(above)?;
                 (depth, size) = (depth.max(merged.depth.saturating_sub(1)), size + merged.size);
-                // As in kubectl, the last of several wins, whether it is merged or not.
+                // As in kubectl, the last of several values wins, whether it is merged or not.
                 if let Content::Collection(Value::Object(merged)) = merged.content {
                     for (key, value) in merged {
                         if fields.insert(key.clone(), value).is_none() {
@@ -251,7 +251,7 @@ impl<'t> Composer<'t> {
         Ok(Node { content: Content::Collection(fields.into()), depth: depth + 1, size })
     }
 
-    /// The mapping that a merge key `<<` adds: of several, the first wins.
+    /// The mapping that a merge key `<<` adds. If it lists several mappings, the first one wins.
     fn merged(&mut self, above: usize) -> Result<Node, Failure> {
         let (event, span) = self.next()?;
         if !matches!(event, Event::SequenceStart(..)) {
@@ -302,7 +302,7 @@ impl<'t> Composer<'t> {
         scalar::tagged(name.as_deref().unwrap_or_default(), text).map_err(|text| fault(span, text))
     }
 
-    /// Rejects what YAML 1.1, and so go-yaml, takes apart in another way.
+    /// Rejects plain scalars that YAML 1.1, and thus go-yaml, would split differently.
     fn check_plain_in_flow(&self, text: &str, span: Span) -> Result<(), Failure> {
         if text.contains('?') {
             return Err(fault(span, format!("quote {text:?}: it has a `?` between brackets or braces")));

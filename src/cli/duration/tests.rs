@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Duration, String> {
 }
 
 #[test]
-fn durations_are_read_as_kubernetes_writes_them() {
+fn durations_are_parsed_in_the_format_of_kubernetes() {
     for (text, milliseconds) in [
         ("15s", 15_000),
         ("1500ms", 1_500),
@@ -21,14 +21,14 @@ fn durations_are_read_as_kubernetes_writes_them() {
 }
 
 #[test]
-fn what_is_no_duration_is_refused() {
+fn invalid_duration_is_rejected() {
     for text in [
         "", "s", "15 s", "15d", "-15s", "+15s", "1e3s", "infs", "nans", "ms15", "1s,", "15s ", "0x1s",
         "1s-5s", "1s+5s",
     ] {
         assert_eq!(read(text), Err("expected a duration such as 15s or 500ms".to_owned()), "{text:?}");
     }
-    // None of these is near what can be counted.
+    // All of these are out of range.
     for text in ["999999999h", "999999999999h", "9999999999999999h", "4294967295", "0s", "999ms"] {
         assert!(read(text).is_err(), "{text}");
     }

@@ -1,4 +1,4 @@
-//! What is in force on the clusters of a hub.
+//! Prints the policy rules in force on clusters.
 
 use anyhow::anyhow;
 
@@ -64,7 +64,7 @@ pub(super) async fn run(
     unreadable.end(super::super::answer(is_fine, &unread)?)
 }
 
-/// A paragraph for each listener and group of clusters, and what is not known.
+/// Formats a paragraph for each listener and group of clusters, followed by the unknown parts.
 pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     let mut lines = Vec::new();
     for answer in &report.answers {

@@ -1,12 +1,13 @@
-//! What is in force along paths, for a terminal.
+//! Formats the policy rules in force for a terminal.
 
 use policy_sync_api::text::cut;
 use policy_sync_topology::show::{Answer, EffectiveReport, InForce};
 
-/// The most characters of a rule's value.
+/// The maximum number of characters of a rule's value.
 const VALUE_LIMIT: usize = 100;
 
-/// A paragraph for each path: its nodes, then for each kind the rules, each with its value and its policy.
+/// Formats a paragraph for each path: its nodes, then for each kind the rules, each with its value and its
+/// policy.
 pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
     if report.answers.is_empty() {
         return vec![report.no_answer().to_owned()];
@@ -44,7 +45,7 @@ fn of_path(answer: &Answer, all_known: bool) -> Vec<String> {
     lines
 }
 
-/// The rules of one kind that are in force, and what lost to them.
+/// The rules of one kind that are in force, and the policies that were overridden.
 pub(super) fn rules(of: &InForce) -> Vec<String> {
     let assumed = if of.assumed { " (assumed)" } else { "" };
     let mut lines = vec![format!("  {}{assumed}", of.kind)];

@@ -1,10 +1,9 @@
-//! An explanation as lines for a terminal.
+//! Formats an explanation for a terminal.
 
 use crate::cli::text::printable;
 use crate::report::{ObjectExplanation, Sentence};
 use policy_sync_topology::show::PolicyReport;
 
-/// The lines.
 pub(super) fn text(explanation: &ObjectExplanation) -> String {
     let mut text = format!("{}\n\n", printable(&explanation.title()));
     text.extend(explanation.step_sentences().map(lines));
@@ -16,14 +15,14 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
     text
 }
 
-/// Where a policy is in force on the hub's own graph.
+/// The effect of a policy on the hub's own routes.
 fn of_hub(report: &PolicyReport) -> String {
     let lines: Vec<String> =
         report.sentences().iter().map(|sentence| printable(&format!("- {sentence}."))).collect();
     format!("\nAmong the hub's own routes, which stay there:\n{}\n", lines.join("\n"))
 }
 
-/// A sentence, and in a line of its own what to change.
+/// Formats a sentence, with the change that would lead to another result on a separate line.
 fn lines(Sentence { text, change }: Sentence) -> String {
     let change = if change.is_empty() { change } else { format!("  To change: {}\n", printable(&change)) };
     format!("- {}\n{change}", printable(&text))

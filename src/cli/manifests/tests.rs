@@ -13,7 +13,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn lists_are_taken_apart() {
+fn lists_are_split_into_their_items() {
     let list = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A, metadata: {name: a}}]}";
     assert_eq!(names(list), ["v1 A a"]);
     assert_eq!(names("{apiVersion: x/v1, kind: BList, items: [{metadata: {name: b}}]}"), ["x/v1 B b"]);
@@ -21,20 +21,20 @@ fn lists_are_taken_apart() {
 }
 
 #[test]
-fn nulls_in_metadata_are_nothing() {
+fn nulls_in_metadata_are_ignored() {
     let text = "apiVersion: v1\nkind: A\nmetadata: {name: a, labels: null, creationTimestamp: null}";
     assert_eq!(names(text), ["v1 A a"]);
 }
 
 #[test]
-fn the_spec_is_kept_as_it_is() {
+fn spec_keeps_its_nulls() {
     let text = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {b: null, c: [1.0, 0.5, x]}";
     let manifest = parse("file", text).unwrap().remove(0);
     assert_eq!(manifest.object.spec.unwrap().get(), r#"{"b":null,"c":[1,0.5,"x"]}"#);
 }
 
 #[test]
-fn what_is_no_object_is_named_with_its_place() {
+fn invalid_object_is_reported_with_its_place() {
     assert_eq!(fault("a: 1"), "file.yaml:1: an object without apiVersion");
     assert_eq!(
         fault("apiVersion: v1\nkind: A\nmetadata: {}"),

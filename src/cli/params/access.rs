@@ -1,5 +1,5 @@
-//! What a hub says about parameters: whether each kind resolves, by the controller's own look-up, and whether the
-//! class of the copies is one of ours.
+//! Checks parameters against a hub: whether each kind can be synced, as the controller determines it, and
+//! whether the class of the copies is valid.
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,30 +15,30 @@ use policy_sync_hub::{HubClient, HubError};
 use policy_sync_sync::kinds::REQUIRED;
 use policy_sync_sync::rows::kind::Resolution;
 
-/// Asks a hub what a user may do with it.
+/// Checks parameters with the rights of one user.
 pub(super) struct AccessReviewer {
     hub: HubClient,
-    /// The user whose rights count.
+    /// The user whose rights are checked.
     pub(super) user: String,
 }
 
 impl AccessReviewer {
-    /// Finds out who the caller is to the hub.
+    /// Determines the user, and checks that the hub serves the required APIs.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be asked.
+    /// If the hub cannot be reached, or is no hub.
     pub(super) async fn new(hub: HubClient) -> anyhow::Result<Self> {
         hub.has(&REQUIRED).await?;
         let reviews: Api<SelfSubjectReview> = Api::all(hub.client().clone());
         let user = match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
             Ok(review) => review.status.and_then(|status| status.user_info?.username),
-            // Kubernetes before 1.28.
+            // Kubernetes before 1.28 lacks SelfSubjectReview.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => None,
             Err(error) => return Err(hub.failure("ask who the user is", &error).into()),
         };
         let reviewer = Self { user: user.unwrap_or_else(|| "the present user".into()), hub };
-        // Without definitions, no kind can be looked up at all.
+        // No kind can be resolved if CustomResourceDefinitions are unavailable.
         let definitions: Api<CustomResourceDefinition> = Api::all(reviewer.hub.client().clone());
         match definitions.list_metadata(&ListParams::default().limit(1)).await {
             Err(error @ kube::Error::Api(_)) => {
@@ -49,16 +49,16 @@ impl AccessReviewer {
         }
     }
 
-    /// Whether `gvr`, which is listed as what `role` says, can be synced with the rights of this user.
+    /// Whether `gvr`, which parameters list under `role`, can be synced with the rights of this user.
     pub(super) async fn resolve(&self, role: Role, gvr: &GroupVersionResource) -> Resolution {
         resolve_for(self.hub.client(), role, gvr, &self.user).await
     }
 
-    /// What is wrong with `downstreamClass` on this hub, or why that cannot be said.
+    /// The fault of `downstreamClass` on this hub, or why it is unknown.
     ///
     /// # Errors
     ///
-    /// Where the hub cannot be asked.
+    /// If the hub cannot be reached.
     pub(super) async fn class_fault(
         &self,
         params: &Params,
@@ -93,12 +93,12 @@ impl AccessReviewer {
     }
 }
 
-/// What is wrong with the class of the copies.
+/// The result of checking the class of the copies.
 pub(super) enum ClassFault {
-    /// Nothing.
+    /// The class is valid.
     None,
-    /// This.
+    /// The class is invalid.
     Found(ParamsError),
-    /// It cannot be said, because this right is missing.
+    /// The check lacks this right.
     Unchecked(HubError),
 }

@@ -1,4 +1,4 @@
-//! What the paths of `statusFields` give of an object, before any spoke is asked.
+//! Previews the values that the paths of `statusFields` select in an object.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::cli::documents::{self, Document, documents};
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_api::params::{Role, StatusField, StatusPath};
 
-/// An object, and what the fields that the parameters list for its kind give of it.
+/// The values that the fields of its kind select in an object.
 pub(super) struct Fields {
-    /// `RateLimitPolicy shop/limits`.
+    /// The kind and the name, such as `RateLimitPolicy shop/limits`.
     object: String,
     fields: Vec<Field>,
 }
 
-/// A field, and what its path gives.
+/// A field with the values that its path selects.
 struct Field {
     name: String,
     path: String,
@@ -32,7 +32,7 @@ impl Field {
         Ok(Self { name: field.name.clone(), path: field.path.clone(), values })
     }
 
-    /// What an agent makes of it, where that is not the value itself.
+    /// How a work agent reports the values, if not unchanged.
     fn message(&self) -> Option<&'static str> {
         match &self.values[..] {
             [] | [Value::Null] => Some("nothing comes"),
@@ -54,11 +54,11 @@ impl Field {
     }
 }
 
-/// Reads the objects in `file`, where `-` is standard input, and what the fields of `sources` give of them.
+/// Reads the objects in `file`, or from standard input if it is `-`, and evaluates the fields of `sources`.
 ///
 /// # Errors
 ///
-/// Where it cannot be read, holds no object, or one of a kind that no parameters without a fault list.
+/// If the file cannot be read, contains no object, or an object of a kind that no valid parameters list.
 pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
     let (place, text) = documents::read(file)?;
     let documents = documents(&text).map_err(|fault| fault.in_file(&place))?;
@@ -97,7 +97,7 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     Ok(Fields { object: format!("{kind} {key}"), fields })
 }
 
-/// A row for each field.
+/// Formats a row for each field.
 pub(super) fn text(all: &[Fields]) -> String {
     let rows = all.iter().flat_map(|of| {
         of.fields.iter().map(|field| {
@@ -108,7 +108,7 @@ pub(super) fn text(all: &[Fields]) -> String {
     table(&["OBJECT", "FIELD", "PATH", "VALUE", "MESSAGE"], 2, rows)
 }
 
-/// The same for programs.
+/// The fields as JSON.
 pub(super) fn list(all: &[Fields]) -> Value {
     let field = |field: &Field| {
         json!({

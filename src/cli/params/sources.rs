@@ -1,4 +1,4 @@
-//! The parameters in a file: its text itself, or what its ConfigMaps hold.
+//! Reads the parameters in a file, which contains either their text or ConfigMaps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,18 +9,18 @@ use serde_json::Value;
 use crate::cli::{documents, manifests};
 use policy_sync_api::params::{Checked, KEY, Params, ParamsError};
 
-/// Parameters and where they stand.
+/// Parameters with their place.
 pub(super) struct Source {
-    /// The file; with the line where it holds more than one.
+    /// The file, and the line if it contains several parameters.
     pub(super) place: String,
     pub(super) checked: Checked,
 }
 
-/// Reads the parameters in `file`, where `-` is standard input.
+/// Reads the parameters in `file`, or from standard input if it is `-`.
 ///
 /// # Errors
 ///
-/// Where it cannot be read, or holds something else.
+/// If the file cannot be read, or contains no parameters.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Source>> {
     let (name, text) = documents::read(file)?;
     sources(&name, &text)
@@ -59,7 +59,7 @@ fn sources(file: &str, text: &str) -> anyhow::Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Whether `text` holds objects of Kubernetes rather than parameters.
+/// Whether `text` contains Kubernetes objects instead of parameters.
 fn is_manifest(text: &str) -> bool {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str::<Value>(text).is_ok_and(|value| value.get("kind").is_some());

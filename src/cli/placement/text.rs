@@ -1,4 +1,4 @@
-//! What policies say otherwise, for people and for programs.
+//! Formats the differences between objects and placement policies, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use crate::cli::text::printable;
 use crate::placement_policy::by_hand::Found;
 use crate::placement_policy::compliance::Compliance;
 
-/// The object, in words.
+/// The kind and the name of the object.
 pub(super) fn heading(found: &Found) -> String {
     format!("{} {}", found.object["kind"].as_str().unwrap_or_default(), found.key)
 }
 
-/// A heading for each object, and below what should be otherwise, or why it may not stand.
+/// Formats a heading for each object, followed by the required changes or by the reason why it may not exist.
 pub(super) fn text(found: &[Found]) -> String {
     let mut text = String::new();
     for found in found {
@@ -31,7 +31,7 @@ pub(super) fn text(found: &[Found]) -> String {
     text
 }
 
-/// A list of all objects.
+/// The objects as JSON.
 pub(super) fn list(found: &[Found]) -> Value {
     let item = |found: &Found| {
         let (change, violation) = match &found.compliance {

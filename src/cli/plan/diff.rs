@@ -1,4 +1,4 @@
-//! `policy-sync plan --diff`: changes for people and for programs.
+//! Formats the changes of `policy-sync plan --diff`.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::cli::output::yaml;
 use crate::cli::text::printable;
 use policy_sync_sync::dry_run::{Change, Verb};
 
-/// How many lines around a change are shown.
+/// The number of unchanged lines around a change.
 const AROUND: usize = 3;
-/// How long may be spent on making one difference small.
+/// The time limit for minimizing one diff.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A heading and a unified diff for each object.
+/// Formats a heading and a unified diff for each object.
 ///
 /// # Errors
 ///
-/// Where YAML cannot hold an object.
+/// If YAML cannot represent an object.
 pub(super) fn text(changes: &[Change]) -> anyhow::Result<String> {
     changes.iter().map(one).collect()
 }
@@ -28,7 +28,7 @@ fn one(change: &Change) -> anyhow::Result<String> {
     let document = |object: &Value| if object.is_null() { Ok(String::new()) } else { yaml(object) };
     let (mut before, mut after) = (document(&readable(&change.before))?, document(&readable(&change.after))?);
     if before == after {
-        // What differs is how the same JSON is written.
+        // Only the formatting of the embedded JSON differs.
         (before, after) = (document(&change.before)?, document(&change.after)?);
     }
     let names = match change.verb {
@@ -41,7 +41,7 @@ fn one(change: &Change) -> anyhow::Result<String> {
     Ok(format!("{}\n{diff}", printable(&change.heading())))
 }
 
-/// `object` with the JSON in its annotations taken apart, so that a line of a difference is not a whole list.
+/// Expands JSON in the annotations of `object`, so that a diff shows single fields instead of a whole list.
 fn readable(object: &Value) -> Value {
     let mut object = object.clone();
     let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
@@ -54,7 +54,7 @@ fn readable(object: &Value) -> Value {
     object
 }
 
-/// A row for each object, nothing where there is none.
+/// Formats a row for each object; empty without changes.
 pub(super) fn table(changes: &[Change]) -> String {
     if changes.is_empty() {
         return String::new();
@@ -72,7 +72,7 @@ pub(super) fn table(changes: &[Change]) -> String {
     columns::table(&["ACTION", "KIND", "NAMESPACE", "NAME", "WAITS"], 4, rows)
 }
 
-/// A list of all objects, each before and after.
+/// The changes as JSON, with each object before and after.
 pub(super) fn list(changes: &[Change]) -> Value {
     let item = |change: &Change| {
         json!({

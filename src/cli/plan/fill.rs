@@ -1,5 +1,5 @@
-//! Fills a mirror with the objects given, in the controller's order: the needed kinds, then the parameters that these
-//! name, then the kinds that those list.
+//! Fills a mirror with the objects of manifests, in the controller's order: first the kinds that are always
+//! needed, then the parameters that they reference, then the kinds that the parameters list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ use policy_sync_sync::kinds::{self, CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, SECR
 use policy_sync_sync::rows::schema::WorkSchema;
 use policy_sync_sync::{ClassParams, OfflineMirror, View};
 
-/// The definition of works.
+/// The name of the definition of ManifestWorks.
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 
-/// A mirror of the objects given.
+/// A mirror with the objects of manifests.
 pub(super) struct Filled {
     pub(super) mirror: OfflineMirror,
-    /// The Gateways and the policies that it holds.
+    /// The Gateways and policies in the mirror.
     pub(super) origins: BTreeMap<Origin, Regarding>,
     /// The objects of each kind that the classes list.
     pub(super) policies: Vec<(ServedKind, Vec<HubObject>)>,
@@ -53,7 +53,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
     filled
 }
 
-/// Which kinds the classes list, and each class's parameters with where they stand.
+/// The kinds that parameters list, each with the manifest that lists it.
 #[derive(Default)]
 struct Listed {
     by: Vec<(Role, GroupVersionResource, Regarding)>,
@@ -72,14 +72,15 @@ impl Filled {
         self.look(watches::plan)
     }
 
-    /// What works can say: what their definition does where it is given, otherwise everything.
+    /// Configures the optional fields of works: those of their definition if it is in the manifests,
+    /// otherwise all.
     fn works(&mut self, inventory: &Inventory) {
         let Some(given) = inventory.definitions.get(WORKS) else { return };
         let schema = WorkSchema::new(&given.definition);
         self.mirror.work_schema(schema);
         if let Some(fault) = schema.fault() {
             self.diagnostics.push(given.regarding.error(fault));
-            // The controller would not begin.
+            // The controller would not start with this definition.
             self.origins.clear();
         }
     }
@@ -102,7 +103,7 @@ impl Filled {
         }
     }
 
-    /// Secrets, and the grants for them, where a class copies them.
+    /// Adds Secrets and their ReferenceGrants, if a class copies them.
     fn secrets(&mut self, inventory: &Inventory) {
         let wanted = self.wanted();
         for source in [SECRETS.all(), GRANTS.all()] {
@@ -142,7 +143,7 @@ impl Filled {
                 used.insert(kind);
                 for manifest in inventory.of_kind(kind.0, kind.1).into_iter().flat_map(BTreeMap::values) {
                     let (regarding, mut object) = (regarding(manifest), manifest.object.clone());
-                    // What it was to know that it is namespaced is known only now.
+                    // The kind is known to be namespaced only now.
                     if object.metadata.namespace.is_empty() {
                         object.metadata.namespace.clone_from(&inventory.namespace);
                     }
@@ -157,14 +158,14 @@ impl Filled {
                 }
             }
             self.list(&source, &taken);
-            // One of which nothing is given is called as parameters call it.
+            // Without an object, only the name in the parameters is known.
             let name = if name.is_empty() { gvr.kind.resource.to_string() } else { name.to_owned() };
             self.policies.push((ServedKind::given(role, gvr, &name), taken));
         }
         self.unused(inventory, &used);
     }
 
-    /// What the classes list; what is wrong with their parameters goes into the diagnostics.
+    /// The kinds that the classes list. Errors in parameters become diagnostics.
     fn listed(&mut self, inventory: &Inventory) -> Listed {
         let mut listed = Listed::default();
         let classes: Vec<(ObjectKey, Option<ObjectKey>, Option<ClassParams>)> = self.look(|view| {
@@ -236,7 +237,7 @@ fn diagnostic(
         Role::Resource => "objects",
     };
     match definition {
-        // What is built in has none.
+        // Built-in kinds have no CustomResourceDefinition.
         Definition::Inferred(_) if role == Role::Resource => None,
         Definition::Defined(_, resolution) => {
             (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))

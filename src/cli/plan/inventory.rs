@@ -1,4 +1,4 @@
-//! The objects given, by what they are to a plan.
+//! [`Inventory`]: the objects of manifests, sorted by their purpose in a plan.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use policy_sync_mirror::Source;
 use policy_sync_sync::dry_run::{Diagnostic, Regarding};
 use policy_sync_sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 
-/// ConfigMaps, by group and kind.
+/// The group and kind of ConfigMaps.
 pub(super) const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");
 
 /// Objects of one kind, by namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
 
-/// The definition of a kind.
+/// The CustomResourceDefinition of a kind.
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) regarding: Regarding,
     pub(super) definition: CustomResourceDefinition,
 }
 
-/// All objects given.
+/// All objects of the manifests.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
     by_source: BTreeMap<Source, Objects>,
     pub(super) config_maps: Objects,
     /// The definitions of kinds, by `<plural>.<group>`.
     pub(super) definitions: BTreeMap<String, Definition>,
-    /// Of all other kinds, by group and kind: policies, and what a plan does not use.
+    /// The objects of all other kinds, by group and kind: policies, and objects that no plan uses.
     pub(super) others: BTreeMap<(String, String), Objects>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The namespace of what names none.
+    /// The namespace of objects that specify none.
     pub(super) namespace: String,
 }
 
@@ -65,7 +65,7 @@ fn role(group: &str, kind: &str) -> Role {
 }
 
 impl Inventory {
-    /// Sorts `manifests`; those without a namespace that need one are in `namespace`.
+    /// Sorts `manifests`. Namespaced objects without a namespace are put into `namespace`.
     pub(super) fn new(manifests: Vec<Manifest>, namespace: &str) -> Self {
         let mut inventory = Self { namespace: namespace.to_owned(), ..Self::default() };
         for manifest in manifests {
@@ -74,7 +74,7 @@ impl Inventory {
         inventory
     }
 
-    /// The objects of a kind that every plan may depend on.
+    /// The objects of a kind that all plans may depend on.
     pub(super) fn listed<'i>(
         &'i self,
         source: &Source,
@@ -88,7 +88,7 @@ impl Inventory {
         self.others.keys().map(|(group, kind)| (group.as_str(), kind.as_str())).chain(config_maps)
     }
 
-    /// The objects of such a kind.
+    /// The objects of a kind that parameters may list.
     pub(super) fn of_kind(&self, group: &str, kind: &str) -> Option<&Objects> {
         match (group, kind) {
             CONFIG_MAP => Some(&self.config_maps),
@@ -96,7 +96,7 @@ impl Inventory {
         }
     }
 
-    /// A GatewayClass.
+    /// The GatewayClass with this name.
     pub(super) fn class(&self, name: &str) -> Option<&Manifest> {
         self.by_source.get(&CLASSES.all())?.get(&ObjectKey::new("", name))
     }
@@ -108,7 +108,7 @@ impl Inventory {
             Role::Of(ref source) => !source.is(&CLASSES) && !source.is(&CLUSTERS),
             Role::ConfigMap => true,
             Role::Definition => false,
-            // Of what is no policy, nothing is known.
+            // Other kinds are assumed to be cluster-scoped, unless they have a target reference.
             Role::Other => is_policy(&manifest.object),
         };
         let metadata = &mut manifest.object.metadata;
@@ -150,7 +150,7 @@ impl Inventory {
     }
 }
 
-/// The object of `manifest`, as diagnostics name it.
+/// The reference of `manifest` in diagnostics.
 pub(super) fn regarding(manifest: &Manifest) -> Regarding {
     let Manifest { place, object } = manifest;
     let key = object.key();
@@ -163,7 +163,7 @@ pub(super) fn is_policy(object: &HubObject) -> bool {
     !spec["targetRef"].is_null() || !spec["targetRefs"].is_null()
 }
 
-/// The group of an apiVersion, empty for core.
+/// The group of an apiVersion; empty for the core group.
 fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }

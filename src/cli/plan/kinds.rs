@@ -1,4 +1,4 @@
-//! What a kind that parameters list is, told by the definitions and the objects given.
+//! Resolves the kinds that parameters list, from the CustomResourceDefinitions and objects in manifests.
 
 use super::inventory::Inventory;
 use crate::controller::definitions::says_direct;
@@ -6,14 +6,14 @@ use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::Role;
 use policy_sync_sync::rows::kind::{KindInfo, Resolution, check};
 
-/// How a kind was told.
+/// How a kind was resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Definition {
-    /// By its definition: its name in objects, and whether it can be synced.
+    /// From its CustomResourceDefinition: its `kind`, and whether it can be synced.
     Defined(String, Resolution),
-    /// By the name of a kind that objects given have.
+    /// From an object whose `kind` matches the plural.
     Inferred(String),
-    /// Not at all: there is neither a definition nor an object of it.
+    /// Not resolved: there is neither a definition nor an object.
     Absent,
 }
 
@@ -27,7 +27,7 @@ impl Definition {
         }
     }
 
-    /// Its name in objects.
+    /// Its `kind` in objects.
     pub(super) fn kind(&self) -> Option<&str> {
         match self {
             Self::Defined(kind, _) | Self::Inferred(kind) => Some(kind),
@@ -36,7 +36,7 @@ impl Definition {
     }
 }
 
-/// What `gvr` is, which is listed as what `role` says.
+/// Resolves `gvr`, which parameters list under `role`.
 pub(super) fn tell(inventory: &Inventory, role: Role, gvr: &GroupVersionResource) -> Definition {
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;

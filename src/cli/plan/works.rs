@@ -1,4 +1,4 @@
-//! The works of everything in a mirror, by the controller's own plans.
+//! Plans the works of all objects in a mirror, with the controller's own planning code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use policy_sync_sync::{OfflineMirror, Settings, View};
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 
-/// Plans all works, and says what keeps others from being planned.
+/// Plans all works. Diagnostics explain why others are not planned.
 ///
 /// # Errors
 ///
-/// Where a planned work cannot be read back, which would be a fault of this program.
+/// If a planned work cannot be parsed again, which is an internal error.
 pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
     let Filled { mirror, origins, mut diagnostics, .. } = filled;
     let mut works = Works::new();
@@ -36,7 +36,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
             take(&mut works, plan);
         }
     }
-    // What access an agent needs follows from the works that its cluster has.
+    // The access rights of an agent depend on the works of its cluster.
     let created: Vec<HubObject> = works
         .iter()
         .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
@@ -61,7 +61,7 @@ fn take(works: &mut Works, plan: WorksPlan) {
     }
 }
 
-/// What there is to say about the plan of `origin`.
+/// The diagnostics for the plan of `origin`.
 fn plan_diagnostics(
     view: View<'_>,
     origin: &Origin,
@@ -74,7 +74,7 @@ fn plan_diagnostics(
         .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
     if !plan.problems.iter().any(policy_sync_sync::Problem::freezes) {
-        // Gateways are listed nowhere.
+        // Parameters do not list Gateways.
         let role = origin.as_gateway().is_none().then(|| view.role(origin.kind())).flatten();
         let note = match (plan.targeted, plan.outcomes.is_empty(), role) {
             (true, false, _) => None,

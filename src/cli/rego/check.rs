@@ -1,4 +1,4 @@
-//! `policy-sync rego check`.
+//! `policy-sync rego check`: checks whether Rego modules can be loaded as one bundle.
 
 use std::path::PathBuf;
 

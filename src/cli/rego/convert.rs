@@ -1,4 +1,4 @@
-//! `policy-sync rego convert`.
+//! `policy-sync rego convert`: converts Gatekeeper's ConstraintTemplates and constraints to Rego modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,7 +40,7 @@ pub struct Arguments {
 struct Objects {
     templates: BTreeMap<String, Template>,
     constraints: Vec<Found>,
-    /// By the file of their constraint.
+    /// The test cases, by the file of their constraint.
     cases: BTreeMap<PathBuf, Vec<Case>>,
     read: BTreeSet<PathBuf>,
     faults: Vec<String>,
@@ -88,7 +88,7 @@ fn write(folder: &Path, Converted { name, text }: &Converted) -> anyhow::Result<
 }
 
 impl Objects {
-    /// Reads the objects of `file`, and the files that its suites name.
+    /// Reads the objects of `file`, and the files that its suites reference.
     fn read(&mut self, file: &Path) -> anyhow::Result<()> {
         if !self.read.insert(file.to_owned()) {
             return Ok(());
@@ -137,7 +137,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Reads what `test` of a suite in `folder` names.
+    /// Reads the files that `test`, of a suite in `folder`, references.
     fn suite(&mut self, folder: &Path, test: &SuiteTest) -> anyhow::Result<()> {
         self.read(&folder.join(&test.template))?;
         let file = folder.join(&test.constraint);
@@ -151,7 +151,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The modules. Adds the faults of objects that cannot be converted.
+    /// Converts all objects to modules. Adds the faults of objects that cannot be converted.
     fn converted(&mut self) -> Vec<Converted> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         let mut unconverted = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! `policy-sync rego eval`.
+//! `policy-sync rego eval`: evaluates a query with Rego modules, data and an input from files.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Modules in files, and in manifests as they are applied to a hub.
+//! Reads Rego modules from `.rego` files, and from the manifests of ConfigMaps and RegoPolicies.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,29 +21,29 @@ use policy_sync_rego::limit;
 use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::secrets::{self, SecretReads};
 
-/// The ending of a file that is a module.
+/// The extension of a file with a module.
 const ENDING: &str = "rego";
 
-/// What files hold.
+/// The modules and data in files.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Files {
-    /// Modules.
+    /// The texts of the modules.
     pub(super) texts: Vec<Text>,
-    /// What ConfigMaps bring of `data`.
+    /// The part of `data` that ConfigMaps contain.
     pub(in crate::cli) data: Value,
     faults: Vec<Fault>,
-    /// What is ignored.
+    /// Warnings about ignored parts of manifests.
     pub(super) ignored: Vec<Fault>,
     enforcements: BTreeMap<ModuleId, Enforcement>,
     packages: Packages,
 }
 
-/// Reads `paths`: modules, of a folder all files below it that end in `.rego`, and manifests whose ConfigMaps and RegoPolicies
-/// carry modules; `-` is a module on standard input.
+/// Reads `paths`: modules, folders (all `.rego` files in them and their subfolders), manifests with modules
+/// in ConfigMaps and RegoPolicies, or `-` for a module on standard input.
 ///
 /// # Errors
 ///
-/// Where one cannot be read, or has no module.
+/// If a file cannot be read, or there is no module.
 pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     let mut modules = Vec::new();
     let mut files = Files { data: json!({}), ..Files::default() };
@@ -70,12 +70,12 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
 }
 
 impl Files {
-    /// The same where these packages are asked.
+    /// Sets the packages to query.
     pub(in crate::cli) fn asking(self, packages: Packages) -> Self {
         Self { packages, ..self }
     }
 
-    /// The packages that are asked.
+    /// The packages to query.
     pub(in crate::cli) fn packages(&self) -> &Packages {
         &self.packages
     }
@@ -106,7 +106,7 @@ impl Files {
         Ok(())
     }
 
-    /// The enforcement of modules whose denials do not deny.
+    /// The modules with another enforcement than `deny`.
     pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, Enforcement> {
         let lenient = self.enforcements.iter().filter(|(_, enforcement)| **enforcement != Enforcement::Deny);
         lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
@@ -116,7 +116,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// When the check cannot run.
+    /// If the check cannot run.
     pub(super) async fn checked(&self) -> anyhow::Result<Result<(Bundle, SecretReads), Faults>> {
         if let Some(fault) = limit::fault(&self.texts) {
             return Ok(Err(Faults::of(fault)));
@@ -124,7 +124,7 @@ impl Files {
         let checker = Checker::this_program()?.asking(self.packages.clone());
         let (mut left, mut faults) = (self.texts.clone(), Faults::default());
         let secrets = loop {
-            // With the limits of the hub's webhook.
+            // These are the limits of the hub's webhook.
             let found = checker.check(&left, Lane::Write).await?;
             if faults.is_empty() || !found.deadly.is_empty() {
                 faults.told.extend(found.faults.told.iter().cloned());
@@ -133,7 +133,8 @@ impl Files {
             if found.deadly.is_empty() {
                 break found.secrets;
             }
-            // Other modules may end the check as well. Faults of later rounds may only be due to the removed modules, so they are ignored.
+            // Other modules may end the check as well. Faults of later rounds may only be due to the removed
+            // modules, so they are ignored.
             left.retain(|text| found.fatal(&text.id).is_none());
         };
         faults.told.sort();
@@ -159,7 +160,7 @@ impl Files {
     }
 }
 
-/// `reads` of the contents of Secrets in `bundle`; `None` if `replicate` has Secrets.
+/// The `reads` of the contents of Secrets in `bundle`; `None` if `replicate` includes Secrets.
 ///
 /// # Errors
 ///
@@ -177,11 +178,11 @@ pub(in crate::cli) fn secrets_read(
     if faults.is_empty() { Ok(Some(reads)) } else { Err(faults) }
 }
 
-/// Adds the files below `folder` that are wanted.
+/// Adds the files in `folder` and its subfolders for which `is_wanted` returns true.
 ///
 /// # Errors
 ///
-/// A folder cannot be read.
+/// If a folder cannot be read.
 pub(super) fn below(
     folder: &Path,
     is_wanted: fn(&Path) -> bool,
@@ -190,7 +191,7 @@ pub(super) fn below(
     let cannot = || format!("cannot read {}", folder.display());
     for entry in folder.read_dir().with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
-        // A link is not followed: it may lead back.
+        // Symbolic links are not followed, because they may form a cycle.
         if entry.file_type().with_context(cannot)?.is_dir() {
             below(&entry.path(), is_wanted, files)?;
         } else if is_wanted(&entry.path()) {
@@ -200,11 +201,11 @@ pub(super) fn below(
     Ok(())
 }
 
-/// The one document of `file`.
+/// The only document in `file`.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or has another number of documents.
+/// If the file cannot be read, or contains no document or several.
 pub(super) fn document(file: &Path) -> anyhow::Result<Value> {
     let (name, text) = documents::read(file)?;
     let mut documents = documents::documents(&text).map_err(|fault| fault.in_file(&name))?;
@@ -219,7 +220,7 @@ fn is_module(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == ENDING)
 }
 
-/// A line for each of `faults`.
+/// Formats a line for each of `faults`.
 pub(in crate::cli) fn lines(faults: &Faults) -> String {
     faults.to_string().lines().map(|line| printable(line) + "\n").collect()
 }

@@ -1,4 +1,5 @@
-//! `policy-sync rego test`.
+//! `policy-sync rego test`: runs the rules of Rego modules whose names start with `test_`, and checks
+//! samples.
 
 use std::path::PathBuf;
 
@@ -55,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     Ok(if count == 0 && all > 0 { Answer::Fine } else { Answer::No })
 }
 
-/// What is wrong with a test, if anything.
+/// The message of a failed test; `None` if it passes.
 fn failure(engine: &Embedded, test: &Called) -> Option<String> {
     if test.definitions > 1 {
         let Called { place, definitions, .. } = test;
@@ -71,7 +72,7 @@ fn failure(engine: &Embedded, test: &Called) -> Option<String> {
     }
 }
 
-/// Why what policies would make of a sample cannot be done, if that is so.
+/// The message if the changes of the admission policies to a sample conflict; `None` if they can be applied.
 fn conflict(engine: &Embedded, admission: &str, sample: &Called) -> Option<String> {
     let said = match engine.evaluate(&sample.query, &Value::Undefined).map(Evaluated::into_value) {
         Ok(Some(input)) => mended(engine, admission, &input).err()?,

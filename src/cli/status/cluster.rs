@@ -1,4 +1,4 @@
-//! `policy-sync status cluster NAME`: everything of ours on one cluster, or to be there, as its works say.
+//! `policy-sync status cluster NAME`: prints the copies on one cluster or planned for it, from their works.
 
 use anyhow::bail;
 use k8s_openapi::jiff::Timestamp;
@@ -15,7 +15,7 @@ use policy_sync_api::cluster::ManagedClusterStatus;
 use policy_sync_api::names::{ClusterName, ControllerName};
 use policy_sync_mirror::Scope;
 
-/// Shows the items on the cluster of `arguments`, and checks them by `--fail-on`.
+/// Prints the items on the cluster of `arguments`, and checks them by `--fail-on`.
 pub(super) async fn answer(
     hub: Hub,
     controller: &ControllerName,

@@ -1,4 +1,4 @@
-//! The row of something on one cluster.
+//! The table row of a copy on one cluster.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::report::{CopyReport, Detail};
 
 pub(super) const ROW: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 
-/// The row of a copy, or of the access of an agent, which is as it is `since` then.
+/// The row of a copy or of an agent's access rights. `since` is the moment in the column SINCE.
 pub(super) fn row(report: &CopyReport, since: Option<Timestamp>) -> Row {
     let object = report.origin.as_ref().map(|origin| origin.object());
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);

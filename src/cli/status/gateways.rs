@@ -1,4 +1,4 @@
-//! The row of a Gateway. A cell is `-` where there is nothing, and `?` where it is not known.
+//! The table rows of Gateways. A cell contains `-` if there is no value, and `?` if it is unknown.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -9,7 +9,7 @@ pub(super) const ROW: [&str; 6] = ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED"
 pub(super) const ROW_WIDE: [&str; 8] =
     ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "ADDRESSES", "IN GRACE", "MESSAGE", "AGE"];
 
-/// The state of a Gateway.
+/// The state cells of a Gateway.
 pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
     let clusters = gateway.clusters();
     let all = clusters.as_ref().map(|clusters| clusters.len());
@@ -37,7 +37,7 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
     state
 }
 
-/// The clusters that have not programmed a Gateway as it is.
+/// The clusters that have not programmed the current Gateway.
 pub(super) fn missing(gateway: &GatewayReport, wide: bool) -> String {
     gateway.missing().map_or_else(unknown, |clusters| names(&clusters, wide))
 }
@@ -46,7 +46,7 @@ pub(super) const ON_CLUSTER: [&str; 5] = ["CLASS", "APPLIED", "PROGRAMMED", "MES
 pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
     ["CLASS", "APPLIED", "PROGRAMMED", "ADDRESSES", "IN GRACE SINCE", "MESSAGE", "AGE"];
 
-/// The state of a Gateway, as one cluster has it.
+/// The state cells of a Gateway on one cluster.
 pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
     let (applied, programmed) = match on.copy {
         None => ("?", "?"),
@@ -64,7 +64,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
         state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }
     let accepted = on.gateway.accepted().is_some_and(|condition| condition.status == "True");
-    // What has no work yet may wait for something that only the Gateway says.
+    // A copy without a work may wait for a condition that only the Gateway reports.
     let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
     let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
     state.push(message(text, on.copy.is_some()));

@@ -1,4 +1,4 @@
-//! What has been printed while watching, and so what is new.
+//! The output of `status --watch`: compares items with the previous output, and prints the rows that changed.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,35 @@ use crate::cli::output;
 use crate::cli::text::printable;
 use crate::report::{Item, ItemKey, Table};
 
-/// Moves a terminal's cursor to the upper left, and clears all.
+/// The terminal sequence that clears the screen and moves the cursor to its upper left corner.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 
-/// What is new, to be printed and to be said.
+/// New output, for standard output and for standard error.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct News {
     pub(super) printed: String,
     pub(super) diagnostics: Vec<String>,
 }
 
-/// How many columns a terminal has, if it says so.
+/// A function that returns the number of columns of the terminal, if it is known.
 pub(super) type Screen = fn() -> Option<usize>;
 
-/// What has been printed.
+/// The state of the output.
 pub(super) struct Printer {
     view: View,
     format: Format,
-    /// The terminal on which tables are drawn anew, where what changes is not printed below.
+    /// The terminal on which tables are redrawn. Without one, changed rows are appended.
     screen: Option<Screen>,
     columns: BTreeMap<Table, Columns>,
     /// The table of the last row.
     last: Option<Table>,
     objects: BTreeMap<ItemKey, Object>,
-    /// A line on a limit of the watch. On a terminal it is drawn each time, otherwise it is a diagnostic of the first news.
+    /// A line about a limit of the watch. On a terminal it is part of each screen, otherwise it is a
+    /// diagnostic of the first output.
     note: Option<&'static str>,
 }
 
-/// What has been printed of an object.
+/// The last output of an object.
 #[derive(Default)]
 struct Object {
     item: Option<Item>,
@@ -55,16 +56,16 @@ impl Printer {
         Self { view, format, screen, columns, last: None, objects, note: None }
     }
 
-    /// The printer, with a line on a limit of the watch.
+    /// Adds a line about a limit of the watch.
     pub(super) fn with_note(self, note: &'static str) -> Self {
         Self { note: Some(note), ..self }
     }
 
-    /// What is new with objects; `None` is one that is gone.
+    /// The output for changed items; `None` is a deleted item.
     ///
     /// # Errors
     ///
-    /// Where something cannot be written in the format.
+    /// If an item cannot be formatted.
     pub(super) fn news(
         &mut self,
         items: impl IntoIterator<Item = (ItemKey, Option<Item>)>,
@@ -101,7 +102,7 @@ impl Printer {
         cells.retain(|_, rows| !rows.is_empty());
         if let Some(width) = self.screen.filter(|_| !cells.is_empty()) {
             news.printed = self.drawn(now, width());
-            // What is said below would be drawn over.
+            // Diagnostics are part of the screen, which overwrites standard error.
             news.diagnostics.clear();
         } else {
             for (table, rows) in cells {
@@ -111,7 +112,7 @@ impl Printer {
         Ok(news)
     }
 
-    /// Rows below those printed before, under headers of their own where these are of another table.
+    /// Formats rows to append. Headers are added if the previous row belongs to another table.
     fn below(&mut self, table: Table, rows: Vec<Vec<String>>) -> String {
         let headers = Some(self.view.headers(table)).filter(|_| self.last != Some(table));
         let between = if headers.is_some() && self.last.is_some() { "\n" } else { "" };
@@ -120,7 +121,7 @@ impl Printer {
         format!("{between}{text}")
     }
 
-    /// A screen with all that there is.
+    /// Formats a screen with all items.
     fn drawn(&self, now: Timestamp, width: Option<usize>) -> String {
         let items = self.objects.values().filter_map(|object| object.item.as_ref());
         let of_objects = self.objects.values().flat_map(|object| &object.diagnostics).map(String::as_str);
@@ -148,7 +149,7 @@ impl Printer {
     }
 }
 
-/// The rows of `new` that were not there, and in the words of those that are gone, that they are.
+/// The rows of `new` that `old` lacks, followed by rows that mark removed ones as gone.
 fn rows(old: &[Row], new: &[Row]) -> Vec<Row> {
     let changed = new.iter().filter(|row| !old.contains(row)).cloned();
     let gone = old.iter().filter(|row| !new.iter().any(|other| other.of == row.of)).map(|row| {

@@ -1,4 +1,5 @@
-//! Each state of a policy, in each output: all of them have the same word for it.
+//! Tests that all outputs (annotations, status, explain, effective, web pages, metrics) use the same word for
+//! each state of a policy.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -149,7 +150,7 @@ impl Case {
     }
 }
 
-/// The words of states that `text` has.
+/// The words of states in `text`.
 fn words(text: &str) -> Vec<&'static str> {
     let letters = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let found: BTreeSet<&str> = letters.collect();
@@ -166,7 +167,8 @@ fn state_cell(case: &Case, rows: Rows) -> String {
     lines.next().unwrap()[place..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// The states that the summary annotation counts. Its key `pending` counts all clusters that have not reported.
+/// The states that the summary annotation counts. Its key `pending` counts all clusters that have not
+/// reported.
 fn summary_words(case: &Case) -> Vec<&'static str> {
     let annotations = case.annotations();
     let (_, text) = annotations.iter().find(|(key, _)| *key == POLICIES_SYNCED_SUMMARY).unwrap();
@@ -210,7 +212,7 @@ fn effective_has_the_word(case: &Case, word: &str) {
 }
 
 #[test]
-fn every_output_has_the_same_word_for_a_state() {
+fn every_output_uses_the_same_word_for_a_state() {
     for state in PolicyState::ALL {
         let (case, word) = (Case::of(state), state.as_str());
 
@@ -218,7 +220,7 @@ fn every_output_has_the_same_word_for_a_state() {
             // Its condition `Enforced` is counted as well.
             PolicyState::Frozen | PolicyState::PartiallyEnforced => vec![word, "Enforced"],
             PolicyState::NotApplied | PolicyState::Removing => vec!["Pending"],
-            // Only readers know it.
+            // The annotations do not show availability.
             PolicyState::Unreachable => vec!["Enforced"],
             PolicyState::Accepted | PolicyState::Applied => vec![],
             _ => vec![word],
@@ -236,7 +238,7 @@ fn every_output_has_the_same_word_for_a_state() {
 
         let expected = FailOn::default().of_state(state);
         assert_eq!(Item::from(case.report()).check(None, FailOn::default()), expected, "{word}: status");
-        // It is for no cluster.
+        // It is planned for no cluster.
         if state != PolicyState::Removing {
             assert_eq!(explanation.check(), expected, "{word}: explain");
         }
@@ -275,7 +277,7 @@ fn every_output_has_the_same_word_for_a_state() {
 
 /// The cluster lacks it until the old work is gone and a new one is applied.
 #[test]
-fn policy_that_is_to_be_there_again_is_pending_while_its_old_work_is_removed() {
+fn policy_that_is_planned_again_is_pending_while_its_old_work_is_removed() {
     let case = Case::new().enforced();
     let case = Case { world: case.world.terminating(&case.origin, CLUSTER), ..case };
     let report = case.report();
@@ -291,7 +293,7 @@ fn policy_that_is_to_be_there_again_is_pending_while_its_old_work_is_removed() {
 
 /// The ManagedCluster whose labels select the policy is gone, so the copy is left unchanged.
 #[test]
-fn explain_exits_as_status_does_if_the_labels_of_a_cluster_are_unknown() {
+fn explain_and_status_have_the_same_exit_code_if_cluster_labels_are_unknown() {
     let limits = || policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let case = Case::new();
     let world = case.world.with(cluster(CLUSTER).label("region", "eu")).with(limits()).written();
@@ -332,7 +334,7 @@ fn removing_passes_on_a_cluster_while_another_one_is_pending() {
 }
 
 #[test]
-fn the_documentation_has_each_state_with_its_exit_code() {
+fn documentation_lists_each_state_with_its_exit_code() {
     let page = include_str!("../../../docs/status.md");
     for state in PolicyState::ALL {
         let begin = format!("| `{}` | {} |", state.as_str(), state.meaning());

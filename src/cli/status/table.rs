@@ -1,4 +1,4 @@
-//! The rows of tables. A cell is `-` where there is nothing, and `?` where it is not known.
+//! The cells of the tables of `status`. A cell contains `-` if there is no value, and `?` if it is unknown.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use policy_sync_api::annotations::{Summary, Synced, SyncedCondition};
 use policy_sync_api::params::Role;
 use policy_sync_api::policy_state::PolicyState;
 
-/// The most clusters that a table which is not wide names in one cell.
+/// The maximum number of clusters in a cell, unless the output is wide.
 const CLUSTERS: usize = 10;
 
-/// The condition of a policy that says most.
+/// The most relevant condition of a policy.
 const ENFORCED: &str = "Enforced";
 
 /// A row, without its age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// What the row is about.
+    /// The cells that identify the row.
     pub(super) of: Vec<String>,
-    /// How that is.
+    /// The cells of the state.
     pub(super) state: Vec<String>,
 }
 
 pub(super) const POLICY: [&str; 6] = ["STATE", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
 
-/// The state of a policy.
+/// The state cells of a policy.
 pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
-    // Nothing enforces a resource, or overrides it.
+    // The columns about enforcement do not apply to resources.
     let of_policy = |cell: String| if report.role == Role::Policy { cell } else { "-".to_owned() };
     vec![
         worst(report),
@@ -49,7 +49,7 @@ fn worst(report: &PolicyReport) -> String {
     }
 }
 
-/// The word of a state, if it is known.
+/// The word of a state; `?` if it is unknown.
 fn state_cell(state: Option<PolicyState>) -> String {
     state.map_or("?", PolicyState::as_str).to_owned()
 }
@@ -80,7 +80,7 @@ pub(super) const ON_CLUSTER: [&str; 6] = ["STATE", "APPLIED", "ENFORCED", "REASO
 pub(super) const ON_CLUSTER_WIDE: [&str; 8] =
     ["STATE", "APPLIED", "ENFORCED", "REASON", "CONDITIONS", "FIELDS", "MESSAGE", "AGE"];
 
-/// The state of a policy, as one cluster has it.
+/// The state cells of a policy on one cluster.
 pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     let (report, known) = (on.report, on.state());
     let mut state = vec![state_cell(on.policy_state())];
@@ -94,7 +94,8 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     state
 }
 
-/// Whether a cluster has applied the copy, whether its condition `main` holds, and why not.
+/// The cells for: whether the cluster has applied the copy, the status of its condition `main`, and the
+/// reason.
 pub(super) fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<String> {
     let Some(entry) = state else { return vec!["?".to_owned(); 3] };
     let applied = match (entry.applied, entry.deleting) {
@@ -113,7 +114,7 @@ pub(super) fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<S
     let status = match condition(entry, main) {
         Some(condition) => &condition.status,
         None if entry.pending => "pending",
-        // It may be true, and left out.
+        // A true condition may have been left out of the list.
         None if detail == Detail::Minimal && entry.applied => "?",
         None => "-",
     };
@@ -124,17 +125,17 @@ fn condition<'e>(entry: &'e Synced, name: &str) -> Option<&'e SyncedCondition> {
     entry.conditions.iter().find(|condition| condition.condition_type == name)
 }
 
-/// The condition that says most.
+/// The most relevant condition.
 fn shown<'e>(entry: &'e Synced, main: &str) -> Option<&'e SyncedCondition> {
     condition(entry, main).or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"))
 }
 
-/// What the agent says, or the copy.
+/// The message of the agent, or of the most relevant condition.
 fn text(entry: &Synced) -> Option<&str> {
     entry.message.as_deref().or_else(|| shown(entry, ENFORCED)?.message.as_deref())
 }
 
-/// How many replicas are ready.
+/// The number of ready replicas, as a message.
 fn ready(entry: &Synced) -> Option<String> {
     entry.fields.get("readyReplicas").map(|ready| format!("{ready} replicas are ready"))
 }
@@ -153,7 +154,7 @@ fn fields(state: Option<&Synced>, detail: Detail) -> String {
     or_mark(state.map(|entry| entry.fields.iter().map(field).collect::<Vec<_>>().join(",")), detail)
 }
 
-/// `text`; `-` where there is none, and `?` where it may have been left out.
+/// `text`; `-` if it is empty, and `?` if it may have been left out of the list.
 fn or_mark(text: Option<String>, detail: Detail) -> String {
     match text {
         Some(text) if !text.is_empty() => text,
@@ -174,7 +175,7 @@ fn overridden(report: &PolicyReport, wide: bool) -> String {
     some_of(report, report.overridden().as_deref(), |summary| summary.overridden, wide)
 }
 
-/// The clusters that do not hold a policy as it is.
+/// The clusters that do not have the current revision of a policy.
 pub(super) fn missing(report: &PolicyReport, wide: bool) -> String {
     some_of(
         report,
@@ -184,7 +185,7 @@ pub(super) fn missing(report: &PolicyReport, wide: bool) -> String {
     )
 }
 
-/// These `clusters` of a policy, of which the summary counts so many.
+/// These `clusters` of a policy, or their number in the summary if the list does not show them.
 fn some_of(
     report: &PolicyReport,
     clusters: Option<&[&str]>,
@@ -193,7 +194,7 @@ fn some_of(
 ) -> String {
     match (clusters, report.summary.value().map(count), &report.clusters) {
         (Some(clusters), ..) => names(clusters, wide),
-        // The list names all clusters alike; the summary still counts.
+        // The list shows only names, but the summary has the number.
         (None, Some(0), Reading::Value(_)) => "-".to_owned(),
         (None, Some(count), Reading::Value(_)) => format!("({count})"),
         (None, None, Reading::Missing) => "-".to_owned(),
@@ -201,7 +202,7 @@ fn some_of(
     }
 }
 
-/// All `names`, or in a table that is not wide the first few and how many more.
+/// All `names`, or the first few and the number of others, unless the table is wide.
 pub(super) fn names(names: &[&str], wide: bool) -> String {
     let named = if wide { names.len() } else { CLUSTERS.min(names.len()) };
     match (names.len(), names.len() - named) {
@@ -211,12 +212,12 @@ pub(super) fn names(names: &[&str], wide: bool) -> String {
     }
 }
 
-/// `message`; where there is none, whether that is `known`.
+/// `message`; without one, `-` if that is `known`, otherwise `?`.
 pub(super) fn message(message: Option<&str>, known: bool) -> String {
     message.unwrap_or(if known { "-" } else { "?" }).to_owned()
 }
 
-/// The time since `created` as `kubectl` shows it: `45s`, `5m10s`, `3h`, `12d`.
+/// The time since `created` in the format of `kubectl`: `45s`, `5m10s`, `3h`, `12d`.
 pub(super) fn age(created: Timestamp, now: Timestamp) -> String {
     let seconds = Duration::try_from(now.duration_since(created)).unwrap_or_default().as_secs();
     let (minutes, hours, days, years) =

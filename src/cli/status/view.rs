@@ -1,4 +1,4 @@
-//! What is shown of reports, and in which shape.
+//! [`View`]: selects the items, rows and columns of the output of `status`.
 
 use std::collections::BTreeMap;
 
@@ -13,50 +13,50 @@ use crate::report::{
 };
 use policy_sync_api::annotations::Synced;
 
-/// The column of differences.
+/// The column with the fields that overrides change.
 const DIFFERS: &str = "DIFFERS";
-/// The columns of items that are out of sync, before this one.
+/// The additional columns for items that are out of sync, which precede this one.
 const WAITS: [&str; 2] = ["MISSING", "SINCE"];
 const MESSAGE: &str = "MESSAGE";
 
-/// What a row of the table is.
+/// The subject of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rows {
     /// A Gateway or a policy.
     Policies,
     /// A cluster of the only policy.
     Clusters,
-    /// A Gateway or a policy, as this cluster has it; only those that are for the cluster are shown.
+    /// A Gateway or a policy on this cluster. Items that are not planned for the cluster are left out.
     OnCluster(String),
 }
 
-/// What is shown.
+/// The selection and the layout of the output.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) rows: Rows,
-    /// Whether the namespace is shown.
+    /// Whether there is a column with the namespace.
     pub(super) namespaces: bool,
-    /// Whether cells are shown whole.
+    /// Whether cells are never truncated.
     pub(super) wide: bool,
-    /// What shows where the policy differs, where it does.
+    /// The source of the column DIFFERS; `None` without that column.
     pub(super) differences: Option<Differences>,
-    /// The items that are shown, if not all.
+    /// The filter of items, if there is one.
     pub(super) only: Option<Only>,
-    /// Since when the items are out of sync, if not all are shown.
+    /// Since when the items are out of sync; `None` without a filter.
     pub(super) waits: Option<Waits>,
 }
 
 /// A filter of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Only {
-    /// Of `--not-synced`.
+    /// The filter `--not-synced`.
     NotSynced,
-    /// Of `--not-enforced`.
+    /// The filter `--not-enforced`.
     NotEnforced,
 }
 
 impl Only {
-    /// The check that an item fails if it is shown.
+    /// The check that the shown items fail.
     fn fail_on(self) -> FailOn {
         match self {
             Self::NotSynced => FailOn::OutOfSync,
@@ -64,7 +64,7 @@ impl Only {
         }
     }
 
-    /// The sentence for an empty result.
+    /// The message if no item passes the filter.
     pub(super) fn none(self) -> &'static str {
         match self {
             Self::NotSynced => "everything is in sync",
@@ -74,7 +74,7 @@ impl Only {
 }
 
 impl Rows {
-    /// The one cluster of which rows are shown.
+    /// The cluster that rows are restricted to.
     pub(super) fn cluster(&self) -> Option<&str> {
         match self {
             Self::OnCluster(cluster) => Some(cluster),
@@ -84,7 +84,7 @@ impl Rows {
 }
 
 impl View {
-    /// Whether the table of `items` says where policies differ.
+    /// Whether the table of `items` has the column DIFFERS.
     pub(super) fn shows_differences(&self, items: &[&Item]) -> bool {
         let mut policies = items.iter().filter_map(|item| item.policy());
         self.wide
@@ -92,18 +92,18 @@ impl View {
             && policies.any(|report| !matches!(report.overrides, Reading::Missing))
     }
 
-    /// Whether `item` is shown at all.
+    /// Whether `item` belongs to the output, regardless of the filter.
     pub(super) fn shows(&self, item: &Item) -> bool {
         self.rows.cluster().is_none_or(|cluster| item.on(cluster).is_some())
     }
 
-    /// Whether the filter lets `item` through.
+    /// Whether `item` passes the filter.
     pub(super) fn passes_filter(&self, item: &Item) -> bool {
         let check = |only: Only| item.check(self.rows.cluster(), only.fail_on());
         self.only.is_none_or(|only| check(only) != Check::Passed)
     }
 
-    /// What is shown of `item`, for programs.
+    /// The output of `item` as JSON.
     pub(super) fn json(&self, item: &Item) -> Value {
         let mut json = match self.rows.cluster() {
             None => item.json(),
@@ -115,7 +115,8 @@ impl View {
         json
     }
 
-    /// What people should know beside that: what cannot be read, and what is left out of that which is shown.
+    /// Messages about `item` for standard error: annotations that cannot be parsed, and fields that were left
+    /// out.
     pub(super) fn diagnostics(&self, item: &Item) -> Vec<String> {
         let about = |of: &str, texts: Vec<&String>| {
             texts.into_iter().map(|text| format!("{of}: {text}")).collect::<Vec<_>>()
@@ -135,18 +136,18 @@ impl View {
         }
     }
 
-    /// The additional columns of `table` if only items that are out of sync are shown.
+    /// The additional columns of `table` with a filter.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
         match (&self.waits, table, &self.rows) {
-            // Of one cluster, there is such a column anyway; of each cluster, nothing says it.
+            // Copies have such a column already. For the clusters of a policy, the moment is unknown.
             (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
-            // Which cluster is missing needs no word.
+            // The missing cluster is the selected one.
             (Some(_), _, Rows::OnCluster(_)) => &WAITS[1..],
             (Some(_), ..) => &WAITS,
         }
     }
 
-    /// The cells in these columns.
+    /// The cells of the additional columns.
     fn wait_cells(&self, item: &Item) -> Vec<String> {
         let missing = match item {
             Item::Gateway(report) => gateways::missing(report, self.wide),
@@ -164,7 +165,7 @@ impl View {
             .collect()
     }
 
-    /// The first line of `table`.
+    /// The header line of `table`.
     pub(super) fn headers(&self, table: Table) -> Vec<String> {
         let mut headers = self.own_headers(table);
         let place = headers.iter().position(|header| *header == MESSAGE).unwrap_or(headers.len());
@@ -195,7 +196,7 @@ impl View {
         headers
     }
 
-    /// How many columns of `table` say what a row is about.
+    /// The number of columns of `table` that identify a row.
     fn names(&self, table: Table) -> usize {
         match (table, &self.rows) {
             (Table::Copies, _) => 3,
@@ -256,7 +257,7 @@ impl View {
         }
     }
 
-    /// Whether the filter lets the row of `entry` through. A row whose state is not known stays.
+    /// Whether the row of `entry` passes the filter. A row with an unknown state passes.
     fn shows_entry(&self, report: &PolicyReport, entry: &Synced) -> bool {
         match self.only {
             None => true,
@@ -267,7 +268,7 @@ impl View {
         }
     }
 
-    /// The cell that says what is different on `cluster`, where there is one.
+    /// The cell of the column DIFFERS for `cluster`; empty without that column.
     fn differs(&self, report: &PolicyReport, cluster: &str) -> Vec<String> {
         let differences = self.differences.iter().map(|differences| differences.of_policy(report, cluster));
         differences
@@ -279,7 +280,7 @@ impl View {
             .collect()
     }
 
-    /// The cells of `row` of `table`, of an object created then.
+    /// The cells of `row` of `table`, with the age since `created`.
     pub(super) fn cells(
         &self,
         table: Table,
@@ -294,7 +295,7 @@ impl View {
         row.of.iter().chain(&row.state).cloned().chain(age).collect()
     }
 
-    /// All tables, an empty line between them, in lines of no more than `width`.
+    /// Formats all tables, separated by empty lines, in lines of at most `width` characters.
     pub(super) fn tables<'i>(
         &self,
         items: impl IntoIterator<Item = &'i Item>,

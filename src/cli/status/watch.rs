@@ -1,6 +1,6 @@
-//! `policy-sync status --watch`: prints again what has changed, until it is asked to stop.
+//! `policy-sync status --watch`: prints changed rows until the command is stopped.
 //!
-//! A hub that is away is said once, and waited for.
+//! If the hub becomes unreachable, that is reported once, and the watch continues when it returns.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -14,11 +14,11 @@ use crate::report::{Event, Seen, Watching};
 pub(super) const NOTE: &str =
     "--watch never shows Unreachable: clusters that are not available keep the state that they last reported";
 
-/// Prints what was `seen`, and then what becomes of it, until nobody reads it.
+/// Prints the items of `seen`, and then their changes, until the reader closes the pipe.
 ///
 /// # Errors
 ///
-/// Where a kind may not be watched.
+/// If a kind may not be watched.
 pub(super) async fn watch(hub: Hub, seen: Seen, mut printer: Printer) -> anyhow::Result<()> {
     let Hub { client, watching } = hub;
     let begin = seen.items().into_iter().map(|item| (item.key(), Some(item)));
@@ -40,7 +40,7 @@ pub(super) async fn watch(hub: Hub, seen: Seen, mut printer: Printer) -> anyhow:
     }
 }
 
-/// Prints and says what is new, and returns whether anyone still reads.
+/// Prints new output and diagnostics. Returns whether the reader still reads.
 fn tell(news: &News) -> anyhow::Result<bool> {
     for text in &news.diagnostics {
         say(printable(text));

@@ -1,4 +1,4 @@
-//! The objects of files, as the API server would take them.
+//! Reads the objects of files for a topology: sets missing namespaces, and rejects duplicates.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +17,29 @@ use policy_sync_topology::objects::{Role, kind_of, role};
 use policy_sync_topology::rules::Configured;
 use policy_sync_topology::show::ObjectFault;
 
-/// ConfigMaps, which hold parameters.
+/// ConfigMaps, which contain parameters.
 const CONFIG_MAP: KindRef<'static> = KindRef { group: "", kind: "ConfigMap" };
 
-/// What files have.
+/// The objects of files.
 #[derive(Debug, Default)]
 struct World {
     found: ClusterObjects,
-    /// Where each object stands, by its locator.
+    /// The place of each object, by its locator.
     places: BTreeMap<String, Place>,
 }
 
-/// What files have of parameters.
+/// The objects of files that parameters consist of.
 #[derive(Default)]
 struct Parameters {
     classes: Vec<HubObject>,
     config_maps: BTreeMap<ObjectKey, Manifest>,
 }
 
-/// The objects of `read`; those that name no namespace and need one are in `namespace`.
+/// The objects of `read`. Namespaced objects without a namespace are put into `namespace`.
 ///
 /// # Errors
 ///
-/// Where two objects are one.
+/// If two objects have the same kind and name.
 pub(in crate::cli) fn objects_of(
     read: Vec<Result<Manifest, NoObject>>,
     namespace: &str,
@@ -68,7 +68,7 @@ pub(in crate::cli) fn objects_of(
 }
 
 impl World {
-    /// Takes in what the parameters of the classes of `controller` say of how policies are merged.
+    /// Applies the merges that the parameters of the classes of `controller` configure, and records faults.
     fn configure(&mut self, parameters: &Parameters, controller: ControllerName) {
         let mirror = OfflineMirror::new(controller);
         mirror.list(&CLASSES.all(), &parameters.classes, Clock::start().now());

@@ -10,7 +10,7 @@ fn asked(words: &[&str]) -> String {
 }
 
 #[test]
-fn values_come_with_what_they_mean() {
+fn values_are_listed_with_their_help() {
     assert_eq!(
         asked(&["explain", "a", "b", "-o", "j"]),
         "json\tAll details, with the names of all clusters\n:4\n"
@@ -22,7 +22,7 @@ fn values_come_with_what_they_mean() {
 }
 
 #[test]
-fn options_come_to_those_who_begin_one() {
+fn options_are_listed_only_after_a_dash() {
     let options = asked(&["status", "--not"]);
     assert!(options.starts_with("--not-synced\t") && options.ends_with(":4\n"), "{options}");
     assert!(!asked(&[""]).contains("--") && asked(&[""]).contains("status\tShow"), "{}", asked(&[""]));
@@ -30,14 +30,14 @@ fn options_come_to_those_who_begin_one() {
 }
 
 #[test]
-fn what_is_not_known_has_no_candidates() {
+fn unknown_commands_have_no_candidates() {
     assert_eq!(asked(&["nonsense", "--what", "x"]), ":4\n");
     assert_eq!(asked(&["controller", "--log-level", "x"]), ":4\n");
     assert_eq!(text("", &[]), ":4\n");
 }
 
 #[test]
-fn a_folder_is_gone_on_with_and_no_name_moves_the_cursor() {
+fn folder_gets_no_space_and_control_characters_are_escaped() {
     let found = [candidate("shop/", None), candidate("a\u{1b}[2J\nb", Some("x\u{9b}"))];
     assert_eq!(text("", &found), "shop/\na\\u{1b}[2J\\nb\tx\\u{9b}\n:6\n");
 }

@@ -5,7 +5,7 @@ fn read(words: &[&str]) -> Line {
 }
 
 #[test]
-fn what_decides_is_found_wherever_it_stands() {
+fn options_are_found_in_any_position() {
     for words in [
         &["--context", "dev", "status", "limits", "-n", "shop", ""][..],
         &["status", "-n=shop", "limits", "--context=dev", "--cluster", "e"],
@@ -23,13 +23,13 @@ fn what_decides_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_being_typed_decides_nothing() {
+fn word_being_typed_is_ignored() {
     assert_eq!(read(&["status", "limits"]).kind, None);
     assert_eq!(read(&["status", "-n", "shop"]).namespace, None);
 }
 
 #[test]
-fn nonsense_decides_nothing() {
+fn unknown_words_are_ignored() {
     for words in [&[][..], &[""], &["--", ""], &["nonsense", ""], &["status", "--nonsense", "a", ""]] {
         assert_eq!(read(words).namespace, None, "{words:?}");
     }

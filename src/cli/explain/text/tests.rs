@@ -26,7 +26,7 @@ fn fleet() -> World {
 }
 
 #[test]
-fn clusters_of_which_the_same_is_to_be_said_stand_together() {
+fn clusters_with_the_same_result_are_grouped() {
     let world = fleet().written();
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
@@ -64,7 +64,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
     - Placement shop/all, which places Gateway shop/web, has not chosen it.
       To change: Placement shop/all, or Gateway shop/web label cluster.open-cluster-management.io/placement
     "#);
-    // The same hub, the same words.
+    // The output is deterministic.
     assert_eq!(sentences, told_of(&world, &silent, text));
     let json = told_of(&world, &silent, ObjectExplanation::json);
     let groups = json["groups"].as_array().unwrap();
@@ -75,7 +75,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
 }
 
 #[test]
-fn it_is_fine_where_all_that_it_is_for_is_fine() {
+fn policy_is_in_sync_if_all_planned_clusters_are() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world =
         shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).with(cluster("us-1"));
@@ -88,12 +88,12 @@ fn it_is_fine_where_all_that_it_is_for_is_fine() {
         ObjectExplanation::new(policy_origin("limits"), "RateLimitPolicy", explanation, true).in_sync()
     };
     assert!(on("eu-1") && !on("us-1"));
-    // What is for no cluster is nowhere fine.
+    // A Gateway that is placed on no cluster is out of sync.
     assert!(!told_of(&world.with(gateway("web")), &Unavailable::new(), ObjectExplanation::in_sync));
 }
 
 #[test]
-fn no_text_of_others_moves_the_cursor() {
+fn explanation_escapes_control_characters() {
     let evil = "\u{1b}[2J\r\n- It is enforced.\u{202e}";
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).written();
     let sentences = told_of(&world.answered("eu-1", &refused(evil)), &Unavailable::new(), text);
@@ -105,7 +105,7 @@ fn no_text_of_others_moves_the_cursor() {
 }
 
 #[test]
-fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters() {
+fn effect_on_the_hubs_routes_precedes_the_clusters() {
     let world = shop(&[]).with(policy("limits").targets("web"));
     let at = |words: &[&str]| {
         words.iter().map(|words| Named { id: (*words).into(), words: (*words).into() }).collect()

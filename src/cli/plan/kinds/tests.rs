@@ -22,7 +22,7 @@ spec:
 ";
 
 #[test]
-fn a_definition_tells_most() {
+fn kind_is_resolved_from_its_definition() {
     let Definition::Defined(kind, Resolution::Resolved(info)) = told(DEFINITION, "v1") else { panic!() };
     assert_eq!((&*kind, &*info.kind, info.schema.is_some()), ("RateLimitPolicy", "RateLimitPolicy", true));
     let Definition::Defined(_, Resolution::UnknownVersion(fault)) = told(DEFINITION, "v2") else { panic!() };
@@ -30,7 +30,7 @@ fn a_definition_tells_most() {
 }
 
 #[test]
-fn without_it_a_policy_tells_its_kind() {
+fn kind_without_a_definition_is_inferred_from_an_object() {
     let policy = |kind: &str| format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}");
     assert_eq!(told(&policy("RateLimitPolicy"), "v1"), Definition::Inferred("RateLimitPolicy".into()));
     assert_eq!(told(&policy("AuthPolicy"), "v1"), Definition::Absent);

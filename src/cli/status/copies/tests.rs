@@ -9,7 +9,8 @@ use policy_sync_api::object::HubObject;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
-/// A work on `eu-1` for the object `shop/<name>` of this kind, of whose conditions the agent says these.
+/// A work on `eu-1` for the object `shop/<name>` of this kind. The agent reports the `conditions` as (type,
+/// status, message).
 fn work(resource: &str, kind: &str, name: &str, conditions: &[(&str, &str, &str)]) -> HubObject {
     let (group, plural) = resource.split_once('.').map(|(plural, group)| (group, plural)).unwrap();
     let origin = Origin::named(group, plural, "shop", name);
@@ -89,7 +90,7 @@ fn synced(message: Option<&str>) -> HubObject {
 }
 
 #[test]
-fn everything_on_a_cluster_is_in_one_table() {
+fn all_copies_on_a_cluster_are_in_one_table() {
     let overridden = ("Enforced", "False", "by local/limits");
     let all = on_cluster(&[limits(&[overridden]), web("True"), access()], &[synced(None)], &[placed("True")]);
     insta::assert_snapshot!(table(&all), @r"
@@ -102,7 +103,7 @@ fn everything_on_a_cluster_is_in_one_table() {
 }
 
 #[test]
-fn what_is_to_be_there_and_is_not_is_shown_with_what_its_object_says() {
+fn planned_copy_without_a_work_shows_the_message_of_its_object() {
     let none = on_cluster(&[], &[synced(None)], &[placed("False")]);
     insta::assert_snapshot!(table(&none), @r"
     KIND              NAMESPACE   NAME     STATE     APPLIED   ENFORCED   REASON   SINCE   MESSAGE
@@ -110,14 +111,14 @@ fn what_is_to_be_there_and_is_not_is_shown_with_what_its_object_says() {
     RateLimitPolicy   shop        limits   Pending   no        -          -        -       the controller has not created its work yet
     ");
     assert_eq!(fine(&none), [false, false]);
-    // Its own message is of all clusters, and the work knows better of this one.
+    // The Gateway's message covers all clusters; the work has more detail for this one.
     let there = on_cluster(&[web("True")], &[], &[placed("False")]);
     assert_eq!(fine(&there), [true]);
     assert!(!table(&there).contains("not on us-1"), "{}", table(&there));
 }
 
 #[test]
-fn what_is_not_well_is_not_fine() {
+fn frozen_unprogrammed_or_terminating_copy_is_out_of_sync() {
     let frozen = on_cluster(&[limits(&[])], &[synced(Some("namespace is reserved"))], &[]);
     assert_eq!(fine(&frozen), [false]);
     assert!(table(&frozen).contains("namespace is reserved"), "{}", table(&frozen));
@@ -136,7 +137,7 @@ fn what_is_not_well_is_not_fine() {
 }
 
 #[test]
-fn what_is_not_ours_is_not_shown() {
+fn work_of_another_controller_is_left_out() {
     let mut foreign = limits(&[]);
     foreign.metadata.name = "ratelimitpolicy-limits-0".into();
     assert!(on_cluster(&[foreign], &[], &[]).items().is_empty());

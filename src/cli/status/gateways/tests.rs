@@ -12,7 +12,7 @@ fn table(reports: &[GatewayReport], rows: Rows, wide: bool) -> String {
 }
 
 #[test]
-fn gateways_are_rows() {
+fn each_gateway_has_a_row() {
     let all = on_two("True");
     let one = on_two("False");
     assert!(all.in_sync() && !one.in_sync());
@@ -57,7 +57,7 @@ fn wide_rows_name_addresses_and_clusters_in_grace() {
 }
 
 #[test]
-fn one_cluster_has_a_row_for_each_gateway_that_is_there_or_is_to_be() {
+fn one_cluster_has_a_row_for_each_present_or_planned_gateway() {
     let here = [gateway_work("us-1", None, false, false), gateway_work("ap-1", Some("True"), true, true)];
     let web = gateway_report(&gateway("False", "refused", 2, BOTH), Some(&here));
     let on = |cluster: &str| table(std::slice::from_ref(&web), Rows::OnCluster(cluster.to_owned()), true);
@@ -79,7 +79,7 @@ fn one_cluster_has_a_row_for_each_gateway_that_is_there_or_is_to_be() {
 }
 
 #[test]
-fn what_cannot_be_read_is_a_fault_and_not_known() {
+fn unreadable_annotation_is_a_fault_with_unknown_clusters() {
     let odd = gateway_report(&gateway("True", "", 2, "{"), None);
     assert!(!odd.in_sync() && odd.on("eu-1").is_some());
     assert_eq!(odd.row.faults.len(), 1);
@@ -88,7 +88,7 @@ fn what_cannot_be_read_is_a_fault_and_not_known() {
 }
 
 #[test]
-fn a_cut_list_is_not_taken_for_all() {
+fn truncated_list_of_clusters_is_unknown() {
     let mut cut = gateway("False", "x", 2, r#"["eu-1"]"#);
     let mut status: Value = cut.status_as();
     status["conditions"][0]["message"] =

@@ -27,7 +27,7 @@ const NOW: &str = "2026-01-05T06:00:00Z";
 const LATER: &str = "2026-01-09T06:00:00Z";
 
 #[test]
-fn a_row_is_printed_when_it_changes_and_not_when_it_only_ages() {
+fn row_is_printed_when_it_changes_but_not_when_it_only_ages() {
     let mut printer = printer(Rows::Policies, Format::Table);
     let first = news(&mut printer, Some(synced(None)), NOW).printed;
     assert_eq!(first.lines().count(), 2, "{first}");
@@ -41,7 +41,7 @@ fn a_row_is_printed_when_it_changes_and_not_when_it_only_ages() {
 }
 
 #[test]
-fn what_is_gone_is_printed_once() {
+fn deleted_item_is_printed_once() {
     let mut table = printer(Rows::Policies, Format::Table);
     news(&mut table, Some(synced(None)), NOW);
     let gone = news(&mut table, None, NOW).printed;
@@ -59,7 +59,7 @@ fn what_is_gone_is_printed_once() {
 }
 
 #[test]
-fn of_clusters_only_those_that_changed_are_printed() {
+fn only_changed_clusters_are_printed() {
     let mut printer = printer(Rows::Clusters, Format::Wide);
     assert_eq!(news(&mut printer, Some(synced(None)), NOW).printed.lines().count(), 3);
     let summary = SUMMARY.replace("\"clusters\":2", "\"clusters\":1");
@@ -72,7 +72,7 @@ fn of_clusters_only_those_that_changed_are_printed() {
 }
 
 #[test]
-fn a_policy_that_is_no_longer_for_the_cluster_is_gone_there() {
+fn policy_no_longer_planned_for_the_cluster_is_gone() {
     for format in [Format::Table, Format::Json] {
         let mut printer = printer(Rows::OnCluster("eu-1".into()), format);
         assert!(news(&mut printer, Some(report(&[])), NOW).printed.is_empty());
@@ -82,7 +82,7 @@ fn a_policy_that_is_no_longer_for_the_cluster_is_gone_there() {
 }
 
 #[test]
-fn a_change_is_a_document_in_a_line_or_of_its_own() {
+fn change_is_a_json_line_or_a_yaml_document() {
     let mut json = printer(Rows::Policies, Format::Json);
     let both =
         news(&mut json, Some(synced(None)), NOW).printed + &news(&mut json, Some(report(&[])), NOW).printed;
@@ -97,7 +97,7 @@ fn a_change_is_a_document_in_a_line_or_of_its_own() {
 }
 
 #[test]
-fn a_fault_is_said_when_it_appears() {
+fn fault_is_reported_when_it_appears() {
     let mut printer = printer(Rows::Policies, Format::Table);
     let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
     assert_eq!(news(&mut printer, Some(broken()), NOW).diagnostics.len(), 1);
@@ -107,14 +107,14 @@ fn a_fault_is_said_when_it_appears() {
 }
 
 #[test]
-fn a_note_is_said_once() {
+fn note_is_printed_once() {
     let mut printer = printer(Rows::Policies, Format::Table).with_note("no clusters");
     assert_eq!(news(&mut printer, Some(synced(None)), NOW).diagnostics, ["no clusters"]);
     assert_eq!(news(&mut printer, Some(synced(Some("frozen"))), NOW).diagnostics, Vec::<String>::new());
 }
 
 #[test]
-fn rows_of_another_table_have_headers_of_their_own() {
+fn rows_of_another_table_follow_its_headers() {
     let mut printer = printer(Rows::Policies, Format::Table);
     let web = Item::from(on_two("True"));
     let news_of = |printer: &mut Printer, items: Vec<Item>| {
@@ -138,7 +138,7 @@ fn rows_of_another_table_have_headers_of_their_own() {
 }
 
 #[test]
-fn a_terminal_is_drawn_anew_with_all_that_there_is() {
+fn terminal_is_redrawn_with_all_items() {
     let view = View {
         rows: Rows::Policies,
         namespaces: false,
@@ -164,7 +164,7 @@ fn a_terminal_is_drawn_anew_with_all_that_there_is() {
     RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
     no clusters
     ");
-    // What only ages, or is gone and was not printer, is drawn no more than before.
+    // A row that only ages is not redrawn. A deleted one disappears from the screen.
     assert_eq!(news(&mut printer, Some(broken()), LATER), News::default());
     let gone = news(&mut printer, None, NOW).printed;
     assert!(!gone.contains("limits") && gone.contains("web"), "{gone}");

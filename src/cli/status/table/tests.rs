@@ -21,7 +21,7 @@ fn synced(message: &str) -> PolicyReport {
 }
 
 #[test]
-fn policies_are_rows() {
+fn each_policy_has_a_row() {
     let reports = [
         synced("a long message that says why, where and what to change, and is whole in a pipe"),
         report(&[]),
@@ -36,7 +36,7 @@ fn policies_are_rows() {
 }
 
 #[test]
-fn clusters_are_rows_where_there_is_one_policy() {
+fn single_policy_has_a_row_for_each_cluster() {
     let failing = r#"[
         {"cluster":"eu-1","name":"l","namespace":"n","applied":false,"message":"conflict with \"kubectl\""},
         {"cluster":"eu-2","name":"l","namespace":"n","applied":true,"pending":true},
@@ -57,7 +57,7 @@ fn clusters_are_rows_where_there_is_one_policy() {
 }
 
 #[test]
-fn of_many_clusters_ten_are_named_unless_wide() {
+fn cell_names_ten_clusters_unless_wide() {
     let entry = |index: usize| {
         format!(
             r#"{{"cluster":"eu-{index}","name":"l","namespace":"n","applied":true,
@@ -72,7 +72,7 @@ fn of_many_clusters_ten_are_named_unless_wide() {
 }
 
 #[test]
-fn a_shortened_list_is_counted() {
+fn shortened_list_shows_the_counts_of_the_summary() {
     let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
     let report = report(&[
         (POLICIES_SYNCED_SUMMARY, SUMMARY),
@@ -84,7 +84,7 @@ fn a_shortened_list_is_counted() {
 }
 
 #[test]
-fn a_list_of_the_first_says_how_many_more_there_are() {
+fn truncated_list_ends_with_the_number_of_other_clusters() {
     let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
     let report = report(&[
         (POLICIES_SYNCED_SUMMARY, &SUMMARY.replace("\"clusters\":2", "\"clusters\":9")),
@@ -129,7 +129,7 @@ fn one_cluster_has_a_row_for_each_policy() {
 }
 
 #[test]
-fn no_text_of_a_spoke_moves_the_cursor() {
+fn texts_of_spokes_are_escaped() {
     let evil = "\u{1b}[2J\r\nNAMESPACE\u{9b}\u{202e}";
     let list = serde_json::json!([{"cluster": evil, "name": "l", "namespace": "n", "message": evil,
         "fields": {(evil): evil}, "conditions": [{"type": "Enforced", "status": evil, "reason": evil, "message": evil}]}]);
@@ -146,7 +146,7 @@ fn no_text_of_a_spoke_moves_the_cursor() {
 }
 
 #[test]
-fn ages_are_as_kubectl_shows_them() {
+fn ages_have_the_format_of_kubectl() {
     let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
     let ago = |seconds: i64| age(Timestamp::from_second(now.as_second() - seconds).unwrap(), now);
     let expected = [

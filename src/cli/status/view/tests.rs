@@ -33,7 +33,7 @@ fn table(report: PolicyReport, rows: Rows, labels: Option<BTreeMap<ClusterName, 
 }
 
 #[test]
-fn each_cluster_shows_the_places_that_its_overrides_change() {
+fn each_cluster_shows_the_fields_that_its_overrides_change() {
     let overridden = with(&[(CLUSTER_OVERRIDES, OVERRIDES)]);
     let labels = labels(&[("us-1", "us"), ("eu-2", "eu")]);
     insta::assert_snapshot!(table(overridden.clone(), Rows::Clusters, labels.clone()), @r#"
@@ -48,7 +48,7 @@ fn each_cluster_shows_the_places_that_its_overrides_change() {
 }
 
 #[test]
-fn what_is_not_known_is_not_made_up() {
+fn differences_are_unknown_without_labels_or_valid_overrides() {
     let us = || labels(&[("us-1", "us")]);
     let cell = |annotations: &[(&str, &str)], labels| {
         let differences = Some(Differences::new(labels));
@@ -64,7 +64,7 @@ fn what_is_not_known_is_not_made_up() {
     };
     assert_eq!(cell(&[], us()), "-");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, "[]")], us()), "-");
-    // Of a cluster whose ManagedCluster is gone no labels are known.
+    // The labels of a deleted ManagedCluster are unknown.
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, "[]")], labels(&[("eu-1", "eu")])), "?");
     let empty = |patch: &str| format!(r#"[{{"clusterSelector": "", "patch": {patch}}}]"#);
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, &empty("{}"))], us()), "-");
@@ -81,7 +81,7 @@ fn what_is_not_known_is_not_made_up() {
 }
 
 #[test]
-fn a_list_that_is_cut_ends_with_what_is_not_known() {
+fn truncated_list_ends_with_unknown_differences() {
     let keys = r#"[{"cluster":"us-1","name":"limits","namespace":"kuadrant-shop"}]"#;
     let cut = report(&[
         (POLICIES_SYNCED_SUMMARY, &SUMMARY.replace("\"clusters\":2", "\"clusters\":9")),
