@@ -1,4 +1,4 @@
-//! What people hear of their policies and Gateways, as Events.
+//! Events on policies and Gateways.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Event;
@@ -12,7 +12,7 @@ use crate::bad_input::until_event;
 use crate::synced;
 
 #[tokio::test]
-async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
+async fn each_state_of_a_policy_or_gateway_gets_one_event() -> Result<()> {
     let (tenant, controller, limits) = synced("told-of").await?;
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     let programmed = Answer::applied().condition("Programmed", "True", "Programmed", "");
@@ -44,7 +44,7 @@ async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
     let told = until_event(&tenant, &web, "no such address").await?;
     ensure!(told.0 == "NotProgrammed", "{told:?}");
 
-    // What is so already is not told again, whatever else changes, nor after a restart that everything is well.
+    // A repeated state is not reported again, neither after unrelated changes nor after a restart.
     tenant.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     tenant.settled(&controller).await?;
     let events: Api<Event> = Api::namespaced(tenant.client().clone(), tenant.name());

@@ -1,7 +1,7 @@
-//! One thing goes wrong between the controller and a real API server, and it ends as though nothing had.
+//! A single fault between the controller and a real API server does not change the final state.
 //!
-//! The sweep over every request and event is in `tests/faults`, on a server in memory; this sample shows that a real
-//! one is no different.
+//! The sweep over every request and event is in `tests/faults`, against a server in memory. This sample shows
+//! that a real API server gives the same result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +19,10 @@ use tokio::sync::Mutex;
 
 use crate::{ON_BOTH, ON_EU, limit_of};
 
-/// How many stories are told at once.
+/// How many scenarios run concurrently.
 const AT_ONCE: usize = 8;
 
-/// What crashes when the fault has struck.
+/// The process that is killed when the fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Crash {
     Nothing,
@@ -45,7 +45,7 @@ fn crash(at: (&'static str, &'static str, usize), crash: Crash) -> Plan {
     Plan { crash, ..plan(at, Fault::Halted) }
 }
 
-/// Faults of requests and of watches, spread over what the story asks for.
+/// Faults of requests and of watches, spread over the requests of the scenario.
 fn plans() -> Vec<Plan> {
     let requests = [
         ("create", "manifestworks", 1),
@@ -91,10 +91,10 @@ fn plans() -> Vec<Plan> {
     of_requests.chain(of_events).chain(crashes).collect()
 }
 
-/// What a story comes to.
+/// The result of a scenario.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
-    /// What each work's copy says.
+    /// The copy in each work, as text.
     works: BTreeMap<String, String>,
     /// How often each work was created and deleted.
     effects: BTreeMap<String, usize>,
@@ -120,12 +120,12 @@ impl<'h> Proxied<'h> {
     async fn start_controller(&self) -> Result<()> {
         let name = format!("--controller-name={}", self.tenant.controller_name());
         let started = Controller::launch_behind(&self.proxy, binary(), self.tenant.hub(), &[&name])?;
-        // The one before, if there is one, is killed.
+        // Replacing the previous controller kills it.
         *self.controller.lock().await = Some(started);
         Ok(())
     }
 
-    /// Tells the story; each step waits for what must come of it.
+    /// Runs the scenario; each step waits for its effect.
     async fn story(&self) -> Result<()> {
         let tenant = &self.tenant;
         let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -169,7 +169,7 @@ impl<'h> Proxied<'h> {
         tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
     }
 
-    /// What a user does, again where the API server is away.
+    /// Performs a user's request, and repeats it while the API server is down.
     async fn surely<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -190,7 +190,7 @@ impl<'h> Proxied<'h> {
         }
     }
 
-    /// Once all is quiet: what there is, and what was done on the way.
+    /// Waits until the controller is idle, and returns the works and the counts of creates and deletes.
     async fn outcome(&self) -> Result<Outcome> {
         let controller = self.controller.lock().await;
         let controller = controller.as_ref().context("no controller")?;
@@ -219,7 +219,7 @@ fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_policy-sync"))
 }
 
-/// Tells the story on `hub` with a fault, or with none.
+/// Runs the scenario on `hub`, with a fault if `plan` has one.
 async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
     let proxied = Proxied::new(hub, name, plan).await?;
     match plan {
@@ -233,8 +233,8 @@ async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outc
     Ok(outcome)
 }
 
-/// That `found` is what comes without faults, and that nothing was made or deleted more often, but for the request
-/// that the fault hit.
+/// Checks that `found` has the same works as the run without faults, and no additional creates or deletes
+/// except for one repetition of the request that the fault hit.
 fn like_without_faults(found: &Outcome, faultless: &Outcome, plan: Plan) -> Result<()> {
     ensure!(found.works == faultless.works, "expected {:?}, found {:?}", faultless.works, found.works);
     let more: usize = found
@@ -250,7 +250,7 @@ fn like_without_faults(found: &Outcome, faultless: &Outcome, plan: Plan) -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_goes_wrong_once_it_ends_as_without_faults() -> Result<()> {
+async fn one_fault_does_not_change_the_final_state() -> Result<()> {
     let fleet = Fleet::shared_hub().await?;
     let faultless = Arc::new(told(fleet.hub(), "faultless", None).await?);
     ensure!(faultless.works.len() == 4, "{faultless:?}");
@@ -272,7 +272,7 @@ async fn whatever_goes_wrong_once_it_ends_as_without_faults() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_that_is_killed_changes_nothing_in_the_end() -> Result<()> {
+async fn killed_api_server_does_not_change_the_final_state() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let hub = fleet.hub();
     for cluster in ["eu-1", "us-1"] {

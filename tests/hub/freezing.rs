@@ -1,5 +1,5 @@
-//! Mistakes freeze, and rights come first: what cannot be planned stays as it is where it may still be, and goes
-//! where it may not.
+//! Objects with invalid inputs are frozen on placed clusters and still removed from clusters that are no
+//! longer placed.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{ON_BOTH, ON_EU, limit_of, synced, tenant};
 
-/// Waits until the class says `reason` in its condition `condition`, and returns the message.
+/// Waits until the tenant's class has `reason` in `condition`, and returns the message.
 pub(crate) async fn until_class_says(tenant: &Tenant<'_>, condition: &str, reason: &str) -> Result<String> {
     until_class(tenant, tenant.name(), condition, reason).await
 }
 
-/// The same of the class `name`.
+/// The same for the class `name`.
 pub(crate) async fn until_class(
     tenant: &Tenant<'_>,
     name: &str,
@@ -52,20 +52,20 @@ fn changed(limits: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> {
+async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     let (tenant, controller, limits) = synced("invalid").await?;
     tenant.parameters(&json!({"policiesToSync": [{"group": "kuadrant.io", "version": 2}]})).await?;
     let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
 
-    // A change waits; a lost placement does not.
+    // A change is held back; a withdrawn placement takes effect.
     tenant.apply(&changed(&limits)).await?;
     until_message(&tenant, &limits, "has invalid parameters").await?;
     ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
     tenant.place("all", &["eu-1"]).await?;
     tenant.until_works(&ON_EU).await?;
 
-    // A restart knows no more than the hub tells it: everything stays.
+    // A restart does not lose the frozen state.
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     let controller = tenant.controller().await?;
@@ -90,14 +90,14 @@ async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Resul
 }
 
 #[tokio::test]
-async fn a_deleted_config_map_freezes_and_its_return_mends() -> Result<()> {
+async fn deleted_config_map_freezes_policies_until_it_returns() -> Result<()> {
     let (tenant, controller, limits) = synced("lost").await?;
     tenant.delete(&params_config_map(tenant.name(), "params", &json!({}))).await?;
     let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message == "parameters lost/params: the ConfigMap does not exist", "{message}");
     tenant.settled(&controller).await?;
     tenant.until_works(&ON_BOTH).await?;
-    // A deleted policy is known to be gone, whatever the parameters are.
+    // The deletion of a policy takes effect even while the parameters are missing.
     tenant.delete(&limits).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
     tenant.apply(&limits).await?;
@@ -122,7 +122,7 @@ async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -
 
 #[tokio::test]
 async fn a_namespace_that_maps_to_a_reserved_one_is_not_synced() -> Result<()> {
-    // kuadrant-system, where the spokes' own Kuadrant lives.
+    // Maps to kuadrant-system, the namespace of Kuadrant on the spokes.
     let tenant = tenant("system", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -156,12 +156,12 @@ async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_class_that_is_no_longer_ours_withdraws() -> Result<()> {
+async fn class_of_another_controller_withdraws_its_works() -> Result<()> {
     let (tenant, controller, _) = synced("leaving").await?;
     let params = (tenant.name(), "params");
     let ours = gateway_class(tenant.name(), &tenant.controller_name(), Some(params));
     let before = tenant.settled(&controller).await?.len();
-    // As `kubectl replace --force` does, which withdraws nothing.
+    // As `kubectl replace --force` does; it must not withdraw anything.
     tenant.delete(&ours).await?;
     tenant.apply(&ours).await?;
     let writes = tenant.settled(&controller).await?;
@@ -178,7 +178,7 @@ async fn a_class_that_is_no_longer_ours_withdraws() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_downstream_class_that_is_ours_would_be_a_loop() -> Result<()> {
+async fn downstream_class_of_the_same_controller_is_rejected() -> Result<()> {
     let (tenant, _controller, _) = synced("loops").await?;
     tenant
         .parameters(&json!({"downstreamClass": "loops", "policiesToSync": [rate_limit_policies()]}))

@@ -1,4 +1,4 @@
-//! Kinds of policies coming and going while the controller runs.
+//! Policy kinds that are installed, removed or forbidden while the controller runs.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::freezing::{until_class, until_class_says};
 use crate::secrets::rights::until_accepted;
 use crate::{ON_EU, limit_of, tenant};
 
-/// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
+/// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in
+/// `hidden`.
 fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
         "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
@@ -53,7 +54,7 @@ fn quota_policies(group: &str, version: &str) -> Value {
     json!({"policiesToSync": [{"group": group, "version": version, "resource": "quotapolicies"}]})
 }
 
-/// Waits until the class says `reason` in `PoliciesResolved`, with `part` in the message.
+/// Waits until the class has `reason` in `PoliciesResolved`, with `part` in the message.
 pub(crate) async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &str, part: &str) -> Result<()> {
     let class = gateway_class(class, &tenant.controller_name(), None);
     wait::until(&format!("PoliciesResolved is {reason}"), Duration::from_secs(60), || async {
@@ -69,7 +70,7 @@ pub(crate) async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &st
     .await
 }
 
-/// Writes `object` as soon as its kind is served.
+/// Retries until the kind of `object` is served.
 pub(crate) async fn apply_once_served(tenant: &Tenant<'_>, object: &Value) -> Result<()> {
     wait::until("the kind is served", Duration::from_secs(30), || async {
         tenant.apply(object).await.map(drop)
@@ -78,7 +79,7 @@ pub(crate) async fn apply_once_served(tenant: &Tenant<'_>, object: &Value) -> Re
 }
 
 #[tokio::test]
-async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn() -> Result<()> {
+async fn kind_is_synced_once_installed_and_withdrawn_once_removed() -> Result<()> {
     let group = "arrives.example.com";
     let tenant = tenant("arrives", &["eu-1"]).await?;
     tenant.parameters(&quota_policies(group, "v1")).await?;
@@ -92,7 +93,7 @@ async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn
     until_resolved(&tenant, "arrives", "Resolved", "1 kinds are synced").await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
 
-    // One that loses its version only is frozen, not withdrawn: its objects are still there.
+    // A kind whose listed version is no longer served is frozen, because its objects still exist.
     tenant.apply(&definition(group, &["v1", "v2"], &["v1"])).await?;
     until_resolved(&tenant, "arrives", "UnknownResource", "the hub serves v2").await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
@@ -122,7 +123,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
             "eu-1/ratelimitpolicy-second",
         ])
         .await?;
-    // The first class drops the kind: only its gateways' policies go, and the second's are still followed.
+    // The first class removes the kind: only the policies of its Gateways are withdrawn.
     tenant.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
     let rest = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-second"];
     tenant.until_works(&rest).await?;
@@ -130,7 +131,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     tenant.apply(&changed).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
-    // One that is gone may return; one that is another's withdraws.
+    // A deleted class may return; a class of another controller withdraws its works.
     tenant.delete(&class).await?;
     tenant
         .apply(&gateway_class(
@@ -143,9 +144,9 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_serves_stands_in_nobodys_way() -> Result<()> {
+async fn unserved_version_in_one_class_does_not_block_another_class() -> Result<()> {
     let tenant = tenant("unserved", &["eu-1"]).await?;
-    // It is there first.
+    // This class is the older one.
     let unserved = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"}]});
     tenant.delete(&gateway_class(tenant.name(), &tenant.controller_name(), None)).await?;
     tenant.apply(&params_config_map(tenant.name(), "first", &unserved)).await?;
@@ -167,7 +168,7 @@ async fn a_version_that_nobody_serves_stands_in_nobodys_way() -> Result<()> {
 }
 
 #[tokio::test]
-async fn of_a_kind_in_two_versions_the_older_classs_is_synced() -> Result<()> {
+async fn kind_in_two_versions_is_synced_in_the_version_of_the_older_class() -> Result<()> {
     let group = "versions.example.com";
     let tenant = tenant("versions", &["eu-1"]).await?;
     tenant.apply(&definition(group, &["v1", "v2"], &[])).await?;
@@ -185,7 +186,7 @@ async fn of_a_kind_in_two_versions_the_older_classs_is_synced() -> Result<()> {
     ensure!(message.contains(names), "{message}");
     until_class_says(&tenant, "PoliciesResolved", "Resolved").await?;
     tenant.until_works(&synced).await?;
-    // Nobody is held up: neither a change nor a deletion.
+    // Neither a change nor a deletion is blocked.
     tenant.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     let labelled = |work: &ManifestWork| !work.spec.workload.manifests[1].0["metadata"]["labels"].is_null();
     tenant.until_work("eu-1", "quotapolicy-quota", labelled).await?;
@@ -193,8 +194,8 @@ async fn of_a_kind_in_two_versions_the_older_classs_is_synced() -> Result<()> {
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
-/// A user with what a controller needs, but for the kinds of `kuadrant.io`: of those only what `verbs` allow, only
-/// on RateLimitPolicies.
+/// A user with the permissions of a controller, except for `kuadrant.io`: there only `verbs`, and only on
+/// RateLimitPolicies.
 pub(crate) async fn limited(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<User> {
     let user = User::new(format!("limited-{}", tenant.name()));
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
@@ -244,7 +245,7 @@ pub(crate) async fn limited_controller(tenant: &Tenant<'_>, user: User) -> Resul
 }
 
 #[tokio::test]
-async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
+async fn missing_permission_is_reported_and_blocks_no_other_kind() -> Result<()> {
     let tenant = tenant("forbidden", &["eu-1"]).await?;
     tenant.parameters(&all_kinds()).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
@@ -260,7 +261,7 @@ async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
 }
 
 #[tokio::test]
-async fn rights_that_are_granted_or_taken_later_count_without_a_restart() -> Result<()> {
+async fn permission_changes_take_effect_without_a_restart() -> Result<()> {
     let tenant = tenant("grants", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -273,7 +274,7 @@ async fn rights_that_are_granted_or_taken_later_count_without_a_restart() -> Res
     tenant.until_works(&ON_EU).await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
 
-    // Nothing else happens, and a watch goes on for minutes whatever becomes of the right to it.
+    // No event announces this: an open watch continues for minutes after its permission is revoked.
     limited(&tenant, &["get", "list", "watch"]).await?;
     until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not patch it: its")
         .await?;
@@ -285,7 +286,7 @@ async fn rights_that_are_granted_or_taken_later_count_without_a_restart() -> Res
 }
 
 #[tokio::test]
-async fn a_kind_that_may_no_longer_be_listed_is_not_withdrawn() -> Result<()> {
+async fn kind_without_list_permission_is_not_withdrawn() -> Result<()> {
     let tenant = tenant("revoked", &["eu-1"]).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
@@ -300,13 +301,13 @@ async fn a_kind_that_may_no_longer_be_listed_is_not_withdrawn() -> Result<()> {
         .await?;
     tenant.settled(&controller).await?;
     tenant.until_works(&synced).await?;
-    // What is known still withdraws.
+    // Withdrawal still works for known policies.
     tenant.place("all", &[]).await?;
     tenant.until_works(&[]).await
 }
 
 #[tokio::test]
-async fn without_the_right_to_patch_only_annotations_are_missing() -> Result<()> {
+async fn without_patch_permission_policies_are_synced_but_not_annotated() -> Result<()> {
     let tenant = tenant("readonly", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -322,7 +323,7 @@ async fn without_the_right_to_patch_only_annotations_are_missing() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_old_hub_without_server_side_apply_makes_it_unready() -> Result<()> {
+async fn hub_without_server_side_apply_makes_the_controller_unready() -> Result<()> {
     let fleet = policy_sync_testenv::Fleet::start(policy_sync_testenv::FleetOptions::spokes([])).await?;
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let api: Api<
@@ -354,7 +355,7 @@ async fn an_old_hub_without_server_side_apply_makes_it_unready() -> Result<()> {
     .await
 }
 
-/// Lets `user` read ConfigMaps, or no longer.
+/// Grants or revokes list and watch on ConfigMaps.
 async fn may_read_parameters(tenant: &Tenant<'_>, user: &User, may: bool) -> Result<()> {
     let metadata = json!({"name": user.name});
     let role =
@@ -368,7 +369,7 @@ async fn may_read_parameters(tenant: &Tenant<'_>, user: &User, may: bool) -> Res
 }
 
 #[tokio::test]
-async fn parameters_that_may_not_be_read_are_told_and_hold_what_was_known() -> Result<()> {
+async fn unreadable_parameters_are_reported_and_known_ones_stay_in_effect() -> Result<()> {
     let tenant = tenant("kinds-unread", &["eu-1"]).await?;
     let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
     may_read_parameters(&tenant, &user, false).await?;
@@ -386,7 +387,7 @@ async fn parameters_that_may_not_be_read_are_told_and_hold_what_was_known() -> R
     may_read_parameters(&tenant, &user, true).await?;
     tenant.until_works(&ON_EU).await?;
     until_class_says(&tenant, "Accepted", "Accepted").await?;
-    // What was read once holds.
+    // After the permission is revoked, the known parameters stay in effect.
     may_read_parameters(&tenant, &user, false).await?;
     tenant.settled(&controller).await?;
     controller.terminate().await?;

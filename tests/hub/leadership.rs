@@ -1,4 +1,5 @@
-//! Of several processes of one controller one writes, and when it goes another carries on where it stopped.
+//! Of several processes of one controller, only the leader writes. When it ends, a follower continues its
+//! work.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +15,11 @@ use serde_json::{Value, json};
 
 use crate::{ON_BOTH, limit_of, tenant};
 
-/// The Lease that the environment's controllers ask for, and what a busy machine may add.
+/// The lease duration of the test environment's controllers, and an allowance for a busy machine.
 const LEASE: Duration = Duration::from_secs(3);
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// A settled tenant: a policy on both clusters, a leader and a follower.
+/// A tenant with a synced policy on both clusters, a leader and a follower.
 async fn pair(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<(Controller, Controller, Value)> {
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -44,7 +45,7 @@ async fn until_limit(tenant: &Tenant<'_>, limit: i64) -> Result<()> {
     Ok(())
 }
 
-/// How many of `writes` create or delete: after a hand-over nothing that is wanted may be made twice or lost.
+/// The creates and deletes in `writes`: after a hand-over there must be none.
 fn drastic(writes: &[Request]) -> Vec<&Request> {
     writes.iter().filter(|write| write.verb != "patch").collect()
 }
@@ -66,7 +67,7 @@ async fn a_follower_watches_and_writes_nothing() -> Result<()> {
     ensure!(writes.is_empty(), "the follower wrote {writes:?}");
     let (_, text) = follower.readiness().await?;
     ensure!(text.contains("[+]ratelimitpolicies.kuadrant.io ok"), "its mirror is not warm: {text}");
-    // What is said of the hub, one says: a sum over both is right.
+    // Only the leader exports metrics of the hub, so that a sum over both processes is right.
     let works =
         async |controller: &Controller| anyhow::Ok(controller.metrics().await?.sum("policy_sync_works", &[]));
     let (of_leader, of_follower) = (works(&leader).await?, works(&follower).await?);
@@ -95,9 +96,9 @@ async fn after_a_crash_another_takes_over() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hand_over_takes_less_than_three_seconds() -> Result<()> {
+async fn hand_over_after_termination_takes_less_than_three_seconds() -> Result<()> {
     let tenant = tenant("hands-over", &["eu-1", "us-1"]).await?;
-    // A Lease that lasts longer than this may take.
+    // The lease is longer than the hand-over may take.
     let (leader, follower, limits) = pair(&tenant, &["--leader-elect-lease-duration=15s"]).await?;
     let asked = Instant::now();
     let stopped = leader.terminate().await?;
@@ -115,13 +116,13 @@ async fn a_hand_over_takes_less_than_three_seconds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_leader_that_wakes_late_writes_nothing() -> Result<()> {
+async fn suspended_leader_writes_nothing_after_it_resumes() -> Result<()> {
     let tenant = tenant("wakes", &["eu-1", "us-1"]).await?;
     let (leader, follower, limits) = pair(&tenant, &[]).await?;
     let before = tenant.writes(&leader)?.len();
     leader.signal("STOP")?;
     follower.leads().await?;
-    // All of this it finds to do when it wakes, if it believes that it still leads.
+    // Work that the old leader would do if it still believed that it leads.
     tenant.apply(&with_limit(&limits, 20)).await?;
     for number in 0..30 {
         tenant.apply(&auth_policy(tenant.name(), &format!("auth-{number}"), "web")).await?;
@@ -136,7 +137,7 @@ async fn a_leader_that_wakes_late_writes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_api_server_that_is_away_changes_nothing() -> Result<()> {
+async fn outage_of_the_api_server_causes_no_creates_or_deletes() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let hub = fleet.hub();
     for cluster in ["eu-1", "us-1"] {
@@ -168,7 +169,7 @@ async fn an_api_server_that_is_away_changes_nothing() -> Result<()> {
     tenant.settled(&follower).await?;
     let mut writes = tenant.settled(&leader).await?.split_off(before);
     writes.extend(tenant.writes(&follower)?);
-    // A patch from before the outage that was answered during it is refused and planned again.
+    // A patch from before the outage may be rejected during it, and is planned again.
     writes.retain(|write| write.code() != 422);
     ensure!(drastic(&writes).is_empty() && writes.len() <= 3, "{writes:?}");
     tenant.until_works(&ON_BOTH).await

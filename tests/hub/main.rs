@@ -1,5 +1,5 @@
-//! The controller on a real API server. What agents would answer, the tests write themselves, so that they can
-//! answer late, wrongly or never.
+//! Tests of the controller with a real API server. The tests write the feedback of the work agents
+//! themselves, so that it can be late, wrong or missing.
 
 mod attacks;
 mod bad_input;
@@ -42,10 +42,11 @@ const ON_BOTH: [&str; 6] = [
     "us-1/gateway-web",
     "us-1/ratelimitpolicy-limits",
 ];
-/// The same on the first cluster alone.
+/// The same on the first cluster only.
 const ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
 
-/// A tenant of its own, on the hub that all tests share. No two tests have one of the same name: each would see the other's objects.
+/// Creates a tenant on the hub that all tests share. Each test needs its own name, because tests with equal
+/// names would see each other's objects.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let is_new = NAMES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
@@ -54,7 +55,7 @@ async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-/// A tenant with the policy `limits` on both clusters, its controller, and the policy.
+/// A tenant whose policy `limits` is synced to both clusters, its controller, and the policy.
 async fn synced(name: &str) -> Result<(Tenant<'static>, Controller, Value)> {
     let tenant = tenant(name, &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
@@ -65,7 +66,7 @@ async fn synced(name: &str) -> Result<(Tenant<'static>, Controller, Value)> {
     Ok((tenant, controller, limits))
 }
 
-/// The limit in the copy that a work carries.
+/// The limit in the copy of the policy in a work.
 fn limit_of(work: &ManifestWork) -> i64 {
     let copy = &work.spec.workload.manifests[1].0;
     copy["spec"]["limits"]["all"]["rates"][0]["limit"].as_i64().unwrap_or_default()

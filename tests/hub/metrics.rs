@@ -1,4 +1,5 @@
-//! What metrics say, as the readers of dashboards find it, held against what the hub itself knows.
+//! The metrics of the controller, compared with `docs/metrics.md` and with the state and audit log of the
+//! hub.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::{limit_of, tenant};
 
 const PAGE: &str = include_str!("../../docs/metrics.md");
 
-/// A row of the page on metrics: name, type, whether it is of the hub, labels.
+/// A row of the table in `docs/metrics.md`: name, type, whether only the leader exports it (`, L`), labels.
 struct Documented {
     name: &'static str,
     metric_type: &'static str,
@@ -25,7 +26,7 @@ struct Documented {
 }
 
 fn documented() -> Vec<Documented> {
-    // What is there with policies in Rego alone, or with --topology, is held against the page where these are tested.
+    // Metrics of Rego policies and of `--topology` are compared with the page by their own tests.
     let of_others =
         ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`", "topology_"];
     let is_of_others = |row: &str| {
@@ -48,7 +49,7 @@ fn documented() -> Vec<Documented> {
         .collect()
 }
 
-/// Whether `metrics` are those of the page, each of its type and with its labels.
+/// Checks that `metrics` has exactly the documented metrics, with their types and labels.
 fn are_documented(metrics: &Metrics) -> Result<()> {
     let of_the_process = |name: &&str| !name.starts_with("process_");
     let served: BTreeSet<&str> = metrics.names().into_iter().filter(of_the_process).collect();
@@ -69,7 +70,7 @@ fn are_documented(metrics: &Metrics) -> Result<()> {
     Ok(())
 }
 
-/// A tenant on clusters of its own, of which the hub says that they are available.
+/// A tenant on clusters that no other test uses, with `ManagedClusterConditionAvailable` true.
 async fn on_own_clusters(name: &str) -> Result<(Tenant<'static>, [String; 2])> {
     let clusters = [format!("{name}-eu"), format!("{name}-us")];
     let tenant = tenant(name, &[clusters[0].as_str(), clusters[1].as_str()]).await?;
@@ -80,7 +81,7 @@ async fn on_own_clusters(name: &str) -> Result<(Tenant<'static>, [String; 2])> {
     Ok((tenant, clusters))
 }
 
-/// Says of a cluster whether the hub hears of its agent.
+/// Sets the status of a cluster's `ManagedClusterConditionAvailable`.
 async fn available(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<()> {
     let mut object = managed_cluster(cluster, &Default::default());
     object["status"] = json!({"conditions": [{
@@ -90,7 +91,7 @@ async fn available(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<(
     apply_with_status(tenant.client(), &object).await.map(drop)
 }
 
-/// Answers for the works of the policy `limits` and of the Gateway in `clusters`, once they have this limit.
+/// Reports the policy `limits` as applied and enforced on `clusters`, once their works have this limit.
 async fn answer(tenant: &Tenant<'_>, clusters: &[String], limit: i64) -> Result<()> {
     for cluster in clusters {
         let work =
@@ -106,7 +107,7 @@ fn with_limit(limits: &Value, limit: i64) -> Value {
     changed
 }
 
-/// A series and its value.
+/// Name, labels and value of a series.
 type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
 
 /// Waits until each of these series has its value.
@@ -123,8 +124,7 @@ async fn until(controller: &Controller, expected: &[Expected<'_>]) -> Result<()>
 }
 
 #[tokio::test]
-async fn a_leader_and_a_follower_serve_every_metric_from_the_start_and_the_linter_finds_nothing() -> Result<()>
-{
+async fn all_documented_metrics_are_served_from_the_start_and_pass_the_linter() -> Result<()> {
     let tenant = tenant("linted", &["eu-1", "us-1"]).await?;
     let leader = tenant.controller().await?;
     let follower = tenant.follower().await?;
@@ -144,7 +144,7 @@ async fn a_leader_and_a_follower_serve_every_metric_from_the_start_and_the_linte
 }
 
 #[tokio::test]
-async fn metrics_say_how_policies_gateways_works_and_clusters_fare() -> Result<()> {
+async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result<()> {
     let (tenant, clusters) = on_own_clusters("fares").await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -170,8 +170,9 @@ async fn metrics_say_how_policies_gateways_works_and_clusters_fare() -> Result<(
         ],
     )
     .await?;
-    // Of each there is one at least: a fold, a work made and changed, a watch, an Event, the Lease. They are counted
-    // when their answer is there, which is after the hub shows what they did.
+    // There is at least one of each: a status write, a created and a changed work, a watch, an Event, the
+    // Lease. Requests are counted when the response arrives, which is after their effect is visible on the
+    // hub.
     wait::until("delays and requests are counted", LIMIT, || async {
         let metrics = controller.metrics().await?;
         let delays = "policy_sync_status_delay_seconds_count";
@@ -202,21 +203,21 @@ async fn metrics_say_how_policies_gateways_works_and_clusters_fare() -> Result<(
             ("policy_sync_classes", &[("state", "accepted")], 0.0),
             ("policy_sync_policies", &[("state", "frozen")], 1.0),
             ("policy_sync_gateways", &[("state", "frozen")], 1.0),
-            // The policy's, and the Gateway's.
+            // One of the policy and one of the Gateway.
             ("policy_sync_problems", &[("category", "InvalidParameters"), ("freezes", "true")], 2.0),
         ],
     )
     .await
 }
 
-/// When the last of the requests that fit was answered, in seconds.
+/// When the response to the last request that `fits` was sent, in seconds since the epoch.
 fn answered(requests: &[Request], fits: impl Fn(&Request) -> bool) -> Result<f64> {
     let last = requests.iter().rfind(|request| fits(request)).context("there was no such request")?;
     Ok(last.stage_timestamp.0.as_microsecond() as f64 / 1e6)
 }
 
 #[tokio::test]
-async fn propagation_is_what_the_hubs_own_log_says_of_it() -> Result<()> {
+async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
     let (tenant, clusters) = on_own_clusters("propagates").await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -228,7 +229,7 @@ async fn propagation_is_what_the_hubs_own_log_says_of_it() -> Result<()> {
         let value = |what: &str| metrics.value(&format!("policy_sync_propagation_seconds_{what}"), &[]);
         anyhow::Ok((value("count")?, value("sum")?))
     };
-    // What the watch brings late of the one it may bring late of the other: a busy machine is not to blame for both.
+    // Watch events may arrive late on a busy machine, so five of forty measurements must agree.
     let mut apart = Vec::new();
     for limit in 20..60 {
         let (count, sum) = observed().await?;
@@ -257,7 +258,7 @@ async fn propagation_is_what_the_hubs_own_log_says_of_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_change_that_never_ends_is_seen_to_wait() -> Result<()> {
+async fn unfinished_change_increases_the_oldest_propagation_age() -> Result<()> {
     let (tenant, clusters) = on_own_clusters("waits").await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -292,7 +293,7 @@ async fn sums_over_leader_and_follower_are_right_while_one_takes_over() -> Resul
 
     leader.signal("TERM")?;
     let is_over = wait::until("the follower says all of it", LIMIT, || async {
-        // One that has stopped is not scraped any more.
+        // A process that has ended is no longer scraped.
         let of_leader = leader.metrics().await.map_or([0.0; 4], |metrics| sums(&metrics));
         let of_follower = sums(&follower.metrics().await?);
         let both: Vec<f64> =
@@ -307,7 +308,7 @@ async fn sums_over_leader_and_follower_are_right_while_one_takes_over() -> Resul
 }
 
 #[tokio::test]
-async fn one_line_at_info_tells_of_all_works_of_an_object() -> Result<()> {
+async fn works_of_one_object_are_logged_in_one_line_at_info() -> Result<()> {
     let clusters: Vec<String> = (1..=12).map(|number| format!("lines-{number}")).collect();
     let names: Vec<&str> = clusters.iter().map(String::as_str).collect();
     let tenant = tenant("lines", &names).await?;
@@ -332,7 +333,7 @@ async fn one_line_at_info_tells_of_all_works_of_an_object() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_process_says_what_it_was_built_from_and_what_it_uses() -> Result<()> {
+async fn process_exports_its_version_and_memory() -> Result<()> {
     let tenant = tenant("process", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let metrics = controller.metrics().await?;

@@ -1,4 +1,4 @@
-//! One policy, different clusters: each change writes only the works that it changes, and what is wrong changes none.
+//! Cluster overrides: a change writes only the affected works, and an invalid override freezes the policy.
 
 use anyhow::{Result, ensure};
 use policy_sync_api::work::ManifestWork;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::kinds::apply_once_served;
 use crate::{ON_EU, limit_of, synced, tenant};
 
-/// The annotation that tells a policy's owner.
+/// The annotation with the message for the policy's owner.
 const MESSAGE: &str = "kuadrant.io/policy-sync-message";
 
 /// Metadata with these overrides.
@@ -25,7 +25,7 @@ fn limit(selector: &str, limit: u32) -> Value {
     json!({"clusterSelector": selector, "patch": patch})
 }
 
-/// The definition of a kind whose policies have a `rate` of this schema.
+/// The definition of the kind `TypedPolicy`, whose field `spec.rate` has this schema.
 pub(crate) fn typed_definition(group: &str, rate: &Value) -> Value {
     let reference = ["group", "kind", "name"].map(|key| (key.to_owned(), json!({"type": "string"})));
     let reference = json!({"type": "object", "properties": serde_json::Map::from_iter(reference)});
@@ -44,7 +44,7 @@ pub(crate) fn typed_definition(group: &str, rate: &Value) -> Value {
     })
 }
 
-/// A policy of that kind for the Gateway `web`.
+/// A `TypedPolicy` for the Gateway `web`.
 pub(crate) fn typed_policy(group: &str, namespace: &str, name: &str) -> Value {
     let target = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"});
     json!({
@@ -61,7 +61,8 @@ async fn until_limits(tenant: &Tenant<'_>, eu: i64, us: i64) -> Result<()> {
     Ok(())
 }
 
-/// The clusters with a work that was written after the first `before` writes, once there are no more.
+/// Waits until the controller is idle, and returns the clusters of the works written since `before`. Advances
+/// `before`.
 async fn written(tenant: &Tenant<'_>, controller: &Controller, before: &mut usize) -> Result<Vec<String>> {
     let writes = tenant.settled(controller).await?;
     let works = writes[*before..].iter().filter(|write| write.object().resource == "manifestworks");
@@ -71,7 +72,7 @@ async fn written(tenant: &Tenant<'_>, controller: &Controller, before: &mut usiz
 }
 
 #[tokio::test]
-async fn each_change_writes_only_the_works_that_it_changes() -> Result<()> {
+async fn change_of_overrides_writes_only_the_affected_works() -> Result<()> {
     let (tenant, controller, limits) = synced("overrides").await?;
     let mut seen = tenant.settled(&controller).await?.len();
 
@@ -134,7 +135,7 @@ async fn a_bad_override_freezes_the_policy_on_clusters_that_are_still_placed() -
 }
 
 #[tokio::test]
-async fn a_definition_that_changes_is_what_overrides_are_checked_against() -> Result<()> {
+async fn overrides_are_checked_against_the_current_definition() -> Result<()> {
     const GROUP: &str = "changing.example.com";
     let tenant = tenant("overrides-typed", &["eu-1", "us-1"]).await?;
     tenant.apply(&typed_definition(GROUP, &json!({"type": "integer"}))).await?;

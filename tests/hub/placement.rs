@@ -1,4 +1,4 @@
-//! Invariant 4: nothing outside the placement, no delete of what is wanted, nothing touched that is not ours.
+//! Works exist exactly on placed clusters, and works of other clients are never changed (invariant 4).
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ async fn works_follow_the_placement() -> Result<()> {
     tenant.until_works(&[]).await
 }
 
-/// What a Gateway's work says of the moment since when its cluster is no longer chosen.
+/// The annotation on the Gateway's work with the time at which its cluster was unplaced.
 async fn displaced(tenant: &Tenant<'_>) -> Result<Option<String>> {
     let work = tenant.work("us-1", "gateway-web").await?;
     Ok(work.annotations().get(DISPLACED_SINCE).cloned())
 }
 
 #[tokio::test]
-async fn a_gateway_serves_on_for_its_grace() -> Result<()> {
+async fn unplaced_gateway_is_kept_for_its_grace_period() -> Result<()> {
     let (tenant, controller, limits) = synced("serves-on").await?;
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
@@ -44,7 +44,7 @@ async fn a_gateway_serves_on_for_its_grace() -> Result<()> {
     let marked = || async { displaced(&tenant).await?.context("it says nothing") };
     let since = wait::until("the moment is written", LIMIT, marked).await?;
 
-    // It and its policies are kept as anywhere else, also by a controller that was not there when it began.
+    // Gateway and policies are still updated during the grace period, also after a restart.
     controller.kill();
     let controller = tenant.controller().await?;
     tenant.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
@@ -67,7 +67,7 @@ async fn a_gateway_serves_on_for_its_grace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_that_moves_to_a_placement_without_decisions_is_placed_nowhere() -> Result<()> {
+async fn gateway_with_a_placement_without_decisions_is_not_placed() -> Result<()> {
     let (tenant, _controller, _) = synced("moves").await?;
     tenant.apply(&gateway(tenant.name(), "web", tenant.name(), Some("empty"))).await?;
     tenant.until_works(&[]).await?;
@@ -86,13 +86,13 @@ async fn a_cluster_that_moves_between_slices_is_not_withdrawn() -> Result<()> {
     tenant.until_works(&ON_BOTH).await?;
     let before = tenant.settled(&controller).await?.len();
 
-    // us-1 is in no slice for a while, although the Placement has chosen it all along.
+    // us-1 is temporarily in no slice, although the Placement still selects it.
     tenant.decide("all", 2, &[]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     tenant.settled(&controller).await?;
     tenant.decide("all", 1, &["eu-1", "us-1"]).await?;
-    // A swap of equal size never writes the Placement's status.
+    // A swap between slices of equal size does not change the Placement's status.
     tenant.decide("all", 1, &["us-1"]).await?;
     tenant.decide("all", 2, &["eu-1"]).await?;
     let writes = tenant.settled(&controller).await?;
@@ -101,7 +101,7 @@ async fn a_cluster_that_moves_between_slices_is_not_withdrawn() -> Result<()> {
 }
 
 #[tokio::test]
-async fn deletions_while_it_is_down_are_cleaned_up() -> Result<()> {
+async fn deletions_during_downtime_are_cleaned_up() -> Result<()> {
     let tenant = tenant("sleeps", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -117,10 +117,10 @@ async fn deletions_while_it_is_down_are_cleaned_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_that_goes_takes_its_works_along() -> Result<()> {
+async fn deleting_a_namespace_deletes_its_works() -> Result<()> {
     let tenant = tenant("vanishes", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
-    // The class's parameters live elsewhere, or they would be gone, too.
+    // In another namespace, because the class's parameters must not be deleted too.
     let parameters =
         fixtures::params_config_map("default", "vanishes-params", &policy_sync_testenv::tenant::all_kinds());
     tenant.apply(&parameters).await?;
@@ -137,7 +137,7 @@ async fn a_namespace_that_goes_takes_its_works_along() -> Result<()> {
 }
 
 #[tokio::test]
-async fn in_a_namespace_that_goes_policies_leave_after_their_gateway() -> Result<()> {
+async fn in_a_deleted_namespace_policies_leave_after_their_gateway() -> Result<()> {
     let tenant = tenant("ordered", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     let class = fixtures::gateway_class(
@@ -154,7 +154,7 @@ async fn in_a_namespace_that_goes_policies_leave_after_their_gateway() -> Result
     parameters["policyWaitSeconds"] = json!(600);
     tenant.apply(&fixtures::params_config_map("default", "ordered-params", &parameters)).await?;
     tenant.settled(&controller).await?;
-    // The agent takes its time to let go of the Gateway.
+    // The finalizer of an agent that is slow to remove the Gateway.
     let held = tenant.work("eu-1", "gateway-web").await?.name_any();
     let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "eu-1");
     let finalizers = |finalizers: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
@@ -179,7 +179,7 @@ async fn in_a_namespace_that_goes_policies_leave_after_their_gateway() -> Result
 }
 
 #[tokio::test]
-async fn a_copy_has_only_the_references_that_are_placed_with_it() -> Result<()> {
+async fn copy_keeps_only_targets_placed_on_its_cluster() -> Result<()> {
     let tenant = tenant("narrows", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     tenant.place("second", &["eu-1", "us-1"]).await?;
@@ -201,7 +201,7 @@ async fn a_copy_has_only_the_references_that_are_placed_with_it() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_policy_leaves_when_it_is_retargeted_deselected_or_delisted() -> Result<()> {
+async fn policy_is_withdrawn_when_retargeted_deselected_or_delisted() -> Result<()> {
     let tenant = tenant("departs", &["eu-1", "us-1"]).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -241,7 +241,7 @@ async fn a_policy_leaves_when_it_is_retargeted_deselected_or_delisted() -> Resul
 }
 
 #[tokio::test]
-async fn a_work_that_is_not_ours_is_left_alone() -> Result<()> {
+async fn work_of_another_client_is_not_changed() -> Result<()> {
     let tenant = tenant("foreign", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -250,7 +250,7 @@ async fn a_work_that_is_not_ours_is_left_alone() -> Result<()> {
     let ours = tenant.work("eu-1", "ratelimitpolicy-limits").await?;
     controller.terminate().await?;
 
-    // Somebody else's work takes the planned name, with labels like ours.
+    // A work of another client has the planned name and the controller's labels.
     let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "eu-1");
     let mut theirs = ManifestWork::new(&ours.name_any(), Default::default());
     theirs.metadata.labels = ours.metadata.labels.clone();
@@ -271,7 +271,7 @@ async fn a_work_that_is_not_ours_is_left_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_work_of_ours_that_is_edited_or_deleted_is_put_back() -> Result<()> {
+async fn edited_or_deleted_work_is_restored() -> Result<()> {
     let tenant = tenant("mends", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
@@ -289,7 +289,7 @@ async fn a_work_of_ours_that_is_edited_or_deleted_is_put_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_work_that_is_wanted_again_while_it_terminates_comes_back() -> Result<()> {
+async fn work_needed_again_during_termination_is_recreated() -> Result<()> {
     let tenant = tenant("returns", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -304,7 +304,7 @@ async fn a_work_that_is_wanted_again_while_it_terminates_comes_back() -> Result<
         .await?;
     tenant.apply(&limits).await?;
     tenant.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
-    // What still terminates keeps its access.
+    // A terminating work keeps its access.
     tenant.until_works(&ON_EU).await?;
     tenant.merge(&object, &json!({"metadata": {"finalizers": null}})).await?;
     let second =

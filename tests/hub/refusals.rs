@@ -1,4 +1,5 @@
-//! What the hub will not have, by a policy of its own: it is told to who can mend it, and holds nothing up for ever.
+//! Works that an admission policy of the hub rejects: they are reported to the owner and do not block their
+//! Gateway forever.
 
 use anyhow::{Result, ensure};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -14,8 +15,7 @@ use crate::{ON_EU, limit_of, tenant};
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// A policy of the hub's own by which nobody may create or update, as `operation` says, the works of the policy `policy`,
-/// and what binds it.
+/// A ValidatingAdmissionPolicy that denies `operation` on the works of the policy `policy`, and its binding.
 fn nobody_may(tenant: &Tenant<'_>, operation: &str, policy: &str) -> [Value; 2] {
     let name = format!("{}-{}", tenant.name(), operation.to_lowercase());
     let is_meant = format!(
@@ -43,7 +43,7 @@ fn nobody_may(tenant: &Tenant<'_>, operation: &str, policy: &str) -> [Value; 2] 
     ]
 }
 
-/// Waits until a dry run of an apply of the work `name` on `eu-1`, for the policy `policy`, is refused.
+/// Waits until the hub rejects a dry-run apply of the work `name` on `eu-1` for the policy `policy`.
 async fn until_in_force(tenant: &Tenant<'_>, name: &str, policy: &str) -> Result<()> {
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
@@ -64,7 +64,7 @@ async fn until_in_force(tenant: &Tenant<'_>, name: &str, policy: &str) -> Result
 }
 
 #[tokio::test]
-async fn what_a_policy_of_the_hub_does_not_allow_is_told_and_holds_no_gateway_for_ever() -> Result<()> {
+async fn denied_works_are_reported_and_do_not_block_their_gateway() -> Result<()> {
     let tenant = tenant("refused", &["eu-1"]).await?;
     let parameters = json!({
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 2, "policyWaitAction": "serve",
@@ -89,7 +89,7 @@ async fn what_a_policy_of_the_hub_does_not_allow_is_told_and_holds_no_gateway_fo
     }
     tenant.until_works(&ON_EU).await?;
 
-    // A patch that tests what it was decided from is refused with the same code.
+    // A patch whose JSON Patch `test` fails is rejected with the same code (422).
     let mut quota = rate_limit_policy(tenant.name(), "quota", "web");
     tenant.apply(&quota).await?;
     let work = tenant.until_work("eu-1", "ratelimitpolicy-quota", |_| true).await?;

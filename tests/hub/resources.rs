@@ -1,6 +1,6 @@
-//! Resources: objects that go to the spokes as they are, where a Placement of their namespace says.
+//! Resources (`resourcesToSync`): objects copied to the clusters of a Placement in their namespace.
 //!
-//! A class that lists a kind takes all of its objects, of whatever namespace. So each test here has kinds of its own.
+//! A class selects all objects of a kind, in every namespace, so each test here uses different kinds.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::tenant;
 const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-/// The copy that a work carries.
+/// The copy of the object in a work.
 fn copy(work: &ManifestWork) -> &Value {
     &work.spec.workload.manifests[1].0
 }
@@ -26,7 +26,7 @@ fn replicas(work: &ManifestWork) -> &Value {
     &copy(work)["spec"]["replicas"]
 }
 
-/// A tenant whose class lists these kinds of resources, and who has no Gateway.
+/// A tenant without a Gateway, whose class lists these kinds of resources.
 async fn with_resources(name: &str, clusters: &[&str], kinds: &[Value]) -> Result<Tenant<'static>> {
     let tenant = tenant(name, clusters).await?;
     tenant.parameters(&json!({"resourcesToSync": kinds})).await?;
@@ -35,7 +35,7 @@ async fn with_resources(name: &str, clusters: &[&str], kinds: &[Value]) -> Resul
 }
 
 #[tokio::test]
-async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> Result<()> {
+async fn resources_are_placed_and_their_feedback_is_written_as_annotations() -> Result<()> {
     let tenant = with_resources(
         "resources",
         &["eu-1", "us-1"],
@@ -62,7 +62,7 @@ async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> R
         "{work:?}"
     );
     ensure!(work.metadata.labels.context("labels")?["kuadrant.io/work-for"] == "resource");
-    // The rights for the second kind may follow those for the first in a second write.
+    // The permissions for the second kind may follow in a second write.
     let has_both = |work: &ManifestWork| {
         let access = json!(work.spec).to_string();
         ["deployments", "configmaps"].iter().all(|resource| access.contains(resource))
@@ -75,7 +75,7 @@ async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> R
     let (entries, summary) = tenant.until_folded(&web, |entries, _| !entries[0].fields.is_empty()).await?;
     ensure!(entries[0].fields["readyReplicas"] == 3, "{entries:?}");
     ensure!((summary.clusters, summary.applied, summary.synced) == (2, 1, false), "{summary:?}");
-    // Of what nothing places, nothing is said.
+    // An object without a Placement gets no annotations.
     let annotations = tenant.annotations(&unplaced).await?;
     ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/")), "{annotations:?}");
 
@@ -106,7 +106,7 @@ async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> R
 }
 
 #[tokio::test]
-async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
+async fn replicas_are_split_and_move_only_when_needed() -> Result<()> {
     let kinds = [resources("apps", "statefulsets")];
     let tenant = with_resources("shares", &["eu-1", "us-1"], &kinds).await?;
     tenant.apply(&namespace("shares-ap")).await?;
@@ -118,7 +118,7 @@ async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
     for (cluster, share) in [("eu-1", 3), ("us-1", 1)] {
         tenant.until_work(cluster, "statefulset-web", |work| *replicas(work) == share).await?;
     }
-    // A spoke's agent that asks for more takes none from the others.
+    // A spoke's agent cannot raise its share.
     let greedy = tenant.work("us-1", "statefulset-web").await?;
     let manifest =
         json!([{"op": "replace", "path": "/spec/workload/manifests/1/spec/replicas", "value": 100}]);
@@ -162,7 +162,7 @@ async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kinds_that_may_not_travel_are_refused_and_hold_up_no_others() -> Result<()> {
+async fn kinds_that_cannot_be_synced_are_rejected_and_block_no_others() -> Result<()> {
     let tenant = with_resources("not-syncable", &["eu-1"], &[resources("apps", "replicasets")]).await?;
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let refused = [
@@ -196,7 +196,7 @@ async fn kinds_that_may_not_travel_are_refused_and_hold_up_no_others() -> Result
         until_resolved(&tenant, tenant.name(), reason, message).await?;
         tenant.until_works(&["eu-1/access", "eu-1/replicaset-web"]).await?;
     }
-    // One that is listed no more is withdrawn.
+    // A kind that is no longer listed is withdrawn.
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
     tenant.until_works(&[]).await
 }

@@ -1,4 +1,5 @@
-//! A hub that is restored from a backup: etcd's folder is copied away, and back once more has happened.
+//! A hub that is restored from a backup: etcd's directory is copied, further writes follow, and the copy is
+//! put back.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,16 +22,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ON_BOTH;
 
-/// After so long with a hub that is older than what was seen of it, the process ends.
+/// The process ends after this time with a hub that is older than the last state seen.
 const RESTORED: Duration = Duration::from_secs(5 * 60);
-/// So many writes the backup lacks.
+/// The number of writes that the backup lacks.
 const LOST: usize = 2_000;
-/// So long real time passes between two jumps of it, for a request to be answered.
+/// Real time between two jumps of the paused clock, so that requests can complete.
 const BETWEEN_JUMPS: Duration = Duration::from_secs(5);
-/// A server says at least once a minute how far it is; a busy machine takes longer.
+/// An API server sends a bookmark about every minute; the limit leaves room for a busy machine.
 const BOOKMARK: Duration = Duration::from_secs(180);
 
-/// Copies a folder with all that is in it.
+/// Copies a directory recursively.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let copied = Command::new("cp").arg("-a").args([from, to]).status().context("starting cp")?;
     ensure!(copied.success(), "copying {} to {}", from.display(), to.display());
@@ -41,8 +42,8 @@ fn backup(etcd: &Path) -> PathBuf {
     etcd.with_extension("backup")
 }
 
-/// Has more happen on the hub than its own servers write while they start: else its versions would pass those that were
-/// seen before anybody could notice, and nobody could.
+/// Writes more than the hub's own components write at startup. Otherwise the restored hub's resource versions
+/// would overtake the last one seen, and no client could detect the restore.
 async fn happen(tenant: &Tenant<'_>) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(tenant.client().clone(), tenant.name());
     let map = json!({ "metadata": { "name": "touched" } });
@@ -75,7 +76,7 @@ async fn stale(controller: &Controller) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> Result<()> {
+async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let hub = fleet.hub();
     for cluster in ["eu-1", "us-1"] {
@@ -84,7 +85,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     }
     let (tenant, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = tenant.controller().await?;
-    // Its controller is in this process, whose time this test moves on.
+    // The controller of this tenant runs in the test process, so that the test can advance its clock.
     let client = watching(hub.client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow(client, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
@@ -109,7 +110,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     })
     .await?;
 
-    // Both are told by the server itself that it is behind what they have seen.
+    // Both controllers learn from bookmarks that the server is behind the state they have seen.
     wait::until("the hub is seen to be older", BOOKMARK, || stale(&controller)).await?;
     wait::until("the same within this process", BOOKMARK, || async {
         let guard = mirror.read();
@@ -118,9 +119,10 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
         Ok(())
     })
     .await?;
-    // There it has seen that for five minutes, of which none has passed.
+    // The controller in this process tolerates that for five minutes of its own clock, which has not
+    // advanced.
     ensure!(!ends.is_finished(), "it has ended too soon");
-    // A request that is under way when time jumps is given up, and is made again after a wait, which the next jump ends.
+    // A clock jump aborts requests in flight. They are retried after a backoff, which the next jump ends.
     wait::until_seen("it ends", LIMIT, BETWEEN_JUMPS, || async {
         tokio::time::pause();
         tokio::time::advance(RESTORED).await;
@@ -132,7 +134,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     let ended = ends.await?;
     ensure!(ended == Err(Ended::HubRestored), "it ended with {ended:?}");
 
-    // A fresh process has seen nothing, and finds what was there at the time of the backup.
+    // A new process has seen no later state, and finds the objects of the backup.
     controller.kill();
     let fresh = tenant.controller().await?;
     tenant.until_works(&ON_BOTH).await?;

@@ -1,4 +1,4 @@
-//! What Gateways and routes of a hub say in their statuses: what they attach to, and which policies affect them.
+//! Statuses of Gateways and routes on a hub with `--topology`: attachment, and the policies that affect them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn verdict(of: &Value, name: &str) -> String {
     format!("{} {}", word("status"), word("reason"))
 }
 
-/// Waits until the one entry of ours in a route's status is as `is` has it.
+/// Waits until the route has one entry of this controller, and `is` accepts it.
 async fn until(
     hub: &ControlPlane,
     kind: &str,
@@ -83,7 +83,8 @@ async fn nothing_waits(controller: &Controller) -> Result<()> {
     .await
 }
 
-/// Creates an HTTPRoute in the namespace `shop` and measures the time until its status has our entry.
+/// Creates an HTTPRoute in the namespace `shop` and measures the time until its status has the controller's
+/// entry.
 async fn time_to_status(hub: &ControlPlane, name: &str) -> Result<Duration> {
     let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
     apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;
@@ -110,7 +111,7 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     let writing = tokio::spawn(async move {
         let mut writes = 0;
         while !stopped.is_cancelled() {
-            // The API server admits 127 matches of a route: 1,792 expressions in 112.
+            // The API server accepts at most 128 matches per route; these 112 matches have 1,792 expressions.
             let rules = rules_of_expressions(7, EXPRESSIONS[0]);
             let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{writes}.example.com")], "rules": rules});
             apply(&client, &object("HTTPRoute", ("hostile", &format!("r-{}", writes % 8)), spec)).await?;
@@ -131,8 +132,8 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     Ok(())
 }
 
-/// Starts a controller, and measures the time until HTTPRoutes are watched and the route `name` of the namespace `shop`, created while no
-/// controller ran, has our entry.
+/// Starts a controller, and measures the time until HTTPRoutes are watched and the route `name` in `shop`,
+/// created before the start, has the controller's entry.
 async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, Duration)> {
     let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{name}.example.com")]});
     apply(&hub.client()?, &object("HTTPRoute", ("shop", name), spec)).await?;
@@ -153,7 +154,7 @@ async fn time_to_restart(hub: &ControlPlane, name: &str) -> Result<(Controller, 
 async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_restart() -> Result<()> {
     /// The number of routes, each with 1,792 expressions. Compiling them takes minutes.
     const ROUTES: usize = 8;
-    /// Added to twice the time without hostile routes, for the decoding of their MiB on a busy machine.
+    /// Added to twice the time without hostile routes, for the decoding of a MiB of routes on a busy machine.
     const MORE: Duration = Duration::from_secs(5);
     let hub = hub("route-restart").await?;
     let client = hub.client()?;
@@ -172,7 +173,7 @@ async fn stored_routes_of_many_expressions_delay_no_watch_and_no_status_after_a_
     Ok(())
 }
 
-/// The statuses of routes, and of Gateways by the topology, that the controller has written.
+/// The names of the routes that the controller has written, once per write.
 fn written(controller: &Controller, hub: &ControlPlane) -> Result<Vec<String>> {
     let writes = controller.writes(hub)?;
     let of_routes = writes.iter().filter(|write| write.object().resource.ends_with("routes"));
@@ -180,7 +181,7 @@ fn written(controller: &Controller, hub: &ControlPlane) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Result<()> {
+async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Result<()> {
     let hub = hub("route-status").await?;
     let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
     for (kind, name, accepted, resolved) in [
@@ -212,13 +213,13 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     ensure!(affected.context("none")?["message"] == "affected by infra/ceiling", "{gateway:?}");
     nothing_waits(&controller).await?;
 
-    // A limit is a value: nothing is written for it but what the policy itself costs.
+    // A changed limit does not change any route status.
     controller.settled(&hub).await?;
     let before = written(&controller, &hub)?;
     let (policies, _) = found(&hub, "RateLimitPolicy", "shop", "own").await?;
     let limits = json!({"spec": {"limits": {"mine": {"rates": [{"limit": 7, "window": "1s"}]}}}});
     policies.patch("own", &PatchParams::default(), &Patch::Merge(limits)).await?;
-    // What comes after it is written after it.
+    // This second change marks the end: its write comes after any write that the first causes.
     let (_, other) = found(&hub, "HTTPRoute", "backends", "other").await?;
     ensure!(verdict(entries(&other, OURS)[0], "Accepted").starts_with("False"), "{other:?}");
     let (namespaces, _) = api_for(
@@ -237,7 +238,8 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     let more = written(&controller, &hub)?[before.len()..].to_vec();
     ensure!(more == ["other"], "one route was attached, and {more:?} were written");
 
-    // What somebody writes over ours is put back; what is theirs stays, whatever it is called.
+    // Edits of the controller's condition are reverted. Conditions of other clients stay, even with the
+    // controller's prefix.
     let (gateways, found_gateway) = found(&hub, "Gateway", "infra", "web").await?;
     let mut conditions = found_gateway.data["status"]["conditions"].as_array().context("conditions")?.clone();
     let of_ours = "policysync.kuadrant.io/RateLimitPolicyAffected";
@@ -263,7 +265,7 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     })
     .await?;
 
-    // Whose policy goes, its condition goes.
+    // The condition is removed with its last policy.
     policies.delete("own", &Default::default()).await?;
     until(&hub, "HTTPRoute", "shop", |entry| {
         let limits = condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("none")?;
@@ -287,7 +289,7 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     })
     .await?;
     nothing_waits(&controller).await?;
-    // It is written at most every 10 s.
+    // The topology is stored at most every 10 s.
     until_stored(&hub).await?;
     controller.settled(&hub).await?;
     controller.terminate().await?;
@@ -306,7 +308,7 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     ensure!(writes.is_empty(), "a restart wrote {writes:#?}");
     second.terminate().await?;
 
-    // Without them, what was said is taken away.
+    // With `--route-status=false`, existing entries are removed.
     let third = Controller::start(Path::new(BINARY), &hub, &["--topology", "--route-status=false"]).await?;
     for (kind, name) in [("HTTPRoute", "shop"), ("TCPRoute", "raw"), ("GRPCRoute", "calls")] {
         wait::until(&format!("{kind} {name} says nothing"), LIMIT, || async {
@@ -319,7 +321,8 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     nothing_waits(&third).await
 }
 
-/// Another controller that says of each route that it has handled it so many times.
+/// Plays another controller that updates its entry in the route's status `times` times. Returns the number of
+/// conflicts.
 async fn another(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
     let mut conflicts = 0;
     for time in 0..times {
@@ -344,12 +347,12 @@ async fn another(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_is_lost() -> Result<()> {
+async fn concurrent_writes_of_another_controller_are_not_lost() -> Result<()> {
     let hub = hub("route-status-two").await?;
     let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
     let (routes, _) = found(&hub, "HTTPRoute", "shop", "shop").await?;
     let (policies, _) = api_for(&hub.client()?, &object("TimeoutPolicy", ("shop", "x"), json!({}))).await?;
-    // Ours changes with the policies on the route, which come and go meanwhile.
+    // The controller's entry changes with the policies on the route, which are created and deleted meanwhile.
     let comes_and_goes = async {
         for number in 0..10 {
             let name = format!("again-{number}");
@@ -384,7 +387,7 @@ async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_i
     ensure!(theirs[0]["conditions"][0]["message"] == "399 times", "{}", theirs[0]);
     ensure!(theirs[0]["parentRef"]["port"] == 8443, "as it was: {}", theirs[0]);
 
-    // Ours is taken away by somebody: it is put back.
+    // The controller's entry is restored after another client removes it.
     let only_theirs = json!({"status": {"parents": theirs}});
     routes.patch_status("shop", &PatchParams::default(), &Patch::Merge(only_theirs)).await?;
     until(&hub, "HTTPRoute", "shop", |entry| {
@@ -393,7 +396,7 @@ async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_i
     })
     .await?;
 
-    // Others have taken all the room: what they say stays, and nothing is tried again and again.
+    // Other clients fill the list to its limit: their entries stay, and the controller does not retry.
     let entry = |number: usize| {
         let mut entry = theirs[0].clone();
         entry["parentRef"]["name"] = format!("theirs-{number}").into();
@@ -411,9 +414,9 @@ async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_i
     Ok(())
 }
 
-/// Somebody who may do all that the sync needs, and may not write the status of routes.
+/// A user with all permissions for the sync, but not for the status of routes.
 #[tokio::test]
-async fn who_may_not_write_what_routes_say_says_so_and_goes_on() -> Result<()> {
+async fn missing_permission_for_route_statuses_is_logged_and_blocks_nothing_else() -> Result<()> {
     let hub = hub("route-status-rights").await?;
     let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
     wait::until("it is told", LIMIT, || async {

@@ -1,5 +1,4 @@
-//! Overrides are checked against a kind's schema before a spoke sees them: what is refused, an API server refuses, and
-//! what is admitted, it admits.
+//! The check of overrides against a kind's schema agrees with a real API server: both accept or both reject.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_api::json::normalize;
@@ -157,11 +156,11 @@ fn cases() -> Vec<(Value, Vec<Value>)> {
 }
 
 #[tokio::test]
-async fn what_is_admitted_an_api_server_admits() -> Result<()> {
+async fn schema_check_agrees_with_the_api_server() -> Result<()> {
     let tenant = tenant("schemas", &[]).await?;
     let mut disagreements = Vec::new();
     let (schemas, values): (Vec<Value>, Vec<Vec<Value>>) = cases().into_iter().unzip();
-    // One kind with a field for each schema, as a definition takes a moment to be served.
+    // One kind with a field for each schema, because a new definition takes a moment to be served.
     let fields = schemas.iter().enumerate().map(|(index, schema)| (format!("f{index}"), schema.clone()));
     let rate = json!({"type": "object", "properties": serde_json::Map::from_iter(fields)});
     tenant.apply(&typed_definition(GROUP, &rate)).await?;
@@ -182,7 +181,7 @@ async fn what_is_admitted_an_api_server_admits() -> Result<()> {
         let outer = json!({"type": "object", "properties": {"rate": schema}});
         let checked = Schema::new(&serde_json::from_value(outer)?);
         for value in values {
-            // Inside of an object, as all that patches bring is.
+            // Inside an object, as all values of a patch are.
             let mut value = json!({"rate": value});
             normalize(&mut value);
             let theirs = dry_run(&tenant, &policy(index, &value["rate"])).await?;
@@ -196,7 +195,7 @@ async fn what_is_admitted_an_api_server_admits() -> Result<()> {
     Ok(())
 }
 
-/// What the hub would say of a new policy, `None` where it would take it. Nothing is kept.
+/// The API server's error for a new policy, or `None` if it would accept it. A dry run: nothing is stored.
 async fn dry_run(tenant: &crate::Tenant<'_>, policy: &Value) -> Result<Option<String>> {
     let path = format!(
         "/apis/{GROUP}/v1/namespaces/{}/typedpolicies?dryRun=All&fieldValidation=Strict",

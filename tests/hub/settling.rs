@@ -1,4 +1,5 @@
-//! Invariants 1 to 3: it converges, then nothing writes; a restart writes nothing; a change costs what it must.
+//! Invariants 1 to 3: the controller converges and then stops writing, a restart writes nothing, and a change
+//! causes only the necessary writes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::tenant;
 
-/// How often each kind of write came: `create manifestworks`.
+/// The number of writes by verb and resource, such as `create manifestworks`.
 fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for write in writes {
@@ -20,7 +21,7 @@ fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn it_converges_and_then_writes_nothing() -> Result<()> {
+async fn controller_converges_and_then_writes_nothing() -> Result<()> {
     let tenant = tenant("converges", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -52,7 +53,7 @@ async fn it_converges_and_then_writes_nothing() -> Result<()> {
 async fn a_restart_writes_nothing() -> Result<()> {
     let tenant = tenant("restarts", &["eu-1", "us-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
-    // What the server keeps in another form than it was written in must not look like a difference.
+    // Values that the server stores in another form must not look like a difference.
     let mut timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     timeouts["spec"]["odd"] = json!({
         "null": null, "whole": 1.0, "large": 9_007_199_254_740_993_i64, "larger": 1e300, "negative": -0.0,
@@ -75,7 +76,7 @@ async fn a_restart_writes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()> {
+async fn one_change_causes_one_write_per_cluster_and_one_status_write() -> Result<()> {
     let tenant = tenant("costs", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -105,7 +106,7 @@ async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()
 }
 
 #[tokio::test]
-async fn many_answers_are_one_fold() -> Result<()> {
+async fn feedback_within_one_window_causes_one_status_write() -> Result<()> {
     let tenant = tenant("storms", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -146,7 +147,7 @@ async fn it_stops_within_five_seconds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
+async fn feedback_text_cannot_block_the_status_write() -> Result<()> {
     let tenant = tenant("texts", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");

@@ -1,8 +1,8 @@
-//! What a hub's users must never see: stories that are easily got wrong, each named after what holds.
+//! Regression scenarios that users of a hub have to rely on.
 //!
-//! Others of their kind stand where they belong: one class's parameters never end another's watches in `kinds`, a
-//! spoke's namespace outlives the last work in `tests/ocm`, and a reference keeps its `sectionName` and names never
-//! collide in the library's own tests.
+//! Related scenarios are elsewhere: `kinds` checks that the parameters of one class never end the watches of
+//! another, `tests/ocm` that a spoke's namespace outlives its last work, and the library's unit tests that a
+//! reference keeps its `sectionName` and that names do not collide.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, rate_limit_policy};
@@ -12,14 +12,14 @@ use serde_json::json;
 use crate::{ON_BOTH, ON_EU, limit_of, synced, tenant};
 
 #[tokio::test]
-async fn every_gateway_is_followed_and_its_deletion_too() -> Result<()> {
+async fn each_gateway_is_synced_and_withdrawn_on_its_own() -> Result<()> {
     let (tenant, _controller, limits) = synced("every").await?;
     let api = gateway(tenant.name(), "api", tenant.name(), Some("all"));
     let other = rate_limit_policy(tenant.name(), "other", "api");
     tenant.apply(&api).await?;
     tenant.apply(&other).await?;
     tenant.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
-    // Both go on being followed, and each goes alone.
+    // Both policies are still synced, and the deletion of one Gateway affects only its own.
     for policy in [&limits, &other] {
         let mut changed = policy.clone();
         changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
@@ -33,7 +33,7 @@ async fn every_gateway_is_followed_and_its_deletion_too() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_write_that_the_hub_refuses_is_tried_until_it_succeeds() -> Result<()> {
+async fn rejected_write_is_retried_until_it_succeeds() -> Result<()> {
     let tenant = tenant("retries", &["eu-1", "late-1"]).await?;
     let _controller = tenant.controller().await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
@@ -58,14 +58,14 @@ async fn a_change_of_the_parameters_reaches_every_copy() -> Result<()> {
             tenant.until_work(cluster, "gateway-web", |work| class_of(work) == class).await?;
         }
     }
-    // Parameters that do not say have a class all the same.
+    // Parameters without `downstreamClass` use the default.
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
     tenant.until_work("us-1", "gateway-web", |work| class_of(work) == "istio").await.map(drop)
 }
 
 #[tokio::test]
 async fn a_placement_deleted_before_its_gateway_leaves_no_works_behind() -> Result<()> {
-    // No agent runs here: these works are cleaned up although nobody ever applied them.
+    // No agent runs in this test, so these works were never applied.
     let (tenant, _controller, limits) = synced("orphans").await?;
     tenant.delete(&placement(tenant.name(), "all", 0)).await?;
     tenant.decide("all", 1, &[]).await?;
@@ -77,7 +77,7 @@ async fn a_placement_deleted_before_its_gateway_leaves_no_works_behind() -> Resu
 }
 
 #[tokio::test]
-async fn one_gateway_that_leaves_a_cluster_takes_no_access_from_another() -> Result<()> {
+async fn unplaced_gateway_does_not_change_the_access_of_another() -> Result<()> {
     let (tenant, _controller, _) = synced("displaced").await?;
     tenant.place("some", &["eu-1"]).await?;
     tenant.apply(&gateway(tenant.name(), "api", tenant.name(), Some("some"))).await?;

@@ -1,4 +1,4 @@
-//! `--topology`: what is attached to what, in a ConfigMap of a hub of its own.
+//! `--topology`: the graph of Gateways, routes and policies stored in a ConfigMap. Each test has its own hub.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 const STORED: &str = "policy_sync_topology_stored";
 
-/// A hub with what a topology is made of.
+/// A hub with the objects of [`objects`].
 pub(crate) async fn hub(name: &str) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
     let mut crds = crds::for_side(Side::Hub, &binaries)?;
@@ -35,8 +35,8 @@ async fn controller(hub: &ControlPlane) -> Result<Controller> {
     Controller::start(Path::new(BINARY), hub, &["--topology"]).await
 }
 
-/// A controller that keeps the topology as `name`, who may do all that the sync needs, HTTPRoutes included, and with `core` of the core
-/// group; neither other kinds of routes, nor the status of any.
+/// A topology controller that runs as user `name`, with the permissions of the sync, HTTPRoutes and the
+/// resources `core` of the core group. Other route kinds and all route statuses are forbidden.
 pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> Result<Controller> {
     let group = "rbac.authorization.k8s.io";
     let rules = json!([
@@ -56,7 +56,7 @@ pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> 
     Ok(controller)
 }
 
-/// The object of this kind and name that the hub has.
+/// The fixture of this kind and name.
 fn named(kind: &str, name: &str) -> Result<Value> {
     let is_it = |object: &Value| object["kind"] == kind && object["metadata"]["name"] == name;
     objects().into_iter().find(is_it).with_context(|| format!("{kind} {name}"))
@@ -66,7 +66,7 @@ fn config_map() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology", "namespace": "default"}})
 }
 
-/// What the command prints of the same hub.
+/// The output of the command `topology` for the same hub.
 fn printed(hub: &ControlPlane) -> Result<String> {
     let output = Command::new(BINARY)
         .args(["topology", "-o", "dot", "--kubeconfig"])
@@ -75,7 +75,7 @@ fn printed(hub: &ControlPlane) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Waits until the ConfigMap says what the command prints.
+/// Waits until the ConfigMap has the same graph as the command prints.
 pub(crate) async fn until_stored(hub: &ControlPlane) -> Result<DynamicObject> {
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     let printed = printed(hub)?;
@@ -104,7 +104,7 @@ async fn until_metric(
 }
 
 #[tokio::test]
-async fn the_config_map_says_what_the_command_prints_and_a_restart_writes_nothing() -> Result<()> {
+async fn config_map_matches_the_command_and_a_restart_writes_nothing() -> Result<()> {
     let hub = hub("topology-stored").await?;
     let client = hub.client()?;
     let first = controller(&hub).await?;
@@ -142,13 +142,13 @@ async fn the_config_map_says_what_the_command_prints_and_a_restart_writes_nothin
     let documented: BTreeSet<String> = rows.map(|(name, _)| format!("policy_sync_topology_{name}")).collect();
     let served = metrics.names().into_iter().filter(|name| name.starts_with("policy_sync_topology_"));
     let served: BTreeSet<String> = served.map(str::to_owned).collect();
-    // What there is none of has no series.
+    // A metric with no objects to count has no series.
     ensure!(
         served.is_subset(&documented) && documented.len() - served.len() <= 1,
         "{served:?} {documented:?}"
     );
 
-    // One route less; what was said before is said no more.
+    // A deleted route disappears from the graph.
     let route = named("HTTPRoute", "shop")?;
     let (routes, _) = api_for(&client, &route).await?;
     let before = found.resource_version();
@@ -166,7 +166,7 @@ async fn the_config_map_says_what_the_command_prints_and_a_restart_writes_nothin
     let still = until_stored(&hub).await?;
     ensure!(still.resource_version() == after.resource_version(), "{still:?}");
 
-    // Somebody writes into it: it is put back.
+    // Edits of the ConfigMap by others are reverted.
     let (maps, name) = api_for(&client, &config_map()).await?;
     maps.patch(&name, &Default::default(), &Patch::Merge(json!({"data": {"topology": "digraph {}"}})))
         .await?;
@@ -175,7 +175,7 @@ async fn the_config_map_says_what_the_command_prints_and_a_restart_writes_nothin
 }
 
 #[tokio::test]
-async fn a_config_map_of_somebody_else_stays_as_it_is() -> Result<()> {
+async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
     let hub = hub("topology-foreign").await?;
     let mut theirs = config_map();
     theirs["data"] = json!({"topology": "theirs"});
@@ -190,17 +190,17 @@ async fn a_config_map_of_somebody_else_stays_as_it_is() -> Result<()> {
     until_metric(&controller, STORED, &[], 0.0).await?;
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     ensure!(maps.get(&name).await?.data["data"]["topology"] == "theirs");
-    // Once it goes, there is room.
+    // Once the foreign ConfigMap is deleted, the controller creates its own.
     maps.delete(&name, &Default::default()).await?;
     until_stored(&hub).await?;
     until_metric(&controller, STORED, &[], 1.0).await
 }
 
 #[tokio::test]
-async fn what_may_not_be_listed_is_unknown_and_all_else_goes_on() -> Result<()> {
+async fn kinds_that_cannot_be_listed_are_unknown_and_block_nothing_else() -> Result<()> {
     let hub = hub("topology-rights").await?;
     let client = hub.client()?;
-    // No Services and Namespaces.
+    // Without permissions for Services and Namespaces.
     let controller = launch_as(&hub, "narrow", &["configmaps"]).await?;
     controller.leads().await?;
     until_metric(&controller, STORED, &[], 1.0).await?;
@@ -216,7 +216,7 @@ async fn what_may_not_be_listed_is_unknown_and_all_else_goes_on() -> Result<()> 
     let metrics = controller.metrics().await?;
     ensure!(metrics.value("policy_sync_topology_unknown_kinds", &[])? > 0.5, "{metrics}");
     ensure!(metrics.value("policy_sync_watch_up", &[("resource", "services")])? < 0.5, "{metrics}");
-    // The class is served all the same.
+    // The class is still served.
     let (classes, name) = api_for(&client, &named("GatewayClass", "multi")?).await?;
     wait::until("the class is accepted", LIMIT, || async {
         let class = classes.get(&name).await?;

@@ -1,4 +1,5 @@
-//! Writing: only what is ours, only what differs, and whatever a spoke writes into its own works.
+//! Writes of the controller: only to its own objects and fields, only on a difference, and unaffected by
+//! edits that a spoke makes to its works.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
@@ -15,12 +16,12 @@ use crate::bad_input::until_event;
 use crate::{limit_of, synced, tenant};
 
 #[tokio::test]
-async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()> {
+async fn annotating_a_deleted_policy_does_not_recreate_it() -> Result<()> {
     let tenant = tenant("gone", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let seen = tenant.apply(&limits).await?;
     tenant.delete(&limits).await?;
-    // What the controller sends, with the uid that it saw.
+    // The controller's request, with the uid that it saw.
     let mut body = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
         "metadata": {"name": "limits", "namespace": tenant.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
@@ -29,7 +30,7 @@ async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()
     let parameters = PatchParams::apply("policy-sync-test").force();
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
     ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
-    // And the same where another policy has taken the name meanwhile.
+    // The same if another policy has taken the name meanwhile.
     tenant.apply(&limits).await?;
     body["metadata"]["annotations"] = json!({"c": "d"});
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
@@ -41,7 +42,7 @@ async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()
 }
 
 #[tokio::test]
-async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
+async fn two_controllers_on_one_hub_do_not_affect_each_other() -> Result<()> {
     let first = tenant("first", &["eu-1"]).await?;
     let second = tenant("second", &["us-1"]).await?;
     let first_controller = first.controller().await?;
@@ -97,7 +98,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
         })
         .await?;
     }
-    // The gateways that it says it serves, and the moments that it says things happened at, decide nothing either.
+    // Forged gateway names in the annotations have no effect either.
     let patch = json!({"metadata": {"annotations": {
         "kuadrant.io/parent": ours.metadata.annotations.clone().unwrap_or_default()["kuadrant.io/parent"],
         "kuadrant.io/gateways": "[\"missing\"]",
@@ -121,7 +122,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
+async fn dead_spoke_does_not_block_other_clusters() -> Result<()> {
     let (tenant, _controller, limits) = synced("dead").await?;
     let stuck = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     tenant.merge(&stuck, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
@@ -144,7 +145,7 @@ async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_without_a_namespace_holds_up_no_other() -> Result<()> {
+async fn cluster_without_a_namespace_does_not_block_others() -> Result<()> {
     let tenant = tenant("homeless", &["eu-1", "nowhere-1"]).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -156,7 +157,7 @@ async fn a_cluster_without_a_namespace_holds_up_no_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
+async fn large_user_annotation_leaves_room_for_the_controllers_own() -> Result<()> {
     let (tenant, controller, limits) = synced("large").await?;
     let large = "x".repeat(100_000);
     tenant.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
@@ -171,7 +172,7 @@ async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_edited_annotation_is_put_back() -> Result<()> {
+async fn edited_annotation_is_restored() -> Result<()> {
     let (tenant, _controller, limits) = synced("edited").await?;
     let nonsense = json!({"metadata": {"annotations": {
         "kuadrant.io/policies-synced": "nonsense", "kuadrant.io/policies-synced-summary": null,
@@ -189,7 +190,7 @@ async fn an_edited_annotation_is_put_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()> {
+async fn annotations_are_removed_even_if_a_user_has_applied_them() -> Result<()> {
     let (tenant, _controller, limits) = synced("applied").await?;
     // As after `kubectl get -o yaml`, an edit, and `kubectl apply --server-side`.
     let mut owned = limits.clone();
@@ -205,7 +206,7 @@ async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()>
     .await
 }
 
-/// The managers of controllers that own what `object` says of its clusters.
+/// The field managers that own the annotation `policies-synced` of `object`.
 async fn owners(tenant: &Tenant<'_>, object: &Value) -> Result<Vec<String>> {
     let fields = tenant.get(object).await?.metadata.managed_fields.unwrap_or_default();
     let tells = |entry: &&ManagedFieldsEntry| {
@@ -215,7 +216,7 @@ async fn owners(tenant: &Tenant<'_>, object: &Value) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_works() -> Result<()> {
+async fn of_two_controllers_only_the_first_by_name_annotates_a_policy() -> Result<()> {
     let (one, two) = (tenant("rival-one", &["eu-1"]).await?, tenant("rival-two", &["us-1"]).await?);
     let manager = |tenant: &Tenant<'_>| ControllerName::new(&tenant.controller_name()).hub_field_manager();
     let (first, last) = if manager(&one) < manager(&two) { (&one, &two) } else { (&two, &one) };
@@ -241,7 +242,7 @@ async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_wo
     first.settled(&first_controller).await?;
     let writes = last.settled(&last_controller).await?.len();
 
-    // It goes for good, and somebody deletes its works.
+    // The first controller ends for good, and its works are deleted.
     first_controller.kill();
     let works: Api<ManifestWork> = Api::all(first.client().clone());
     let ours = format!("kuadrant.io/controller={}", ControllerName::new(&first.controller_name()).hash());

@@ -1,5 +1,5 @@
-//! Attacks: who may write in one namespace of the hub, or to one spoke, tries to reach further. Each is refused, with
-//! nothing of anybody else's changed.
+//! Attacks by the owner of a hub namespace, or by a spoke, on other namespaces and clusters. Each attack must
+//! fail and leave all objects of other users unchanged.
 
 mod secrets;
 mod spokes;
@@ -11,18 +11,18 @@ use policy_sync_testenv::fixtures::{gateway, namespace, placement, placement_dec
 use policy_sync_testenv::{Controller, Tenant, apply};
 use serde_json::{Value, json};
 
-/// An attacker, who owns the tenant's namespace and is placed on `eu-1`, and a victim on `us-1`, with a namespace of
-/// its own and the same controller.
+/// An attacker, who owns the tenant's namespace and is placed on `eu-1`, and a victim in a second namespace,
+/// placed on `us-1`. One controller serves both.
 struct Neighbours {
     tenant: Tenant<'static>,
     controller: Controller,
     /// The attacker's policy `limits`.
     limits: Value,
-    /// The victim's works, as they were before the attack.
+    /// The victim's works before the attack.
     before: Vec<ManifestWork>,
 }
 
-/// Sets the neighbours; names are as in [`crate::tenant`].
+/// Creates attacker and victim; the rules for `name` are those of [`crate::tenant`].
 async fn neighbours(name: &str) -> Result<Neighbours> {
     let tenant = crate::tenant(name, &["eu-1"]).await?;
     let victim = format!("{name}-victim");
@@ -41,7 +41,7 @@ async fn neighbours(name: &str) -> Result<Neighbours> {
     Ok(Neighbours { tenant, controller, limits, before })
 }
 
-/// The works of a neighbours on which nothing has happened yet.
+/// All works before the attack.
 const UNHARMED: [&str; 6] = [
     "eu-1/access",
     "eu-1/gateway-web",
@@ -57,12 +57,12 @@ async fn victims(tenant: &Tenant<'_>) -> Result<Vec<ManifestWork>> {
 }
 
 impl Neighbours {
-    /// The namespace of the victim.
+    /// The victim's namespace.
     fn victim(&self) -> String {
         format!("{}-victim", self.tenant.name())
     }
 
-    /// Waits until all is quiet, and checks that what is not the attacker's is as it was.
+    /// Waits until the controller is idle, and checks that the victim's works are unchanged.
     async fn nothing_else_changed(&self) -> Result<()> {
         self.tenant.settled(&self.controller).await?;
         let now = victims(&self.tenant).await?;
@@ -73,13 +73,13 @@ impl Neighbours {
         Ok(())
     }
 
-    /// The same, where nothing at all may have come or gone.
+    /// Like [`Self::nothing_else_changed`], and also checks that no work was created or deleted.
     async fn nothing_changed(&self) -> Result<()> {
         self.nothing_else_changed().await?;
         self.tenant.until_works(&UNHARMED).await
     }
 
-    /// The copy of the attacker's policy that `eu-1` gets.
+    /// The attacker's policy as sent to `eu-1`.
     async fn copy(&self) -> Result<Value> {
         let work = self.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
         Ok(work.spec.workload.manifests[1].0.clone())

@@ -1,4 +1,5 @@
-//! By the owner of a namespace, on a hub that copies TLS Secrets: to have another namespace's, or another kind of Secret.
+//! Attacks by the owner of a namespace on a hub that copies TLS Secrets: getting Secrets of another namespace
+//! or of another type.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, timeout_policy, tls_secret};
@@ -9,10 +10,11 @@ use serde_json::{Value, json};
 use super::{Neighbours, UNHARMED, neighbours};
 use crate::secrets::{carried, until_carried};
 
-/// What the victim's Secrets hold, and in base64.
+/// The private key in the victim's Secrets, as text and in base64.
 const KEYS: [&str; 2] = ["the-victims-key", "dGhlLXZpY3RpbXMta2V5"];
 
-/// A neighbours whose class copies Secrets. The victim has one, `theirs`, and a grant for its friends.
+/// [`neighbours`] with a class that copies Secrets. The victim has a Secret `theirs` and a ReferenceGrant for
+/// a third namespace.
 async fn copying(name: &str) -> Result<Neighbours> {
     let neighbours = neighbours(name).await?;
     let mut params = all_kinds();
@@ -31,7 +33,7 @@ async fn copying(name: &str) -> Result<Neighbours> {
     Ok(neighbours)
 }
 
-/// The attacker's Gateway names these.
+/// Sets the certificate references of the attacker's Gateway.
 async fn names(neighbours: &Neighbours, references: &[Value]) -> Result<()> {
     let tenant = &neighbours.tenant;
     tenant.apply(&https_gateway(tenant.name(), "web", tenant.name(), references)).await.map(drop)
@@ -42,7 +44,8 @@ fn theirs(neighbours: &Neighbours) -> Value {
     json!({"name": "theirs", "namespace": neighbours.victim()})
 }
 
-/// Waits until the attacker has got nothing for it, and checks that no work anywhere carries the victim's key.
+/// Checks that the attacker's works carry only the `expected` objects, and that no work contains the victim's
+/// key.
 async fn got_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
     neighbours.nothing_changed().await?;
     until_carried(&neighbours.tenant, expected).await?;
@@ -55,7 +58,7 @@ async fn got_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until an Event of this reason tells of the attacker's Gateway, and returns its note.
+/// Waits for an Event with this reason in the attacker's namespace, and returns its note.
 async fn until_told(neighbours: &Neighbours, reason: &str) -> Result<String> {
     let events = kube::Api::<k8s_openapi::api::core::v1::Event>::namespaced(
         neighbours.tenant.client().clone(),
@@ -78,7 +81,7 @@ async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()
     names(&neighbours, &[theirs(&neighbours), json!({"name": "own"})]).await?;
     let there = until_told(&neighbours, "SecretNotGranted").await?;
     got_only(&neighbours, &["Secret kuadrant-tls-names/own"]).await?;
-    // Nor is it told whether there is one.
+    // The message does not reveal whether the Secret exists.
     names(
         &neighbours,
         &[json!({"name": "not-there", "namespace": neighbours.victim()}), json!({"name": "own"})],
@@ -106,7 +109,7 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
         grant["spec"][field][0][key] = value.into();
         grant
     };
-    // The attacker writes grants of its own as well.
+    // A grant in the attacker's own namespace has no effect.
     tenant.apply(&reference_grant(tenant.name(), "own", tenant.name(), "theirs")).await?;
     names(&neighbours, &[theirs(&neighbours)]).await?;
     until_told(&neighbours, "SecretNotGranted").await?;
@@ -121,7 +124,7 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
         tenant.apply(&grant).await?;
         got_only(&neighbours, &[]).await?;
     }
-    // The same grant, once it fits, is what was missing.
+    // A matching grant allows the copy.
     tenant.apply(&fits()).await?;
     let copy = format!("Secret kuadrant-{}/theirs", neighbours.victim());
     let grant = format!("ReferenceGrant kuadrant-{}", neighbours.victim());
@@ -131,7 +134,7 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
 }
 
 #[tokio::test]
-async fn a_secret_of_another_type_does_not_travel() -> Result<()> {
+async fn secret_that_is_not_of_type_tls_is_not_copied() -> Result<()> {
     let neighbours = copying("tls-opaque").await?;
     let mut opaque = tls_secret(neighbours.tenant.name(), "token", KEYS[0]);
     opaque["type"] = "Opaque".into();
@@ -149,11 +152,11 @@ async fn a_secret_of_another_type_does_not_travel() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_policy_takes_no_secret_along() -> Result<()> {
+async fn secret_named_in_a_policy_is_not_copied() -> Result<()> {
     let neighbours = copying("tls-policy").await?;
     let reference =
         json!({"group": "", "kind": "Secret", "name": "theirs", "namespace": neighbours.victim()});
-    // TimeoutPolicies, as the published schemas of others prune what they do not know.
+    // TimeoutPolicies, because the published schemas of the Kuadrant kinds prune unknown fields.
     let mut policy = timeout_policy(neighbours.tenant.name(), "naming", &["web"]);
     policy["spec"]["listeners"] =
         json!([{"name": "https", "tls": {"certificateRefs": [reference, {"name": "own"}]}}]);
@@ -178,7 +181,7 @@ async fn a_policy_takes_no_secret_along() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_copy_is_written_into_no_reserved_namespace() -> Result<()> {
+async fn secret_is_not_copied_into_a_reserved_namespace() -> Result<()> {
     let neighbours = copying("tls-reserved").await?;
     let tenant = &neighbours.tenant;
     tenant.apply(&namespace("system")).await?;
@@ -191,7 +194,7 @@ async fn a_copy_is_written_into_no_reserved_namespace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_secret_says_of_itself_makes_it_no_other() -> Result<()> {
+async fn copied_secret_has_no_forged_metadata_of_the_original() -> Result<()> {
     let neighbours = copying("tls-forged").await?;
     let victim = neighbours.victim();
     let mut forged = tls_secret(neighbours.tenant.name(), "own", "own");

@@ -1,4 +1,4 @@
-//! By a spoke, whose agent may write its own works and nothing else.
+//! Attacks by a spoke, whose agent may write only its own works.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::tenant::Answer;
@@ -31,7 +31,7 @@ async fn manifests_written_by_a_spoke_are_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn labels_that_a_spoke_takes_from_its_works_come_back() -> Result<()> {
+async fn labels_removed_from_works_by_a_spoke_are_restored() -> Result<()> {
     let neighbours = neighbours("unlabels").await?;
     for name in ["access", "gateway-web", "ratelimitpolicy-limits"] {
         let work = neighbours.tenant.work("eu-1", name).await?;
@@ -71,7 +71,7 @@ async fn a_spoke_speaks_for_no_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_about_another_copy_counts_for_nothing() -> Result<()> {
+async fn feedback_for_another_revision_is_ignored() -> Result<()> {
     let neighbours = neighbours("claims").await?;
     let work = neighbours.tenant.work("eu-1", "ratelimitpolicy-limits").await?;
     let claim = Answer::applied().revision("0000").condition("Enforced", "True", "Enforced", "all is well");

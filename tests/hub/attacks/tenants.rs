@@ -1,4 +1,4 @@
-//! By the owner of a namespace.
+//! Attacks by the owner of a hub namespace.
 
 use anyhow::{Result, ensure};
 use policy_sync_api::names::{ControllerName, Origin, WorkName};
@@ -29,7 +29,7 @@ async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
 #[tokio::test]
 async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
     let neighbours = neighbours("names").await?;
-    // names-victim/x and names/victim-x would be one text, were they joined with dashes.
+    // Joined with dashes, names-victim/x and names/victim-x would give the same name.
     let policy = rate_limit_policy(neighbours.tenant.name(), "victim-victim", "web");
     neighbours.tenant.apply(&policy).await?;
     neighbours.tenant.until_work("eu-1", "ratelimitpolicy-victim-victim", |_| true).await?;
@@ -76,7 +76,7 @@ async fn a_selector_reaches_no_cluster_outside_the_placement() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()> {
+async fn override_can_change_only_the_spec_of_its_own_policy() -> Result<()> {
     let neighbours = neighbours("overrides-all").await?;
     let victim = neighbours.victim();
     let gateway = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "victim", "namespace": victim});
@@ -106,7 +106,8 @@ async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()
     }
     neighbours.nothing_changed().await?;
 
-    // One that is in order is for the policy's own clusters alone, whatever it selects, and says what it says.
+    // A valid override applies only to the clusters of its policy, whatever it selects, and changes only the
+    // patched fields.
     let own = neighbours.copy().await?;
     let rates = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}], "counters": [{"expression": victim}]}}});
     override_with(&neighbours, &json!([{"clusterSelector": "region", "patch": rates}])).await?;
@@ -124,7 +125,7 @@ async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()
     Ok(())
 }
 
-/// Gives the attacker's policy these overrides.
+/// Sets the overrides of the attacker's policy.
 async fn override_with(neighbours: &Neighbours, overrides: &Value) -> Result<()> {
     let annotation = json!({"kuadrant.io/cluster-overrides": overrides.to_string()});
     neighbours
@@ -187,7 +188,7 @@ async fn owners_and_finalizers_do_not_travel() -> Result<()> {
 }
 
 #[tokio::test]
-async fn secrets_that_are_named_do_not_travel() -> Result<()> {
+async fn secrets_named_by_a_gateway_are_not_copied_by_default() -> Result<()> {
     let neighbours = neighbours("names-secrets").await?;
     let secret = |namespace: &str| {
         json!({
@@ -222,7 +223,7 @@ async fn secrets_that_are_named_do_not_travel() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_invalid_object_keeps_nothing_that_was_revoked() -> Result<()> {
+async fn invalid_policy_is_removed_from_clusters_that_are_no_longer_placed() -> Result<()> {
     let neighbours = neighbours("clings").await?;
     let invalid = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "((("}}});
     neighbours.tenant.merge(&neighbours.limits, &invalid).await?;
@@ -232,7 +233,7 @@ async fn an_invalid_object_keeps_nothing_that_was_revoked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_finalizer_keeps_no_copy_of_a_deleted_policy() -> Result<()> {
+async fn policy_held_by_a_finalizer_is_withdrawn() -> Result<()> {
     let neighbours = neighbours("lingers").await?;
     neighbours
         .tenant
@@ -248,7 +249,7 @@ async fn a_finalizer_keeps_no_copy_of_a_deleted_policy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Result<()> {
+async fn forged_work_in_a_tenant_namespace_changes_nothing_elsewhere() -> Result<()> {
     let neighbours = neighbours("smuggles").await?;
     let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", neighbours.victim());
     let controller = ControllerName::new(&neighbours.tenant.controller_name());
@@ -272,7 +273,7 @@ async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Resu
 }
 
 #[tokio::test]
-async fn text_of_a_user_is_told_as_text() -> Result<()> {
+async fn control_characters_are_removed_from_messages() -> Result<()> {
     let neighbours = neighbours("writes").await?;
     let selector = "a\n\u{1b}[2Jkuadrant.io/policies-synced: [] <script>\u{0}";
     let annotated = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": selector}}});
@@ -288,9 +289,9 @@ async fn text_of_a_user_is_told_as_text() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_reference_reaches_no_kind_but_gateways() -> Result<()> {
+async fn target_of_a_kind_other_than_gateway_is_not_synced() -> Result<()> {
     let neighbours = neighbours("embeds").await?;
-    // TimeoutPolicies, as the published schemas of others allow no such target.
+    // TimeoutPolicies, because the published schemas of the Kuadrant kinds reject such a target.
     let mut odd = timeout_policy(neighbours.tenant.name(), "odd", &["web"]);
     odd["spec"]["targetRefs"][0] =
         json!({"group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});

@@ -1,4 +1,4 @@
-//! What owners of Gateways write about where these are placed, and for how long.
+//! Invalid placements and grace periods of Gateways.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply::apply_with_status;
@@ -11,14 +11,14 @@ use super::page::{Row, holds};
 use super::{goes_on, until_event, until_gateway_says};
 use crate::tenant;
 
-/// A Gateway of the tenant's class that has this grace.
+/// A placed Gateway of the tenant's class with this grace period.
 fn lasting(tenant: &Tenant<'_>, name: &str, grace: &str) -> Value {
     let mut gateway = gateway(tenant.name(), name, tenant.name(), Some("all"));
     gateway["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!(grace);
     gateway
 }
 
-/// Waits until the Gateway is placed on no cluster, and returns why, as its `Programmed` says.
+/// Waits until the Gateway's `Programmed` is false with reason `NotPlaced`, and returns the message.
 async fn until_not_placed(tenant: &Tenant<'_>, gateway: &Value) -> Result<String> {
     wait::until(&format!("{} is not placed", gateway["metadata"]["name"]), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
@@ -31,7 +31,7 @@ async fn until_not_placed(tenant: &Tenant<'_>, gateway: &Value) -> Result<String
 }
 
 #[tokio::test]
-async fn what_owners_of_gateways_write() -> Result<()> {
+async fn messages_for_invalid_gateways() -> Result<()> {
     let tenant = tenant("owners", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -54,7 +54,7 @@ async fn what_owners_of_gateways_write() -> Result<()> {
         tenant.apply(&gateway).await?;
         let (reason, message) = until_event(&tenant, &gateway, "grace-timeout").await?;
         until_gateway_says(&tenant, &gateway, &message).await?;
-        // It goes out all the same.
+        // The Gateway is synced nevertheless.
         tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
         rows.push(Row { input, place, reason, message });
     }

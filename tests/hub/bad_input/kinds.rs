@@ -1,4 +1,4 @@
-//! Kinds that cannot be synced.
+//! Kinds in the parameters that cannot be synced.
 
 use anyhow::Result;
 use policy_sync_testenv::fixtures::{gateway_class, params_config_map, rate_limit_policy};
@@ -16,7 +16,7 @@ fn gvr(group: &str, version: &str, resource: &str) -> Value {
     json!({"group": group, "version": version, "resource": resource})
 }
 
-/// What is wrong, the name of the class, and its parameters.
+/// Description of the fault, name of the class, and its parameters.
 fn cases() -> Vec<(&'static str, &'static str, Value)> {
     let resource = |group: &str, resource: &str| json!({"resourcesToSync": [gvr(group, "v1", resource)]});
     let resources = [
@@ -39,7 +39,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
         .collect()
 }
 
-/// The same of kinds of policies.
+/// Cases for `policiesToSync`: description, name of the class, and the kinds.
 fn policies() -> Vec<(&'static str, &'static str, Vec<Value>)> {
     let missing = (1..=12).map(|index| gvr("example.com", "v1", &format!("missing{index:02}"))).collect();
     vec![
@@ -80,7 +80,7 @@ fn policies() -> Vec<(&'static str, &'static str, Vec<Value>)> {
 }
 
 #[tokio::test]
-async fn kinds_that_cannot_be_synced() -> Result<()> {
+async fn messages_for_kinds_that_cannot_be_synced() -> Result<()> {
     let tenant = tenant("kinds", &["eu-1"]).await?;
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");

@@ -1,5 +1,5 @@
-//! Messages for invalid objects, found on a real hub and compared with the tables in `docs/reference/bad-input`. Other objects
-//! are not affected.
+//! Messages for invalid objects, found on a real hub and compared with the tables in
+//! `docs/reference/bad-input`. Other objects are not affected.
 
 mod gateways;
 mod kinds;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::limit_of;
 
-/// The annotation that tells a policy's owner.
+/// The annotation with the message for the policy's owner.
 const MESSAGE: &str = "kuadrant.io/policy-sync-message";
 
 /// Waits until the condition of a class is `False`, and returns its reason and message.
@@ -38,7 +38,7 @@ async fn until_refused(tenant: &Tenant<'_>, class: &str, condition: &str) -> Res
     .await
 }
 
-/// Waits until an Event tells of `object`, with `part` in its note, and returns its reason and note.
+/// Waits for an Event on `object` with `part` in its note, and returns its reason and note.
 pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str) -> Result<(String, String)> {
     let [namespace, name] =
         ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
@@ -86,7 +86,7 @@ async fn until_untold(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     .await
 }
 
-/// Changes the policy and waits until the change is on `eu-1`: whatever else is wrong, this goes on.
+/// Changes the policy and waits until the change is on `eu-1`, to show that invalid objects do not block it.
 async fn goes_on(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     let mut changed = policy.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);

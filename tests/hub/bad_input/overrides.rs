@@ -1,4 +1,4 @@
-//! Overrides that cannot be used.
+//! Invalid cluster overrides.
 
 use anyhow::{Context, Result};
 use policy_sync_testenv::fixtures::rate_limit_policy;
@@ -13,7 +13,7 @@ use crate::tenant;
 
 const GROUP: &str = "typed.example.com";
 
-/// What is wrong, and the overrides.
+/// Description of the fault, name of the policy, and the overrides.
 fn cases() -> Vec<(&'static str, &'static str, String)> {
     let selecting = |selector: Value, patch: Value| json!({"clusterSelector": selector, "patch": patch});
     let us = |patch: Value| selecting("region=us".into(), patch);
@@ -49,7 +49,7 @@ fn cases() -> Vec<(&'static str, &'static str, String)> {
 }
 
 #[tokio::test]
-async fn overrides_that_cannot_be_used() -> Result<()> {
+async fn messages_for_invalid_overrides() -> Result<()> {
     let tenant = tenant("bad-overrides", &["us-1", "eu-1"]).await?;
     tenant.apply(&typed_definition(GROUP, &json!({"type": "integer", "minimum": 1}))).await?;
     let mut kinds = policy_sync_testenv::tenant::all_kinds();

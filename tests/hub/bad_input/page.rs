@@ -1,19 +1,19 @@
-//! Sections of the page on bad input whose rows the tests find on a real hub.
+//! The tables of `docs/reference/bad-input` whose rows the tests find on a real hub.
 
 use anyhow::Result;
 use policy_sync_testenv::bad_input::code;
 
 const HEAD: &str = "| input | reported in, effect | reason | message |\n|---|---|---|---|\n";
 
-/// What one bad input gets.
+/// The reaction to one invalid input.
 pub(super) struct Row {
-    /// What is wrong, in words.
+    /// The input, in words.
     pub(super) input: &'static str,
-    /// Where it is told, and what happens: Markdown.
+    /// Where the message appears, and the effect: Markdown.
     pub(super) place: &'static str,
-    /// A word for programs; empty where nothing is told.
+    /// The reason of the Event or condition; empty where nothing is reported.
     pub(super) reason: String,
-    /// What is told; empty where nothing is.
+    /// Empty where nothing is reported.
     pub(super) message: String,
 }
 

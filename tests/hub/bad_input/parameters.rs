@@ -1,4 +1,4 @@
-//! Parameters that cannot be used.
+//! Invalid parameters of GatewayClasses.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{goes_on, until_refused};
 use crate::synced;
 
 const PLACE: &str = "GatewayClass, `Accepted=False`";
-/// What is wrong with the value of a key, the name of the class, and the parameters.
+/// Description of the fault in the value of one key, name of the class, and the parameters.
 const VALUES: [(&str, &str, &str); 29] = [
     ("`tlsSecrets` in capitals", "tls-capital", r#"{"tlsSecrets": "Copy"}"#),
     ("`tlsSecrets` empty", "tls-empty", r#"{"tlsSecrets": ""}"#),
@@ -62,7 +62,7 @@ const VALUES: [(&str, &str, &str); 29] = [
     ),
 ];
 
-/// What is wrong, the name of the class and of its ConfigMap, and the ConfigMap's data.
+/// Description of the fault, name of the class and of its ConfigMap, and the ConfigMap's data.
 fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
     let params = |text: &str| Some(json!({ "params": text }));
     let list = |count: usize| {
@@ -167,7 +167,7 @@ fn referring(tenant: &Tenant<'_>, class: &str, reference: Value) -> Value {
 }
 
 #[tokio::test]
-async fn parameters_that_cannot_be_used() -> Result<()> {
+async fn messages_for_invalid_parameters() -> Result<()> {
     let (tenant, controller, limits) = synced("platform").await?;
     let mut rows = Vec::new();
     for (input, class, data) in cases() {
@@ -191,7 +191,7 @@ async fn parameters_that_cannot_be_used() -> Result<()> {
         rows.push(Row { input, place: PLACE, reason, message });
     }
     goes_on(&tenant, &limits).await?;
-    // It stops writing. On a busy hub the status of the policy, too, may take longer than it is looked for.
+    // The writes must end. On a busy hub, the policy's status may be written after `settled` returns.
     let (mut looks, mut before) = (3, tenant.settled(&controller).await?.len());
     loop {
         let writes = tenant.settled(&controller).await?;
@@ -202,7 +202,7 @@ async fn parameters_that_cannot_be_used() -> Result<()> {
         ensure!(looks > 0, "it goes on writing: {:?}", &writes[before..]);
         before = writes.len();
     }
-    // And each is told once.
+    // Each class gets exactly one status write.
     let is_told = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
     let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_told).collect();
     let names: BTreeSet<String> = told.iter().map(|write| write.object().name).collect();

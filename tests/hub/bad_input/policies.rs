@@ -1,4 +1,4 @@
-//! Policies that cannot be synced as they are, and odd ones that can.
+//! Invalid policies, and unusual ones that are synced.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply;
@@ -14,7 +14,7 @@ use crate::tenant;
 pub(super) const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
 const SYNCED: &str = "it is synced";
 
-/// A kind whose schema lets everything through, as older ones did.
+/// A kind whose schema accepts any spec, as the schemas of older kinds do.
 fn loose_definition() -> Value {
     let anything = json!({"x-kubernetes-preserve-unknown-fields": true});
     let mut spec = anything.clone();
@@ -41,7 +41,7 @@ fn web() -> Value {
     json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"})
 }
 
-/// What is wrong, and the policy.
+/// Invalid policies: description of the fault, and the policy.
 fn told(namespace: &str) -> Vec<(&'static str, Value)> {
     let loose = |name: &str, spec: Value| loose(namespace, name, spec);
     let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
@@ -97,7 +97,7 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
     told
 }
 
-/// What is odd, and the policy, of a Gateway that is placed on `eu-1`.
+/// Unusual policies that are synced to `eu-1`: description, and the policy.
 fn synced(namespace: &str) -> Vec<(&'static str, Value)> {
     let mut references =
         vec![json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "elsewhere"}); 9_999];
@@ -116,7 +116,7 @@ fn synced(namespace: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
+async fn messages_for_invalid_policies() -> Result<()> {
     let tenant = tenant("shop", &["eu-1"]).await?;
     tenant.apply(&loose_definition()).await?;
     let loose_kind = json!({"group": "loose.example.com", "version": "v1", "resource": "loosepolicies"});
@@ -171,7 +171,7 @@ pub(super) async fn is_told(
 }
 
 #[tokio::test]
-async fn namespaces_of_the_hub() -> Result<()> {
+async fn messages_for_policies_in_reserved_and_long_namespaces() -> Result<()> {
     let tenant = tenant("namespaces", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -193,7 +193,7 @@ async fn namespaces_of_the_hub() -> Result<()> {
     holds("namespaces", &rows)
 }
 
-/// A placed Gateway of the tenant's class in another namespace, and a policy for it.
+/// Creates a policy and a placed Gateway of the tenant's class in another namespace.
 async fn in_namespace(tenant: &Tenant<'_>, namespace: &str) -> Result<Value> {
     let policy = rate_limit_policy(namespace, "odd", "web");
     let decision = fixtures::placement_decision(namespace, "all", 1, &["eu-1"]);
@@ -209,7 +209,7 @@ async fn in_namespace(tenant: &Tenant<'_>, namespace: &str) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_class_that_is_invalid() -> Result<()> {
+async fn message_for_policies_of_a_class_with_invalid_parameters() -> Result<()> {
     let tenant = tenant("classes", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;

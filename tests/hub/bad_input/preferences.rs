@@ -1,4 +1,4 @@
-//! Preferences for the split of replicas that cannot be used.
+//! Invalid preferences for splitting replicas among clusters.
 
 use anyhow::Result;
 use policy_sync_testenv::fixtures::{rate_limit_policy, resources, workload};
@@ -9,7 +9,7 @@ use super::page::holds;
 use super::policies::{TOLD, is_told};
 use crate::tenant;
 
-/// What is wrong, the object's name, and the preferences.
+/// Description of the fault, name of the object, and the preferences.
 const CASES: [(&str, &str, &str); 12] = [
     ("not JSON", "no-json", "c1=1"),
     ("a list", "list", r#"[{"c1": {"weight": 1}}]"#),
@@ -29,7 +29,7 @@ const CASES: [(&str, &str, &str); 12] = [
     ("`rebalance` as a string", "rebalance", r#"{"clusters": {"c1": {}}, "rebalance": "yes"}"#),
 ];
 
-/// A kind that no other test has: a class takes its objects of all namespaces.
+/// A kind that no other test uses, because a class selects objects of all namespaces.
 fn controller(namespace: &str, name: &str, preferences: &str) -> Value {
     let mut object = workload("ReplicationController", namespace, name);
     object["apiVersion"] = "v1".into();
@@ -40,7 +40,7 @@ fn controller(namespace: &str, name: &str, preferences: &str) -> Value {
 }
 
 #[tokio::test]
-async fn preferences_that_cannot_be_used() -> Result<()> {
+async fn messages_for_invalid_preferences() -> Result<()> {
     let tenant = tenant("bad-preferences", &["eu-1"]).await?;
     let mut kinds = policy_sync_testenv::tenant::all_kinds();
     kinds["resourcesToSync"] = json!([resources("", "replicationcontrollers")]);

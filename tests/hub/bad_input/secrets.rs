@@ -1,4 +1,4 @@
-//! TLS Secrets that a Gateway names and that do not travel.
+//! TLS Secrets that a Gateway names and that are not copied.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{
@@ -15,14 +15,15 @@ use crate::tenant;
 
 const PLACE: &str = "Event on the Gateway, message of its `Accepted`; synced without that Secret";
 
-/// A Gateway of its own that names this Secret, on `eu-1`.
+/// Creates a Gateway on `eu-1` with this certificate reference.
 async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Value> {
     let gateway = https_gateway(tenant.name(), name, tenant.name(), &[reference]);
     tenant.apply(&gateway).await?;
     Ok(gateway)
 }
 
-/// What is told of the Gateway in an Event, and in the message of `Accepted`.
+/// Waits for the Event on the Gateway and the same message in `Accepted`, and checks that no Secret is
+/// copied.
 async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
     let (reason, message) = until_event(tenant, gateway, "Secret").await?;
     super::until_gateway_says(tenant, gateway, &message).await?;
@@ -33,7 +34,7 @@ async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Resu
 }
 
 #[tokio::test]
-async fn secrets_that_do_not_travel() -> Result<()> {
+async fn messages_for_secrets_that_are_not_copied() -> Result<()> {
     let tenant = tenant("certificates", &["eu-1"]).await?;
     let mut params = all_kinds();
     params["tlsSecrets"] = json!("copy");

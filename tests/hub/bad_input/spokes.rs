@@ -1,4 +1,4 @@
-//! Invalid clusters, works and reports of agents.
+//! Invalid clusters, works and agent feedback.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -18,9 +18,9 @@ fn silent(input: &'static str, place: &'static str) -> Row {
 }
 
 #[tokio::test]
-async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
+async fn messages_for_invalid_clusters() -> Result<()> {
     let tenant = tenant("clusters", &["eu-1", "homeless-1", "unknown-1"]).await?;
-    // One is a namespace without a ManagedCluster, the other has not even that.
+    // `unknown-1` has a namespace but no ManagedCluster; `homeless-1` has neither.
     tenant.apply(&namespace("unknown-1")).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -42,7 +42,7 @@ async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
 }
 
 #[tokio::test]
-async fn works_that_others_write() -> Result<()> {
+async fn messages_for_works_written_by_other_clients() -> Result<()> {
     let (tenant, controller, limits) = synced("works").await?;
     let ours = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&ours)?;
@@ -56,7 +56,8 @@ async fn works_that_others_write() -> Result<()> {
     tenant.merge(&limits, &nonsense).await?;
     tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
 
-    // Two works of a planned name, one with labels like ours, and one that our watch does not see.
+    // Two foreign works with planned names. The first has the controller's labels, the second is outside the
+    // controller's watch.
     controller.terminate().await?;
     let other = rate_limit_policy(tenant.name(), "other", "web");
     tenant.apply(&other).await?;
@@ -106,7 +107,7 @@ async fn works_that_others_write() -> Result<()> {
 }
 
 #[tokio::test]
-async fn answers_of_spokes() -> Result<()> {
+async fn messages_for_invalid_feedback() -> Result<()> {
     let (tenant, controller, limits) = synced("answers").await?;
     let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let mut rows = Vec::new();
@@ -154,7 +155,7 @@ async fn answers_of_spokes() -> Result<()> {
         .condition("Enforced", "True", "Enforced", "second");
     let answered = tenant.answer(&work, &twice).await;
     if let Err(error) = &answered {
-        // A hub may refuse such a status: then nothing of it is there to read.
+        // An API server may reject a status with duplicate names; then there is nothing to read.
         ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
     } else {
         tenant.until_folded(&limits, says("second")).await?;
@@ -174,7 +175,7 @@ async fn answers_of_spokes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_agents_tell_of_ancestors() -> Result<()> {
+async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
     let (tenant, controller, limits) = synced("ancestors").await?;
     let timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     tenant.apply(&timeouts).await?;
@@ -213,14 +214,14 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
         ("the result is for another revision", "ConditionRuleEvaluated", said(&"0".repeat(32), "1")),
         ("a condition is for another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
     ] {
-        // What is well in between shows that it is mended at once.
+        // Valid feedback in between shows that recovery is immediate.
         tenant.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
         let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, false)).await?;
         ensure!(entries[1].conditions[0].message.as_deref() == Some("web (c)"), "{entries:?}");
         tenant.answer(&work, &Answer::applied().computed(evaluated, &message)).await?;
         let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, true)).await?;
         ensure!(entries[1].conditions.is_empty(), "{entries:?}");
-        // The rest of it has a hash of this run's.
+        // The rest of the message contains a hash that differs in each run.
         let told = entries[1].message.clone().unwrap_or_default();
         let told = if told.contains("policy-sync/1") {
             "the agent cannot tell status.ancestors: policy-sync/1 …".into()

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{own, web};
 use crate::bad_input::until_event;
 
-/// Lets the Gateway serve on for ten minutes where it is no longer placed.
+/// Sets a grace period of ten minutes on the Gateway.
 async fn lasts(tenant: &Tenant<'_>) -> Result<()> {
     let grace = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "600"}}});
     tenant.merge(&web(tenant), &grace).await.map(drop)
@@ -26,17 +26,17 @@ async fn until_works_of(tenant: &Tenant<'_>, clusters: &[&str]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_deleted_is_left_without_grace() -> Result<()> {
+async fn deleted_cluster_gets_no_grace_period() -> Result<()> {
     let (tenant, _controller) = own("left", &["left-a", "left-b", "left-c"]).await?;
     lasts(&tenant).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     until_works_of(&tenant, &["left-a", "left-b", "left-c"]).await?;
-    // Before the decisions know of it.
+    // The cluster is deleted before the PlacementDecisions change.
     let gone = |name: &str| managed_cluster(name, &Default::default());
     tenant.delete(&gone("left-a")).await?;
     tenant.place("all", &["left-b", "left-c"]).await?;
     until_works_of(&tenant, &["left-b", "left-c"]).await?;
-    // While it is served on.
+    // The cluster is deleted during its grace period.
     tenant.place("all", &["left-c"]).await?;
     let displaced = |work: &ManifestWork| {
         let annotations = work.metadata.annotations.as_ref();
@@ -48,17 +48,17 @@ async fn a_cluster_that_is_deleted_is_left_without_grace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_whose_namespace_ends_holds_up_no_other_and_is_cleaned_up() -> Result<()> {
+async fn terminating_cluster_namespace_is_cleaned_up_and_blocks_no_other_cluster() -> Result<()> {
     let (tenant, _controller) = own("ends", &["ends-a", "ends-b"]).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     until_works_of(&tenant, &["ends-a", "ends-b"]).await?;
-    // An agent that never answers again holds one of the works.
+    // The finalizer of an agent that never responds again holds one of the works.
     let held = tenant.work("ends-a", "gateway-web").await?.metadata.name.unwrap_or_default();
     let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "ends-a");
     let hold =
         json!({"metadata": {"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]}});
     api.patch(&held, &PatchParams::default(), &Patch::Merge(hold)).await?;
-    // The hub deletes all works there, and lets nobody make another.
+    // The hub deletes all works in the namespace and rejects new ones.
     let (namespaces, name) =
         policy_sync_testenv::apply::api_for(tenant.client(), &namespace("ends-a")).await?;
     namespaces.delete(&name, &DeleteParams::default()).await?;
@@ -69,7 +69,7 @@ async fn a_cluster_whose_namespace_ends_holds_up_no_other_and_is_cleaned_up() ->
     let (reason, note) = until_event(&tenant, &other, "ends-a").await?;
     ensure!(reason == "WriteRefused" && note.contains("being terminated"), "{reason}: {note}");
 
-    // What can go has gone, and what is left goes as soon as it can.
+    // All works except the held one are deleted; it follows once its finalizer is removed.
     tenant.place("all", &["ends-b"]).await?;
     tenant
         .until_works(&[

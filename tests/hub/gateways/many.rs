@@ -1,4 +1,5 @@
-//! A fleet of which the API has no room for most: what its Gateway says, and what a policy does.
+//! The status of a Gateway and of a policy in a fleet of 1,000 clusters, which is more than their status can
+//! list.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
 
-/// Checks those of `writes` that are to objects of `resource`: one in each window at most, none of them refused.
+/// Checks that `writes` has at most one write per window to `resource`, and that none was rejected.
 fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
     let told: Vec<&Request> = writes.iter().filter(|write| write.object().resource == resource).collect();
     ensure!(!told.is_empty() && told.len() <= windows, "{} writes in {windows} windows", told.len());
@@ -24,11 +25,11 @@ fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
     Ok(())
 }
 
-/// More clusters than the status has room for, all of which answer at once.
+/// All clusters report at once.
 #[tokio::test]
-async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
+async fn thousand_clusters_cause_one_status_write_per_window() -> Result<()> {
     let names: Vec<String> = (0..1_000).map(|n| format!("many-{n:04}")).collect();
-    // On a hub of its own: this would keep that of the other tests busy.
+    // On a separate hub, because the load would slow down other tests.
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let tenant = Tenant::new(fleet.hub(), binary, "many", &[]).await?;
@@ -50,7 +51,7 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
     tenant.apply(&limits).await?;
     let started = Instant::now();
     let controller = tenant.controller().await?;
-    // There are 2,000.
+    // 2,000: a Gateway and a policy for each cluster.
     let works = wait::until("all works are there", LIMIT * 3, || async {
         let mut works = tenant.works().await?;
         works.retain(|work| !work.name_any().starts_with("access-"));

@@ -1,4 +1,4 @@
-//! What a hub Gateway says of its clusters: in its status, in its labels and in an annotation.
+//! The status, labels and annotation of a hub Gateway, which summarize its clusters.
 
 mod leaving;
 mod many;
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use crate::tenant;
 
-/// The Gateway of a tenant.
+/// The tenant's Gateway.
 fn web(tenant: &Tenant<'_>) -> Value {
     gateway(tenant.name(), "web", tenant.name(), Some("all"))
 }
 
-/// A tenant with clusters of its own, and its controller.
+/// A tenant with clusters that no other test uses, and its controller.
 async fn own(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Controller)> {
     let tenant = tenant(name, clusters).await?;
     for cluster in clusters {
@@ -32,7 +32,7 @@ async fn own(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Controll
     Ok((tenant, controller))
 }
 
-/// Waits until the Gateway is as `fits` wants it, and returns it.
+/// Waits until `fits` accepts the Gateway, and returns it.
 async fn until_told(tenant: &Tenant<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
     wait::until("the Gateway says what it should", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web(tenant)).await?)?;
@@ -60,7 +60,8 @@ async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<Value> {
     .await
 }
 
-/// That a cluster has programmed the Gateway, which is reached at `address`, with a route at its listener.
+/// Feedback of a cluster that has programmed the Gateway at `address`, with one route attached to the
+/// listener.
 fn programmed(address: &str) -> Answer {
     Answer::applied()
         .condition("Accepted", "True", "Accepted", "")
@@ -79,7 +80,7 @@ async fn answer(tenant: &Tenant<'_>, cluster: &str, answer: &Answer) -> Result<(
 }
 
 #[tokio::test]
-async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
+async fn gateway_is_programmed_once_all_clusters_report_it() -> Result<()> {
     let (tenant, controller) = own("told", &["told-eu", "told-us"]).await?;
     let pending = "False Pending: not programmed on 2 of 2 clusters: told-eu (pending); told-us (pending)";
     let found = until_programmed(&tenant, pending).await?;
@@ -105,7 +106,7 @@ async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
     ensure!(listener["supportedKinds"][0]["kind"] == "HTTPRoute", "{listener}");
     ensure!(listener["conditions"][0]["status"] == "True", "{listener}");
 
-    // A change is programmed only once the clusters say so of the change.
+    // After a change, earlier feedback does not count as programmed.
     let mut changed = web(&tenant);
     changed["spec"]["listeners"][0]["hostname"] = json!("shop.example.com");
     tenant.apply(&changed).await?;
@@ -122,7 +123,7 @@ async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
+async fn unchanged_gateway_status_is_not_written_again() -> Result<()> {
     let (tenant, controller) = own("told-once", &["once-eu", "once-us"]).await?;
     let labels = BTreeMap::from([("kuadrant.io/region".to_owned(), "eu".to_owned())]);
     tenant.apply(&managed_cluster("once-eu", &labels)).await?;
@@ -131,7 +132,7 @@ async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
     }
     until_programmed(&tenant, "True").await?;
     let settled = tenant.settled(&controller).await?.len();
-    // The same is answered again, and others write into the status what is theirs.
+    // The cluster repeats its feedback, and other clients add conditions and a listener to the status.
     let work = tenant.until_work("once-us", "gateway-web", |_| true).await?;
     tenant.answer(&work, &programmed("192.0.2.1")).await?;
     let (api, name) = api_for(tenant.client(), &web(&tenant)).await?;
@@ -151,7 +152,7 @@ async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
     let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
-    // What is ours is put back, and what is theirs stays.
+    // The controller's own fields are restored, and the fields of others are kept.
     let patch = json!({"metadata": {"annotations": {"kuadrant.io/gateway-clusters": "[]"},
         "labels": {"clusters.kuadrant.io/once-eu_region": "us", "clusters.kuadrant.io/invented": "x"}}});
     tenant.merge(&web(&tenant), &patch).await?;
@@ -175,7 +176,7 @@ async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<()> {
+async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
     let (tenant, controller) = own("attributed", &["attr-eu", "attr-us"]).await?;
     let region = |value: &str| BTreeMap::from([("kuadrant.io/region".to_owned(), value.to_owned())]);
     let label = |found: &Value| found["metadata"]["labels"]["clusters.kuadrant.io/attr-eu_region"].clone();
@@ -202,7 +203,7 @@ async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<
     let after = tenant.work("attr-eu", "gateway-web").await?;
     ensure!(after.spec == before.spec, "it reaches the copy: {:?}", after.spec);
 
-    // They go with the cluster, and all of them with the class.
+    // The labels of a cluster are removed with the cluster, and all labels once the class changes.
     tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
     tenant.place("all", &["attr-us"]).await?;
     until_told(&tenant, |found| {
@@ -224,7 +225,7 @@ async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<
         Ok(())
     })
     .await?;
-    // What was ours of its status is let go, for the controller of its class to say.
+    // The controller's part of the status is released for the other class's controller.
     until_told(&tenant, |found| {
         ensure!(!condition(found, "Programmed").starts_with("False"), "{}", found["status"]);
         Ok(())
@@ -235,9 +236,9 @@ async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<
     Ok(())
 }
 
-/// The API refuses a whole status for one item that it does not take.
+/// The API server rejects a whole status if one item is invalid.
 #[tokio::test]
-async fn no_text_of_a_spoke_blocks_what_another_says() -> Result<()> {
+async fn invalid_feedback_of_one_spoke_does_not_block_another() -> Result<()> {
     let (tenant, controller) = own("told-oddly", &["odd-1", "odd-2"]).await?;
     answer(&tenant, "odd-2", &programmed("192.0.2.2")).await?;
     let controls: String = (0..0xa0).filter_map(char::from_u32).collect();

@@ -1,4 +1,4 @@
-//! On a cluster, a Gateway comes after its policies, and goes before them.
+//! On each cluster, a Gateway is created after its policies and deleted before them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::bad_input::until_event;
 /// The works of the policies `limits` and `quota` on one cluster.
 const POLICIES: [&str; 2] = ["ratelimitpolicy-limits", "ratelimitpolicy-quota"];
 
-/// A tenant of one cluster whose Gateway waits for its policies `limits` and `quota` for so many seconds.
+/// A tenant with one cluster. Its Gateway waits up to `seconds` for its policies `limits` and `quota`.
 async fn waiting(name: &str, seconds: u64, action: &str) -> Result<(Tenant<'static>, Controller)> {
     let tenant = tenant(name, &["eu-1"]).await?;
     let parameters = json!({
@@ -38,7 +38,7 @@ async fn applied(tenant: &Tenant<'_>, policy: &str) -> Result<()> {
     tenant.answer(&tenant.until_work("eu-1", policy, |_| true).await?, &Answer::applied()).await
 }
 
-/// Of which kinds `controller` has made works, or deleted them, in this order.
+/// The kinds of the works that `controller` created or deleted, in order, without repetitions.
 fn order(tenant: &Tenant<'_>, controller: &Controller, method: &str) -> Result<Vec<&'static str>> {
     let kind = |name: &str| {
         ["gateway-", "ratelimitpolicy-"].into_iter().find(|kind| name.starts_with(kind)).unwrap_or("other")
@@ -63,7 +63,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
     let (reason, _) = until_event(&tenant, &web(&tenant), "it is held back where its policies").await?;
     ensure!(reason == "PoliciesPending", "the Event says {reason}");
 
-    // Neither a restart nor one of two that is applied lets it pass.
+    // A restart, or only one of two applied policies, does not release the Gateway.
     applied(&tenant, POLICIES[0]).await?;
     controller.kill();
     let controller = tenant.controller().await?;
@@ -77,7 +77,7 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
     until_on(&tenant, true).await?;
     until_programmed(&tenant, "False Pending: not programmed on 1 of 1 clusters: eu-1 (pending)").await?;
 
-    // What is there waits for nothing: not for a policy that is not applied any more, nor for a new one.
+    // An existing Gateway is updated even if one of its policies is no longer applied.
     let work = tenant.work("eu-1", POLICIES[1]).await?;
     tenant.answer(&work, &Answer::refused("it is in use")).await?;
     tenant.merge(&web(&tenant), &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
@@ -87,12 +87,12 @@ async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_policy_that_goes_is_waited_for_no_longer() -> Result<()> {
+async fn gateway_stops_waiting_for_a_deleted_policy() -> Result<()> {
     let (tenant, _controller) = waiting("goes", 3600, "hold").await?;
     until_on(&tenant, false).await?;
     applied(&tenant, POLICIES[0]).await?;
     until_programmed(&tenant, "False Pending: not programmed on 1 of 1 clusters: eu-1 (waits for").await?;
-    // A work that someone deletes is made anew, and waited for as before.
+    // A work that another client deletes is created again, and the Gateway still waits for it.
     let work = tenant.work("eu-1", POLICIES[0]).await?;
     let api: kube::Api<ManifestWork> = kube::Api::namespaced(tenant.client().clone(), "eu-1");
     api.delete(work.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
@@ -105,10 +105,10 @@ async fn a_policy_that_goes_is_waited_for_no_longer() -> Result<()> {
 
 #[tokio::test]
 async fn a_gateway_is_served_without_policies_that_are_not_applied_in_time() -> Result<()> {
-    // Long enough for a busy machine to make the policies meanwhile.
+    // Long enough to create the policies on a busy machine.
     let (tenant, controller) = waiting("serves", 15, "serve").await?;
     until_on(&tenant, true).await?;
-    // The hub's log has a write a moment after the hub shows what it did.
+    // The audit log can be a moment behind the objects.
     tenant.settled(&controller).await?;
     let order = order(&tenant, &controller, "create")?;
     ensure!(order == ["ratelimitpolicy-", "gateway-"], "they were made in the order {order:?}");
@@ -116,12 +116,12 @@ async fn a_gateway_is_served_without_policies_that_are_not_applied_in_time() -> 
     let policy = created(&tenant.work("eu-1", POLICIES[1]).await?)?;
     let gateway = created(&tenant.work("eu-1", "gateway-web").await?)?;
     let waited = gateway.0.duration_since(policy.0);
-    // The API keeps whole seconds.
+    // Creation timestamps have whole seconds.
     ensure!(waited.as_secs() >= 1, "it was made after {waited:?}");
     Ok(())
 }
 
-/// An agent has a finalizer on the Gateway's work, and takes its time.
+/// Sets or removes an agent's finalizer on the Gateway's work.
 async fn held_by_its_agent(tenant: &Tenant<'_>, held: bool) -> Result<()> {
     let work = tenant.work("eu-1", "gateway-web").await?;
     let finalizers = if held { json!(["example.com/agent"]) } else { json!([]) };
@@ -145,7 +145,7 @@ async fn policies_leave_a_cluster_after_their_gateway() -> Result<()> {
     tenant.until_work("eu-1", "gateway-web", |work| work.metadata.deletion_timestamp.is_some()).await?;
     let writes = tenant.settled(&controller).await?;
     ensure!(order(&tenant, &controller, "delete")? == ["gateway-"], "{writes:?}");
-    // The policy that is deleted itself goes at once.
+    // A policy that is deleted itself does not wait for its Gateway.
     tenant.delete(&rate_limit_policy(tenant.name(), "quota", "web")).await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
     held_by_its_agent(&tenant, false).await?;
@@ -153,7 +153,7 @@ async fn policies_leave_a_cluster_after_their_gateway() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_that_hangs_holds_its_policies_for_so_long_only() -> Result<()> {
+async fn policies_wait_for_a_terminating_gateway_only_until_the_timeout() -> Result<()> {
     let (tenant, _controller) = waiting("hangs", 2, "serve").await?;
     until_on(&tenant, true).await?;
     held_by_its_agent(&tenant, true).await?;

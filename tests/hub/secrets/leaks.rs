@@ -1,4 +1,5 @@
-//! What a Secret holds is nowhere but in the work: no log, metric, Event, condition or output of a command has it.
+//! The private key of a Secret appears only in the work: not in logs, metrics, Events, conditions or command
+//! output.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,13 +14,13 @@ use serde_json::json;
 
 use super::{copying, until_carried, web};
 
-/// A key, and the same in base64.
+/// Each key as text and in base64.
 const KEYS: [(&str, &str); 2] = [
     ("the-first-private-key", "dGhlLWZpcnN0LXByaXZhdGUta2V5"),
     ("another-private-key", "YW5vdGhlci1wcml2YXRlLWtleQ=="),
 ];
 
-/// What a command says of the hub of `tenant`, on both of its outputs.
+/// The stdout and stderr of a command against the tenant's hub.
 fn says(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
         .args(arguments)
@@ -35,7 +36,7 @@ fn says(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
 
 fn shows_no_key(what: &str, text: &str) -> Result<()> {
     for (key, encoded) in KEYS {
-        // The end of base64 depends on what follows.
+        // The end of base64 text depends on the bytes that follow.
         for shown in [key, encoded.trim_end_matches('=')] {
             let at = text.find(shown);
             let around = at.map(|at| text[..at].chars().rev().take(200).collect::<Vec<_>>());
@@ -90,7 +91,7 @@ async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
     };
     tenant.apply(&secret(first.0)).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
-    // Before anything is written, and after.
+    // Before the first write, and after it.
     let created = says(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
     shows_no_key("plan --diff", &created)?;
@@ -99,7 +100,7 @@ async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
     ensure!(serde_json::to_string(&work)?.contains(first.1), "the work has it");
     shows_nowhere(&tenant, &controller).await?;
 
-    // A rotation that is planned, one that is too large, and one that is written.
+    // A planned rotation, one that is too large, and one that is written.
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     tenant.apply(&secret(second.0)).await?;
@@ -120,7 +121,7 @@ async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
     shows_nowhere(&tenant, &controller).await
 }
 
-/// A controller that logs all that it and its libraries can.
+/// A controller with all logging of itself and its libraries.
 async fn traced(tenant: &Tenant<'_>) -> Result<Controller> {
     let name = format!("--controller-name={}", tenant.controller_name());
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));

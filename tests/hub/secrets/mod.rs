@@ -1,4 +1,4 @@
-//! TLS Secrets that travel with their Gateway: copied, rotated, and withdrawn with the reference or the grant.
+//! TLS Secrets of Gateways: copied, rotated, and withdrawn with the reference or the ReferenceGrant.
 
 mod leaks;
 pub(crate) mod rights;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::tenant;
 
-/// A tenant whose class copies Secrets, with a namespace `<name>-tls` beside its own.
+/// A tenant whose class copies Secrets, with a second namespace `<name>-tls`.
 pub(crate) async fn copying(name: &str) -> Result<Tenant<'static>> {
     let tenant = tenant(name, &["eu-1"]).await?;
     tenant.apply(&namespace(&tls(&tenant))).await?;
@@ -20,7 +20,7 @@ pub(crate) async fn copying(name: &str) -> Result<Tenant<'static>> {
     Ok(tenant)
 }
 
-/// The other namespace.
+/// The second namespace.
 pub(crate) fn tls(tenant: &Tenant<'_>) -> String {
     format!("{}-tls", tenant.name())
 }
@@ -30,7 +30,7 @@ pub(crate) fn web(tenant: &Tenant<'_>, references: &[Value]) -> Value {
     https_gateway(tenant.name(), "web", tenant.name(), references)
 }
 
-/// The Secrets, and the namespaces of the grants, that a work carries.
+/// The Secrets, and the namespaces of the ReferenceGrants, in a work.
 pub(crate) fn carried(work: &ManifestWork) -> Vec<String> {
     let manifests = work.spec.workload.manifests.iter().map(|manifest| &manifest.0);
     manifests
@@ -45,12 +45,12 @@ pub(crate) fn carried(work: &ManifestWork) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the work of the Gateway `web` carries exactly these.
+/// Waits until the work of the Gateway `web` has exactly these Secrets and grants.
 pub(crate) async fn until_carried(tenant: &Tenant<'_>, expected: &[&str]) -> Result<ManifestWork> {
     tenant.until_work("eu-1", "gateway-web", |work| carried(work) == expected).await
 }
 
-/// The key in the first Secret that a work carries, in base64.
+/// The private key of the first Secret in a work, in base64.
 fn key_of(work: &ManifestWork) -> Value {
     let mut manifests = work.spec.workload.manifests.iter().map(|manifest| &manifest.0);
     let secret = manifests.find(|object| object["kind"] == "Secret");
@@ -65,7 +65,7 @@ fn reads_of_secrets(tenant: &Tenant<'_>, controller: &Controller) -> Result<Vec<
 }
 
 #[tokio::test]
-async fn a_secret_travels_is_rotated_and_leaves_with_its_reference() -> Result<()> {
+async fn secret_is_copied_rotated_and_withdrawn_with_its_reference() -> Result<()> {
     let tenant = copying("secrets").await?;
     for name in ["a", "b", "unnamed"] {
         tenant.apply(&tls_secret(tenant.name(), name, "first")).await?;
@@ -110,7 +110,7 @@ async fn a_secret_travels_is_rotated_and_leaves_with_its_reference() -> Result<(
 }
 
 #[tokio::test]
-async fn one_of_another_namespace_travels_while_a_grant_allows_it() -> Result<()> {
+async fn secret_of_another_namespace_is_copied_while_granted() -> Result<()> {
     let tenant = copying("granted").await?;
     let tls = tls(&tenant);
     tenant.apply(&tls_secret(&tls, "a", "first")).await?;
@@ -130,7 +130,7 @@ async fn one_of_another_namespace_travels_while_a_grant_allows_it() -> Result<()
 
         tenant.delete(&grant).await?;
         until_carried(&tenant, &[]).await?;
-        // The agent still has to take the grant off the spoke.
+        // The agent still needs the permission to delete the grant on the spoke.
         tenant.settled(&controller).await?;
         let access = tenant.work("eu-1", "access").await?;
         ensure!(rights(&access).contains("referencegrants"), "{}", rights(&access));
@@ -140,7 +140,7 @@ async fn one_of_another_namespace_travels_while_a_grant_allows_it() -> Result<()
 }
 
 #[tokio::test]
-async fn without_copy_no_secret_is_read() -> Result<()> {
+async fn secrets_are_not_read_unless_copying_is_enabled() -> Result<()> {
     let tenant = tenant("unread", &["eu-1"]).await?;
     tenant.apply(&tls_secret(tenant.name(), "a", "first")).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"})])).await?;

@@ -1,4 +1,4 @@
-//! A controller that may not list Secrets, or no longer.
+//! A controller without permission to list Secrets.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, tls_secret};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{copying, until_carried, web};
 use crate::kinds::{limited, limited_controller};
 
-/// Lets the limited user of the tenant list Secrets and grants, or no longer.
+/// Sets the verbs that the tenant's limited user has on Secrets and ReferenceGrants.
 async fn may_read(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<()> {
     let name = format!("limited-{}-secrets", tenant.name());
     let rule =
@@ -41,7 +41,7 @@ pub(crate) async fn until_accepted(tenant: &Tenant<'_>, gateway: &Value, expecte
 }
 
 #[tokio::test]
-async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Result<()> {
+async fn gateway_with_secrets_waits_for_permission_to_list_them() -> Result<()> {
     let tenant = copying("no-right").await?;
     tenant.apply(&gateway(tenant.name(), "plain", tenant.name(), Some("all"))).await?;
     tenant.apply(&tls_secret(tenant.name(), "a", "first")).await?;
@@ -62,7 +62,7 @@ async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Resu
     until_carried(&tenant, &["Secret kuadrant-no-right/a"]).await?;
     until_accepted(&tenant, &web(&tenant, &[]), "True Accepted").await?;
 
-    // After a restart without the right, what the spoke has stays as it is.
+    // After a restart without the permission, the copies on the spoke are unchanged.
     let before = tenant.work("eu-1", "gateway-web").await?;
     controller.terminate().await?;
     may_read(&tenant, &["get"]).await?;
@@ -71,7 +71,7 @@ async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Resu
     tenant.settled(&controller).await?;
     let after = tenant.work("eu-1", "gateway-web").await?;
     ensure!(after.spec == before.spec, "{:?}", after.spec);
-    // What is known still withdraws.
+    // Withdrawal of known works still works.
     tenant.place("all", &[]).await?;
     tenant.until_works(&[]).await
 }
