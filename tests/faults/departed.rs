@@ -1,4 +1,5 @@
-//! A GatewayClass that is deleted: made anew in time it costs nothing, and otherwise what it placed goes after a minute.
+//! A deleted GatewayClass: if it is recreated in time, works are unchanged; otherwise they are withdrawn
+//! after a minute.
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ fn conditions(hub: &Hub) -> Result<Vec<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_is_replaced_by_force_costs_no_write_of_a_work() -> Result<()> {
+async fn replaced_class_causes_no_write_of_a_work() -> Result<()> {
     let hub = settled().await?;
     let before = hub.writes().len();
     hub.delete(&class(CONTROLLER)).await?;
@@ -54,7 +55,7 @@ async fn a_class_that_is_replaced_by_force_costs_no_write_of_a_work() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_is_gone_withdraws_after_a_minute_and_says_so_once() -> Result<()> {
+async fn deleted_class_is_withdrawn_after_a_minute() -> Result<()> {
     let hub = settled().await?;
     hub.delete(&class(CONTROLLER)).await?;
     sleep(CLASS_RETURNS - Duration::from_secs(1)).await;
@@ -70,7 +71,7 @@ async fn a_class_that_is_gone_withdraws_after_a_minute_and_says_so_once() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_is_made_anew_as_anothers_withdraws_at_once() -> Result<()> {
+async fn class_recreated_for_another_controller_is_withdrawn_at_once() -> Result<()> {
     let hub = settled().await?;
     hub.delete(&class(CONTROLLER)).await?;
     hub.apply(&class("example.com/other")).await?;

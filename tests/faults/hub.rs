@@ -1,4 +1,4 @@
-//! A hub in memory, with users, agents and the controller.
+//! The in-memory hub of these tests, with users, agents and the controller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,32 +21,32 @@ use tokio_util::sync::CancellationToken;
 
 use crate::oracle::State;
 
-/// The namespace of all users' objects, and the class.
+/// The namespace of all users' objects, and the name of the class.
 pub(crate) const SHOP: &str = "shop";
 /// The controller's name.
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
-/// The user as whom the controller asks.
+/// The user that the controller runs as.
 pub(crate) const USER: &str = "controller";
-/// Within this time everything has to be as it should, once nothing goes wrong any more: as long as until a kind is looked
-/// at again that could not be synced.
+/// Within this time after the last fault, the state has to be correct. It is the interval at which an
+/// unsyncable kind is checked again.
 const SOON: Duration = Duration::from_secs(30);
-/// The longest that something waits which has failed again and again.
+/// The longest backoff after repeated failures.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Longer than the longest backoff, after which something else might be tried, and than a watch lasts; with the scenario
-/// before it less than two watches last, so that none begins that nothing comes after.
+/// Longer than the longest backoff and than one watch, so that retries would be seen. Together with the
+/// preceding scenario it is shorter than two watches, so that no watch begins after the last change.
 const QUIET: Duration = Duration::from_secs(350);
-/// How many watches of a kind can begin in that time.
+/// The number of watches of a kind that can begin within [`QUIET`].
 const WATCHES: usize = 2;
-/// Longer than a watch lasts: nothing is held back for longer.
+/// Longer than one watch; no fault holds anything back for longer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
-/// A hub in memory.
+/// An API server in memory.
 #[derive(Clone)]
 pub(crate) struct Hub {
     pub(crate) server: MemoryServer,
 }
 
-/// A controller in this process.
+/// A running controller in this process.
 pub(crate) struct Running {
     stop: CancellationToken,
     working: JoinHandle<Result<(), Ended>>,
@@ -54,41 +54,41 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What it serves.
+    /// The HTTP endpoints of the controller.
     pub(crate) fn served(&self) -> Served {
         self.served.clone()
     }
 
-    /// Its metrics.
+    /// The metrics in Prometheus text format.
     pub(crate) fn metrics(&self) -> String {
         self.served.metrics()
     }
 
-    /// Stops it as SIGTERM would.
+    /// Stops the controller as SIGTERM would.
     pub(crate) async fn terminate(self) -> Result<()> {
         self.stop.cancel();
         self.ended().await
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the controller ends on its own.
     pub(crate) async fn ended(self) -> Result<()> {
         Ok(self.working.await??)
     }
 }
 
-/// How soon everything has to be as it should after a fault that has `lasted` so long. What has failed all the while waits
-/// before the next attempt for no longer than it has been failing.
+/// The time limit for recovery from a fault that has `lasted` this long. A retry waits no longer than the
+/// failure has lasted.
 pub(crate) fn soon(lasted: Duration) -> Duration {
     SOON.max(lasted.min(LONGEST_BACKOFF) + Duration::from_secs(5))
 }
 
-/// Whether it counts as a write of the controller.
+/// Whether the request is a write of the controller, other than to Leases and Events.
 fn counts(asked: &Asked) -> bool {
     asked.user == USER && asked.is_write() && !matches!(asked.resource.as_str(), "leases" | "events")
 }
 
 impl Hub {
-    /// A hub with the clusters `eu-1` and `us-1`, whose agents are at work, and a class with `parameters`.
+    /// A hub with the clusters `eu-1` and `us-1`, their running agents, and a class with `parameters`.
     pub(crate) async fn new(parameters: &Value) -> Result<Self> {
         let hub = Self::silent(parameters).await?;
         let agents = agents(hub.server.clone());
@@ -96,7 +96,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// The same with agents that never answer.
+    /// The same with agents that never report.
     pub(crate) async fn silent(parameters: &Value) -> Result<Self> {
         let hub = Self { server: MemoryServer::hub()? };
         for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
@@ -109,12 +109,12 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Starts the controller, without rivals.
+    /// Starts the controller without leader election.
     pub(crate) fn controller(&self, faults: impl Interposer) -> Result<Running> {
         self.start(faults, false)
     }
 
-    /// Starts a controller that has to take the Lease.
+    /// Starts a controller that has to acquire the Lease first.
     pub(crate) fn elected(&self, faults: impl Interposer) -> Result<Running> {
         self.start(faults, true)
     }
@@ -135,7 +135,7 @@ impl Hub {
         Ok(Running { stop, working, served })
     }
 
-    /// Writes an object as a user would.
+    /// Applies an object as a user would.
     pub(crate) async fn apply(&self, object: &Value) -> Result<()> {
         apply(&self.server.client(), object).await.map(drop)
     }
@@ -152,14 +152,14 @@ impl Hub {
         self.apply(&params_config_map(SHOP, "params", parameters)).await
     }
 
-    /// Labels a cluster with the region where it is.
+    /// Sets the label `region` of a cluster.
     pub(crate) async fn locate(&self, cluster: &str, region: &str) -> Result<()> {
         let labels = [("region".to_owned(), region.to_owned())].into();
         self.apply(&managed_cluster(cluster, &labels)).await
     }
 
-    /// Has the definition of ManifestWork say, or not, how a spoke's objects are to be looked at, as newer and older
-    /// versions of Open Cluster Management do.
+    /// Adds or removes `feedbackScrapeType` in the definition of ManifestWork, which only newer versions of
+    /// Open Cluster Management have.
     pub(crate) async fn works_can_be_scraped(&self, can: bool) -> Result<()> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.server.client());
         let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items/\
@@ -174,7 +174,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Makes a Placement choose `clusters`, decision first, as its controller does.
+    /// Makes a Placement select `clusters`: the decision is written before the status, as OCM's controller
+    /// does.
     pub(crate) async fn place(&self, name: &str, clusters: &[&str]) -> Result<()> {
         for object in [placement_decision(SHOP, name, 1, clusters), placement(SHOP, name, clusters.len())] {
             apply_with_status(&self.server.client(), &object).await?;
@@ -182,29 +183,29 @@ impl Hub {
         Ok(())
     }
 
-    /// What the controller has asked so far that would change something, Leases and Events apart.
+    /// The controller's writes so far, without Leases and Events.
     pub(crate) fn writes(&self) -> Vec<Asked> {
         self.server.requests().into_iter().filter(counts).collect()
     }
 
-    /// The works that there are: `<cluster>/<kind>-<name>`, without the hash.
+    /// All works: `<cluster>/<kind>-<name>`, without the hash.
     pub(crate) fn works(&self) -> Vec<String> {
         State::of(self).works().map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// The Events that people were sent: `<reason>: <note>`.
+    /// All Events: `<reason>: <note>`.
     pub(crate) fn events(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let events = self.server.objects().into_iter().filter(|(name, _)| name.starts_with("events."));
         events.map(|(_, event)| format!("{}: {}", text(&event["reason"]), text(&event["note"]))).collect()
     }
 
-    /// The object of that name, `<resource>.<group> <namespace>/<name>`.
+    /// The object with this name, `<resource>.<group> <namespace>/<name>`; null if there is none.
     pub(crate) fn object(&self, name: &str) -> Value {
         self.server.objects().remove(name).unwrap_or_default()
     }
 
-    /// Waits for at most `limit` until `holds` does, and tells after how long that was.
+    /// Waits until `holds` returns true, and returns the time that it took. Fails after `limit`.
     pub(crate) async fn until(&self, limit: Duration, holds: impl Fn(&Self) -> bool) -> Result<Duration> {
         let start = Instant::now();
         while !holds(self) {
@@ -214,8 +215,8 @@ impl Hub {
         Ok(start.elapsed())
     }
 
-    /// Waits until nothing is held back any more, then as long as the controller may take, and then as [`Hub::quiet`]
-    /// does.
+    /// Waits until no request or event is held back, then for the longest recovery, and then as
+    /// [`Hub::quiet`] does.
     pub(crate) async fn settled(&self) -> Result<()> {
         let start = Instant::now();
         while !self.server.is_undisturbed() {
@@ -226,13 +227,13 @@ impl Hub {
         self.quiet().await
     }
 
-    /// Waits for [`QUIET`], in which the controller must not write, and must ask for nothing but to watch on.
+    /// Waits for [`QUIET`], during which the controller must send no request except renewed watches.
     pub(crate) async fn quiet(&self) -> Result<()> {
         let before = self.server.requests().len();
         sleep(QUIET).await;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for asked in self.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER) {
-            // What it may do it asks every now and then.
+            // Access reviews are repeated regularly.
             if !matches!(asked.resource.as_str(), "leases" | "events" | "selfsubjectaccessreviews") {
                 *times.entry(Asked { ordinal: 0, ..asked }.to_string()).or_default() += 1;
             }

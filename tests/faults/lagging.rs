@@ -1,4 +1,4 @@
-//! One kind's watch lags behind the others: nothing that is wanted is deleted.
+//! One kind's watch lags behind the others: nothing that is still needed may be deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use crate::hub::{CONTROLLER, Hub, SHOP};
 
-/// How much later a lagging watch brings what happens.
+/// The delay of events on a lagging watch.
 const LAG: Duration = Duration::from_secs(40);
 
-/// From when it is switched on, the watch of one kind lags behind.
+/// Delays the next event of one kind's watch once `lags` is set.
 #[derive(Clone)]
 struct Lagging {
     resource: &'static str,
@@ -25,7 +25,7 @@ struct Lagging {
 
 impl Interposer for Lagging {
     fn event(&self, watch: &Asked, _: &str) -> EventFate {
-        // What comes while an event is late is late, too, and then comes at once.
+        // Events that arrive during the delay are held back as well, and then delivered together.
         if watch.resource == self.resource && self.lags.swap(false, Ordering::Relaxed) {
             return EventFate::Late(LAG);
         }
@@ -33,7 +33,8 @@ impl Interposer for Lagging {
     }
 }
 
-/// The policy `limits` on `eu-1` by the gateway `web`, settled; and what makes the watch of `resource` lag.
+/// A settled hub with the policy `limits` on `eu-1` by the Gateway `web`, and the switch that makes the watch
+/// of `resource` lag.
 async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
@@ -47,12 +48,12 @@ async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
     Ok((hub, lags))
 }
 
-/// What the controller has asked to delete, granted or not.
+/// The controller's delete requests, successful or not.
 fn deletes(hub: &Hub) -> Vec<String> {
     hub.writes().iter().filter(|asked| asked.verb == "delete").map(ToString::to_string).collect()
 }
 
-/// Neither while an event is late nor afterwards.
+/// Checks that nothing is deleted during the lag or after it.
 async fn deletes_nothing(hub: &Hub, lags: &AtomicBool) -> Result<()> {
     sleep(LAG / 2).await;
     ensure!(!lags.load(Ordering::Relaxed), "nothing was late");
@@ -67,7 +68,7 @@ async fn a_policy_that_is_retargeted_to_a_gateway_whose_watch_lags_stays() -> Re
     let (hub, lags) = synced("gateways").await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("all"))).await?;
     hub.apply(&rate_limit_policy(SHOP, "limits", "api")).await?;
-    // The mirror shows a policy of no gateway, the hub one of a gateway that is placed.
+    // In the mirror, the policy targets no known Gateway; on the hub it targets a placed one.
     deletes_nothing(&hub, &lags).await?;
     let expected = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
     ensure!(hub.works() == expected, "{:?}", hub.works());

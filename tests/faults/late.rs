@@ -1,5 +1,5 @@
-//! What was sent long ago arrives when it has been overtaken, and what happens while an answer is waited for is not
-//! forgotten.
+//! Requests that arrive after a later one has overtaken them, and changes that happen while a response is
+//! outstanding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use tokio::time::sleep;
 use crate::hub::{Hub, SHOP, USER};
 
 const WORK: &str = "eu-1/ratelimitpolicy-limits";
-/// Later than a request is waited for.
+/// Longer than the request timeout.
 const LATE: Duration = Duration::from_secs(45);
-/// When a request has been given up, sent again and answered, and the first one is still on its way.
+/// By this time the request has timed out and been repeated with success, while the first one is still in
+/// transit.
 const SENT_AGAIN: Duration = Duration::from_secs(35);
 
-/// What becomes of one request.
+/// The fate of the next request with this verb and resource.
 struct Awaited {
     verb: &'static str,
     resource: &'static str,
     fate: Fate,
 }
 
-/// What becomes of the next request of its kind, once it is switched on.
+/// A pending [`Awaited`], once one is set.
 #[derive(Clone, Default)]
 struct Next(Arc<Mutex<Option<Awaited>>>);
 
@@ -44,7 +45,8 @@ impl Interposer for Next {
     }
 }
 
-/// The policy `limits` on `eu-1` by the gateway `web`, settled; and what becomes of a request.
+/// A settled hub with the policy `limits` on `eu-1` by the Gateway `web`, and the handle that sets the fate
+/// of a request.
 async fn synced() -> Result<(Hub, Next)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
@@ -63,7 +65,7 @@ fn limits(limit: u32) -> Value {
     limits
 }
 
-/// The work of `limits`.
+/// The work of the policy `limits`.
 fn work(hub: &Hub) -> Result<Value> {
     let mut objects = hub.server.objects().into_iter();
     let found = objects.find(|(name, _)| name.contains(&format!(" {WORK}-")));
@@ -74,14 +76,15 @@ fn limit_of(work: &Value) -> &Value {
     &work["spec"]["workload"]["manifests"][1]["spec"]["limits"]["all"]["rates"][0]["limit"]
 }
 
-/// The codes of the answers to what the controller has asked since it had asked `before` requests.
+/// The response codes of the controller's requests with this verb and resource, without the first `before`
+/// requests of all users.
 fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
     let asked = hub.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER);
     asked.filter(|asked| asked.verb == verb && asked.resource == resource).map(|asked| asked.code).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_arrives_late_does_not_delete_the_work_that_was_made_since() -> Result<()> {
+async fn late_delete_does_not_delete_a_recreated_work() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
     next.is("delete", "manifestworks", Fate::Late(LATE));
@@ -98,7 +101,7 @@ async fn a_delete_that_arrives_late_does_not_delete_the_work_that_was_made_since
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_arrives_late_does_not_undo_the_one_that_was_made_since() -> Result<()> {
+async fn late_patch_does_not_undo_a_newer_one() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
     next.is("patch", "manifestworks", Fate::Late(LATE));
@@ -114,7 +117,7 @@ async fn a_change_that_arrives_late_does_not_undo_the_one_that_was_made_since() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn annotations_that_arrive_late_do_not_make_a_deleted_policy_anew() -> Result<()> {
+async fn late_annotations_do_not_recreate_a_deleted_policy() -> Result<()> {
     let (hub, next) = synced().await?;
     let before = hub.server.requests().len();
     next.is("patch", "ratelimitpolicies", Fate::Late(LATE));
@@ -131,7 +134,7 @@ async fn annotations_that_arrive_late_do_not_make_a_deleted_policy_anew() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_while_an_answer_is_waited_for_is_written_once_it_is_there() -> Result<()> {
+async fn changes_during_an_outstanding_request_are_written_after_it() -> Result<()> {
     let (hub, next) = synced().await?;
     next.is("patch", "manifestworks", Fate::AnswerLate(Duration::from_secs(20)));
     hub.apply(&limits(20)).await?;

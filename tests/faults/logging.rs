@@ -1,4 +1,4 @@
-//! What the log says of what goes wrong.
+//! Log lines for failed requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::hub::{Hub, SHOP};
 
-/// Connections break when a work is to be made.
+/// Resets the connection of each request that creates a work.
 struct Breaks;
 
 impl Interposer for Breaks {
@@ -23,9 +23,9 @@ impl Interposer for Breaks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_of_the_log_has_an_error_with_its_causes() -> Result<()> {
-    // Whether anybody wants a line is remembered where it is written. With one dispatcher in the process, the thread that writes it
-    // first decides, which may be another test's; with two, both are asked.
+async fn failed_reconcile_is_logged_with_its_causes() -> Result<()> {
+    // `tracing` caches for each callsite whether it is enabled. With one dispatcher in the process, the first
+    // thread to log decides, possibly that of another test; with two, both are consulted.
     let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let log = tempfile::NamedTempFile::new()?;
     let _logging =

@@ -1,9 +1,9 @@
-//! The controller in this process, under paused time, on an API server in memory whose answers and events go wrong.
+//! The controller in this process, under paused time, against an in-memory API server with injected faults.
 //!
-//! A *scenario* is what users do. Without faults it makes a number of requests, and its watches bring a number of
-//! events; each of them, with each thing that can go wrong with it, is a *plan*. However a plan disturbs the scenario,
-//! soon after it is over everything has to be as without faults, at the end of each step that users take, and once they
-//! take none the controller only watches on. `POLICY_SYNC_FAULT_PLAN` runs the plans with that in their name.
+//! A *scenario* is a sequence of user actions. Without faults it causes a number of requests and watch
+//! events. A *plan* combines one of them with one fault. After each plan, the state at the end of each later
+//! step must be the same as without faults, and after the scenario the controller may only renew its watches.
+//! `POLICY_SYNC_FAULT_PLAN` selects the plans whose name contains its value.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What a run has to end in, and what it may have done on the way.
+//! Compares the final state and the writes of a run with those of a run without faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use crate::hub::Hub;
 use crate::scenario;
 
-/// Each object but Leases and Events, without what differs from run to run.
+/// All objects except Leases and Events, without fields that differ from run to run.
 #[derive(Clone, Debug)]
 pub(crate) struct State(BTreeMap<String, Value>);
 
 impl State {
-    /// What is on `hub` now.
+    /// The present state of `hub`.
     pub(crate) fn of(hub: &Hub) -> Self {
         let passing = |name: &str| name.starts_with("leases.") || name.starts_with("events.");
         let objects = hub.server.objects().into_iter().filter(|(name, _)| !passing(name));
         Self(objects.map(|(name, object)| (name, comparable(object))).collect())
     }
 
-    /// The works that there are, by `<cluster>/<kind>-<name>`, without the hash.
+    /// The works by `<cluster>/<kind>-<name>`, without the hash.
     pub(crate) fn works(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().filter_map(|(name, work)| {
             let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?;
@@ -31,7 +31,7 @@ impl State {
         })
     }
 
-    /// Of it what is neither a hostile spoke's nor a hostile tenant's, and has nothing of them in it.
+    /// The objects that a hostile spoke or tenant can neither write nor influence.
     pub(crate) fn of_others(&self) -> Self {
         let others = self.0.iter().filter(|(name, _)| {
             let (kind, name) = name.split_once(' ').unwrap_or_default();
@@ -40,7 +40,7 @@ impl State {
         Self(others.map(|(name, object)| (name.clone(), object.clone())).collect())
     }
 
-    /// How this state differs from `faultless`; empty where it does not.
+    /// The differences from `faultless`; empty if there are none.
     pub(crate) fn difference(&self, faultless: &Self) -> String {
         let mut text = String::new();
         let names: BTreeSet<&String> = self.0.keys().chain(faultless.0.keys()).collect();
@@ -63,7 +63,7 @@ impl State {
 pub(crate) struct Effects(BTreeMap<String, usize>);
 
 impl Effects {
-    /// Those of the run on `hub` so far.
+    /// The effects of the run on `hub` so far.
     pub(crate) fn of(hub: &Hub) -> Self {
         let mut effects = BTreeMap::new();
         for asked in hub.writes().iter().filter(|asked| (200..300).contains(&asked.code)) {
@@ -74,7 +74,7 @@ impl Effects {
         Self(effects)
     }
 
-    /// Of them those that are of neither a hostile spoke nor a hostile tenant.
+    /// The effects on objects that a hostile spoke or tenant can neither write nor influence.
     pub(crate) fn of_others(&self) -> Self {
         let others = self.0.iter().filter(|(effect, _)| {
             let mut words = effect.splitn(3, ' ').skip(1);
@@ -84,9 +84,9 @@ impl Effects {
         Self(others.map(|(effect, count)| (effect.clone(), *count)).collect())
     }
 
-    /// What was done more often than in `faultless`; empty where nothing was. A request that was `disturbed` may have
-    /// been repeated, and what a create has made twice may have been deleted once more: the first one can arrive when its
-    /// object is no longer wanted.
+    /// The creates and deletes in excess of `faultless`; empty if there are none. The request `disturbed` by
+    /// the fault may be repeated once. If it is a create, one additional delete is allowed: the first create
+    /// can take effect after its object is no longer needed.
     pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
         let mut text = String::new();
         let repeated = disturbed.map(effect);
@@ -110,20 +110,20 @@ impl Effects {
     }
 }
 
-/// Whether an object of the kind `resource`, `<namespace>/<name>`, is of neither a hostile spoke nor a hostile tenant. They
-/// may give a cluster its access work, and have it hold more.
+/// Whether the object `<namespace>/<name>` of the kind `resource` is out of reach of a hostile spoke and
+/// tenant. They can cause and extend the access work of a cluster.
 fn is_of_others(resource: &str, name: &str) -> bool {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let hostile = [namespace, name].iter().any(|found| [ROGUE, MOB].contains(found));
     !hostile && (resource != "manifestworks" || scenario::works().contains(name))
 }
 
-/// `create manifestworks eu-1/limits`, whichever time it is.
+/// Verb and object of a request, without its ordinal: `create manifestworks eu-1/limits`.
 fn effect(asked: &Asked) -> String {
     Asked { ordinal: 0, ..asked.clone() }.to_string()
 }
 
-/// `object` without what the order of things decides: when, how often, and in which version.
+/// `object` without uids, versions, times and other fields that depend on the order of writes.
 fn comparable(mut object: Value) -> Value {
     let generation = object["metadata"]["generation"].clone();
     let is_work = object["kind"] == "ManifestWork";
@@ -132,14 +132,15 @@ fn comparable(mut object: Value) -> Value {
             metadata.remove(field);
         }
         if is_work {
-            // Whether a field came with the creation or by a later patch is all the same.
+            // A field may come with the creation or with a later patch.
             metadata.remove("managedFields");
         }
         if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
-            // Who took all its annotations back is left with none of them, who never had any is not there.
+            // A manager that removed all its annotations leaves an empty entry; one that never had any has
+            // none.
             entries.retain(|entry| entry["fieldsV1"] != json!({"f:metadata": {"f:annotations": {}}}));
             entries.iter_mut().for_each(|entry| drop(entry["time"].take()));
-            // They are in the order of their times.
+            // The API server sorts the entries by time.
             entries.sort_by_key(|entry| {
                 ["manager", "operation", "subresource"].map(|key| entry[key].to_string())
             });
@@ -149,7 +150,7 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-/// Says of an observed generation only whether it is the present one, and of a transition nothing.
+/// Replaces an observed generation by whether it is current, and removes transition times.
 fn timeless(status: &mut Value, generation: &Value) {
     match status {
         Value::Object(fields) => {
@@ -165,7 +166,7 @@ fn timeless(status: &mut Value, generation: &Value) {
 }
 
 #[test]
-fn only_what_a_disturbed_create_made_twice_may_be_deleted_once_more() {
+fn additional_delete_is_allowed_only_after_a_repeated_create() {
     let asked = |verb, name: &str| Asked {
         user: "controller".to_owned(),
         verb,
@@ -190,7 +191,7 @@ fn only_what_a_disturbed_create_made_twice_may_be_deleted_once_more() {
     assert!(allowed(effects(2, 1), &disturbed));
     assert!(!allowed(effects(3, 2), &disturbed));
     assert!(!allowed(effects(2, 3), &disturbed));
-    // Nothing was made twice.
+    // Nothing was created twice.
     assert!(!allowed(effects(1, 2), &disturbed));
     assert!(!allowed(effects(2, 2), &asked("create", "timeouts")));
     assert!(!allowed(effects(2, 2), &asked("patch", "limits")));

@@ -1,4 +1,4 @@
-//! A task that panics ends all of it: nothing goes on with a part of it missing.
+//! A panic in any task ends the whole process.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::hub::{Hub, SHOP};
 
-/// How soon it must have ended: its work in hand is answered by then.
+/// The limit until the controller has ended; its outstanding requests have completed by then.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Whoever asks for this panics.
+/// Panics in the task that sends a request with this verb and resource.
 struct Panics(&'static str, &'static str);
 
 impl Interposer for Panics {
@@ -25,7 +25,7 @@ impl Interposer for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_panics_is_counted_and_ends_it_with_an_error() -> Result<()> {
+async fn panic_in_a_task_is_counted_and_ends_the_process() -> Result<()> {
     for (verb, resource, task) in [
         ("list", "placements", "watch"),
         ("list", "ratelimitpolicies", "watch"),

@@ -1,4 +1,4 @@
-//! The hub refuses a write, whoever asks and however often: that is told, and holds nothing up for ever.
+//! Writes that the hub rejects permanently: they are reported, and do not block other objects forever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::hub::{Hub, SHOP};
 const WAIT: Duration = Duration::from_secs(10);
 const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
 
-/// Refuses what has this verb and is about a work, or another object, whose name begins so.
+/// Rejects requests with this verb for objects of `resource` whose name begins with `name`.
 #[derive(Clone, Copy)]
 struct Refuses {
     verb: &'static str,
@@ -49,7 +49,7 @@ fn parameters(action: &str) -> Value {
     })
 }
 
-/// The policy `limits` for the Gateway `web` on `eu-1`.
+/// A hub with the policy `limits` for the Gateway `web` on `eu-1`.
 async fn shop(action: &str) -> Result<Hub> {
     let hub = Hub::new(&parameters(action)).await?;
     hub.place("all", &["eu-1"]).await?;
@@ -67,7 +67,7 @@ fn has_gateway(hub: &Hub) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_is_refused_as_invalid_is_told() -> Result<()> {
+async fn rejected_create_is_reported() -> Result<()> {
     let hub = shop("hold").await?;
     let controller = hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
@@ -81,7 +81,7 @@ async fn a_create_that_is_refused_as_invalid_is_told() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_is_refused_as_invalid_is_told() -> Result<()> {
+async fn rejected_patch_is_reported() -> Result<()> {
     for (refuses, words) in [
         (Refuses::work("patch", "ratelimitpolicy-", 422), "cannot patch ManifestWork eu-1/ratelimitpolicy-"),
         (
@@ -103,7 +103,7 @@ async fn a_change_that_is_refused_as_invalid_is_told() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_is_served_although_the_works_of_its_policies_are_refused() -> Result<()> {
+async fn gateway_is_created_after_the_wait_although_its_policies_are_rejected() -> Result<()> {
     for code in [403, 422, 500] {
         let hub = shop("serve").await?;
         hub.controller(Refuses::work("create", "ratelimitpolicy-", code))?;
@@ -114,7 +114,7 @@ async fn a_gateway_is_served_although_the_works_of_its_policies_are_refused() ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_says_that_it_waits_for_policies_whose_works_are_refused() -> Result<()> {
+async fn held_gateway_reports_pending_policies_whose_works_are_rejected() -> Result<()> {
     let hub = shop("hold").await?;
     hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(60), |hub| {
@@ -130,7 +130,7 @@ async fn a_gateway_says_that_it_waits_for_policies_whose_works_are_refused() -> 
     Ok(())
 }
 
-/// Events about works come late while it is on.
+/// Delays events of works while set.
 #[derive(Clone, Default)]
 struct Lags(Arc<AtomicBool>);
 
@@ -142,7 +142,7 @@ impl Interposer for Lags {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_decided_from_an_old_state_is_no_refusal() -> Result<()> {
+async fn conflict_with_a_stale_state_is_not_reported_as_rejected() -> Result<()> {
     let hub = shop("hold").await?;
     let lags = Lags::default();
     hub.controller(lags.clone())?;

@@ -1,11 +1,11 @@
-//! Each request that the scenario makes, with each thing that can go wrong with it.
+//! Each request of the scenario with each fault.
 
 use anyhow::Result;
 
 use crate::sweep::{faultless, sweep};
 
 #[test]
-fn whatever_goes_wrong_with_a_request_ends_as_if_nothing_had() -> Result<()> {
+fn any_fault_of_a_request_leads_to_the_same_final_state() -> Result<()> {
     let faultless = faultless()?;
     let plans = faultless.faults.request_plans();
     sweep(&faultless, plans, 250)

@@ -1,5 +1,5 @@
-//! Two controllers on policies that target Gateways of both: one of them writes what a policy says, the other says that it
-//! does not.
+//! Two controllers on policies that target Gateways of both: one annotates a policy, the other reports
+//! `OtherController`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hub::{CONTROLLER, Hub, SHOP};
 
-/// How many policies there are.
+/// The number of policies.
 const POLICIES: usize = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A controller: as whom it asks, its manager, and what stops it.
+/// A running controller and the user it runs as.
 struct Rival {
     user: &'static str,
     name: ControllerName,
@@ -49,14 +49,14 @@ impl Rival {
     }
 }
 
-/// Both controllers, the one whose manager's name sorts first before the other.
+/// Both controllers, ordered by the names of their field managers.
 fn both(hub: &Hub) -> Result<[Rival; 2]> {
     let mut rivals = [Rival::start(hub, "one", CONTROLLER)?, Rival::start(hub, "two", "example.com/other")?];
     rivals.sort_by_key(|rival| rival.name.hub_field_manager());
     Ok(rivals)
 }
 
-/// Gateways of both controllers' classes, each on a cluster, and policies that target both.
+/// A hub with one Gateway of each controller's class, and policies that target both.
 async fn shared() -> Result<Hub> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.apply(&gateway_class("other", "example.com/other", Some((SHOP, "params")))).await?;
@@ -69,7 +69,7 @@ async fn shared() -> Result<Hub> {
     Ok(hub)
 }
 
-/// Whose annotations each policy's are.
+/// For each policy, the field managers that own its annotations.
 fn owners(hub: &Hub) -> Vec<BTreeSet<String>> {
     let policies = hub.server.objects().into_values().filter(|object| object["kind"] == "TimeoutPolicy");
     let of_one = |policy: serde_json::Value| {
@@ -86,7 +86,7 @@ fn all_of(hub: &Hub, rival: &Rival) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> Result<()> {
+async fn of_two_controllers_the_first_by_name_annotates_and_the_other_reports() -> Result<()> {
     let hub = shared().await?;
     let [first, last] = both(&hub)?;
     sleep(MINUTE).await;
@@ -94,12 +94,12 @@ async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> 
     hub.until(MINUTE, |_| last.reports(POLICIES)).await?;
     ensure!(!first.reports(POLICIES), "{}", first.served.metrics());
     ensure!(hub.events().iter().any(|event| event.starts_with("OtherController: ")), "{:?}", hub.events());
-    // And so it stays.
+    // The state is stable.
     let before = first.writes(&hub) + last.writes(&hub);
     sleep(MINUTE * 10).await;
     ensure!(first.writes(&hub) + last.writes(&hub) == before, "they go on writing");
 
-    // One that is gone for good, and its works with it, holds nothing up.
+    // A controller that is gone for good, and whose works are deleted, no longer owns anything.
     first.stop.cancel();
     sleep(MINUTE).await;
     ensure!(all_of(&hub, &first), "its works are still there");
@@ -115,7 +115,7 @@ async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_by_name_takes_over_what_the_other_wrote_before_it_came() -> Result<()> {
+async fn first_controller_by_name_takes_over_annotations_when_it_starts() -> Result<()> {
     let hub = shared().await?;
     let [first, last] = both(&hub)?;
     first.stop.cancel();
@@ -129,7 +129,7 @@ async fn the_first_by_name_takes_over_what_the_other_wrote_before_it_came() -> R
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_has_works_writes_before_one_that_has_none() -> Result<()> {
+async fn controller_with_works_takes_precedence_over_one_without() -> Result<()> {
     for nowhere in ["web", "api"] {
         let hub = shared().await?;
         let class = if nowhere == "web" { SHOP } else { "other" };

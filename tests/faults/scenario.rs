@@ -1,6 +1,6 @@
-//! What users do: create, change, override, rotate a certificate, grant and withdraw one, place, unplace, place again in
-//! time, retarget, select, label clusters, update definitions, change parameters, delete; run an app, and split its
-//! replicas. Gateways are held until their policies are applied, and serve on for a grace.
+//! The scenario: users create, override, retarget and delete policies; place, unplace and label clusters;
+//! rotate and grant a certificate; update definitions and parameters; and run a Deployment with split
+//! replicas. Gateways wait for their policies, and have a grace period.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -19,20 +19,20 @@ use tokio::time::{Instant, sleep};
 use crate::hub::{CONTROLLER, Hub, SHOP};
 use crate::oracle::State;
 
-/// Between two steps: longer than the controller takes without faults, and shorter than many a fault lasts, so that
-/// what follows happens while it does.
+/// The time between two steps: longer than the controller needs without faults, and shorter than many faults
+/// last, so that the next step happens during the fault.
 const PAUSE: Duration = Duration::from_secs(12);
-/// After the time for which decisions have to be left unchanged, and before the grace of a Gateway is over.
+/// Longer than decisions must be stable, and shorter than the Gateway's grace period.
 const WITHIN_GRACE: Duration = Duration::from_secs(6);
-/// The namespace of a certificate that users of another one may name.
+/// The namespace of a certificate that is shared by a ReferenceGrant.
 const CERTIFICATES: &str = "certificates";
 
-/// The parameters of the class at first.
+/// The initial parameters of the class.
 pub(crate) fn parameters() -> Value {
     listing(&all_kinds()["policiesToSync"])
 }
 
-/// Parameters that sync these kinds, and Deployments.
+/// Parameters that sync these policy kinds, and Deployments.
 fn listing(kinds: &Value) -> Value {
     let resources = [resources("apps", "deployments")];
     json!({"policiesToSync": kinds, "resourcesToSync": resources, "tlsSecrets": "copy", "policyWaitAction": "hold", "policyWaitSeconds": 10})
@@ -43,12 +43,12 @@ fn certificate(key: &str) -> Value {
     tls_secret(SHOP, "certificate", key)
 }
 
-/// Lets the Gateway `web` name the certificate of another namespace.
+/// A grant for the Gateway `web` to use the certificate of the other namespace.
 fn grant() -> Value {
     reference_grant(CERTIFICATES, "gateways", SHOP, "shared")
 }
 
-/// The names of the works of everything that users write here.
+/// The names of the works of all objects in this scenario.
 pub(crate) fn works() -> &'static BTreeSet<String> {
     static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let controller = ControllerName::new(CONTROLLER);
@@ -66,7 +66,7 @@ pub(crate) fn works() -> &'static BTreeSet<String> {
     &NAMES
 }
 
-/// What is there before the controller starts.
+/// Creates the objects that exist before the controller starts.
 pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.works_can_be_scraped(false).await?;
     hub.place("all", &["eu-1", "us-1"]).await?;
@@ -76,20 +76,20 @@ pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.apply(&tls_secret(CERTIFICATES, "shared", "shared")).await?;
     let certificates = [json!({"name": "certificate"}), json!({"name": "shared", "namespace": CERTIFICATES})];
     let mut web = https_gateway(SHOP, "web", SHOP, &certificates);
-    // Less than a step takes, the time included for which decisions have to be left unchanged.
+    // Shorter than a step, including the time for which decisions must be stable.
     web["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!("2");
     hub.apply(&web).await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("edge"))).await
 }
 
-/// How it was at the end of a step, and when that was.
+/// The state at the end of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) at: Instant,
     pub(crate) state: State,
 }
 
-/// What happens while it runs; returns how each step ended.
+/// Runs the scenario and returns the state at the end of each step.
 pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut pause = async || {
@@ -137,11 +137,12 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.delete(&grant()).await?;
     pause().await;
 
-    // The right to it stays on the spoke: without it once more, the end would tell whether there was time for it before.
+    // The permission for grants stays on the spoke once it was given. Granting again makes the final state
+    // independent of whether a fault prevented the first grant.
     hub.apply(&grant()).await?;
     pause().await;
 
-    // It has been there for so long that no fault may have kept it away: only what is there serves on.
+    // By now no fault can have delayed the first creation: only existing copies have a grace period.
     hub.place("all", &["us-1"]).await?;
     sleep(WITHIN_GRACE).await;
     hub.place("all", &["eu-1", "us-1"]).await?;
@@ -159,7 +160,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&app).await?;
     pause().await;
 
-    // AuthPolicies are synced no more, and what comes with the others is another value.
+    // AuthPolicies are no longer synced, and RateLimitPolicies return another status field.
     let mut limits_kind = rate_limit_policies();
     limits_kind["statusFields"] = json!([{"name": "generation", "path": ".status.observedGeneration"}]);
     hub.parameters(&listing(&json!([limits_kind, timeout_policies()]))).await?;

@@ -1,5 +1,5 @@
-//! Without faults: each step ends as it should, it converges and then writes nothing, it starts again without a write,
-//! and it can be elected.
+//! The scenario without faults: each step ends in the expected state, the controller converges and stops
+//! writing, and a restart writes nothing.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::tls_secret;
@@ -10,7 +10,7 @@ use crate::hub::{Hub, SHOP, USER};
 use crate::oracle::State;
 use crate::scenario;
 
-/// What has a work at the end of each step, access apart: in `eu-1`, and in `us-1`.
+/// The objects with a work at the end of each step, except the access works: on `eu-1`, and on `us-1`.
 const STEPS: [(&str, &str); 17] = [
     ("web", "api web"),
     ("web", "api web"),
@@ -32,7 +32,7 @@ const STEPS: [(&str, &str); 17] = [
 ];
 const SETTLED: (&str, &str) = ("web timeouts", "web timeouts");
 
-/// What has a work in each cluster, as [`STEPS`] says it.
+/// The objects with a work on each cluster, in the format of [`STEPS`].
 fn works(state: &State) -> (String, String) {
     let of = |cluster: &str| {
         let names = state.works().filter_map(|(name, _)| name.strip_prefix(cluster)?.split_once('-'));
@@ -41,7 +41,7 @@ fn works(state: &State) -> (String, String) {
     (of("eu-1/"), of("us-1/"))
 }
 
-/// What the work of that name, `<cluster>/<kind>-<name>`, carries of that kind and name.
+/// The manifest with this kind and name in the work `<cluster>/<kind>-<name>`.
 fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Result<&'s Value> {
     let (_, work) = state.works().find(|(name, _)| *name == work).context("there is no such work")?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("no manifests")?;
@@ -49,7 +49,7 @@ fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Resu
     manifests.iter().find(is_meant).context("no such manifest")
 }
 
-/// The limit that a cluster gets.
+/// The limit in the copy on a cluster.
 fn limit(state: &State, cluster: &str) -> Result<Value> {
     let copy = carried(state, &format!("{cluster}/ratelimitpolicy-limits"), ("RateLimitPolicy", "limits"))?;
     Ok(copy["spec"]["limits"]["all"]["rates"][0]["limit"].clone())
@@ -60,7 +60,7 @@ fn ends_as((eu, us): (&str, &str), state: &State) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_scenario_settles() -> Result<()> {
+async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
     let hub = Hub::new(&scenario::parameters()).await?;
     scenario::prepare(&hub).await?;
     hub.controller(Faultless)?;
@@ -72,7 +72,8 @@ async fn the_scenario_settles() -> Result<()> {
         let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
         ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
     }
-    // Step 3 overrides what one cluster gets, and step 4 rotates the certificate and grants another, which 8 withdraws.
+    // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate and grants another, and step
+    // 8 revokes the grant.
     assert_eq!((limit(&steps[3].state, "eu-1")?, limit(&steps[3].state, "us-1")?), (json!(20), json!(5)));
     for (step, key) in [(&steps[3], "first"), (&steps[4], "second")] {
         let secret = carried(&step.state, "us-1/gateway-web", ("Secret", "certificate"))?;
@@ -84,7 +85,7 @@ async fn the_scenario_settles() -> Result<()> {
     }
     hub.settled().await?;
     ends_as(SETTLED, &State::of(&hub));
-    // AuthPolicies are listed no more and have no annotation of ours any more: nobody watches them on.
+    // AuthPolicies are no longer listed and have no annotation of the controller, so their watch has ended.
     let watches = || hub.server.count(|asked| asked.user == USER && asked.resource == "authpolicies");
     let before = watches();
     ensure!(before > 0);

@@ -1,4 +1,4 @@
-//! Runs plans, each in a runtime of its own, several at a time.
+//! Runs fault plans concurrently, each in its own runtime, and compares them with the run without faults.
 
 use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
@@ -23,32 +23,33 @@ use crate::hub::{Hub, LIMIT, USER, soon};
 use crate::oracle::{Effects, State};
 use crate::scenario::{self, Step};
 
-/// The environment variable with a part of the names of the plans to run; `×` stands in all of them.
+/// The environment variable that selects plans by a part of their name; `×` is part of all names.
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
-/// How many failed plans are told in full.
+/// How many failed plans are printed in full.
 const TOLD: usize = 3;
-/// The environment variable with the share of the plans that are run where none are chosen: of so many of each kind, one.
+/// The environment variable with the sampling rate if no plans are selected: one in this many plans of each
+/// kind.
 const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
-/// The share where nobody says another: all plans take an hour of processor time.
+/// The default of [`SHARE`]; all plans take an hour of processor time.
 const ONE_OF: usize = 10;
-/// The environment variable with a text that chooses which they are: another text, other plans.
+/// The environment variable that seeds the sample.
 const SEED: &str = "POLICY_SYNC_FAULT_SEED";
-/// How many reads a delete makes in vain until a watch that failed has listed anew, up to 1.6 s later, which the time of
-/// the fault does not include: it is tried 7 times in 3 s, and reads up to 10 objects each time.
+/// The number of reads for a delete that fails until a broken watch has listed again. That takes up to 1.6 s,
+/// which the duration of the fault does not include: 7 attempts in 3 s, with up to 10 reads each.
 const UNTIL_LISTED: usize = 70;
 
-/// How often attackers do something, where there are some.
+/// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_millis(700);
-/// So much of that is accepted at least.
+/// The minimum number of accepted attacker writes.
 const WRITTEN: usize = 100;
 
 thread_local! {
-    /// What has panicked in this thread. A runtime keeps the panics of its tasks to itself, and a run's tasks are all in
-    /// the run's thread.
+    /// Panics in this thread. A runtime catches the panics of its tasks, and all tasks of a run are in one
+    /// thread.
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A run, and what disturbed it.
+/// The result of a run, its faults and its request log.
 struct Run {
     outcome: Result<Outcome>,
     faults: Faults,
@@ -56,20 +57,20 @@ struct Run {
     panics: Vec<String>,
 }
 
-/// What came of a run.
+/// The comparable result of a run.
 struct Outcome {
-    /// How each step ended, and how it was in the end.
+    /// The state at the end of each step, and the final state.
     steps: Vec<Step>,
     effects: Effects,
-    /// How many requests the controller has sent.
+    /// The number of requests of the controller.
     requests: usize,
-    /// How long what went wrong has lasted.
+    /// How long the fault lasted.
     lasted: Duration,
-    /// From when everything had to be as without faults.
+    /// The time from which the state has to be as without faults.
     recovered: Instant,
 }
 
-/// Has panics noted from now on.
+/// Installs a panic hook that records panics in [`PANICS`].
 fn note_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -81,14 +82,15 @@ fn note_panics() {
     });
 }
 
-/// Plays the scenario under `faults`, in a runtime of its own under paused time; beside attackers whose seed is `attack`.
+/// Runs the scenario under `faults` in its own runtime with paused time, beside attackers if `attack` has a
+/// seed.
 fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
     note_panics();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let mut run = runtime.block_on(async {
         let hub = Hub::new(&scenario::parameters()).await?;
         scenario::prepare(&hub).await?;
-        // A hostile tenant also writes routes.
+        // The hostile tenant also writes routes.
         hub.server.define_routes()?;
         let attack = match attack {
             Some(seed) => Some(Attackers::begin(&hub.server, seed, ATTACK_EVERY, &["eu-1", "us-1"]).await?),
@@ -104,14 +106,14 @@ fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
     Ok(run)
 }
 
-/// Plays the scenario on `hub` until long after its end.
+/// Runs the scenario on `hub` until it is settled and quiet.
 async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<Outcome> {
     let recovers = async {
         let mut lasted = Duration::ZERO;
         if faults.plan().is_some() {
-            // Nothing that can be disturbed comes later than the watches after the first ones.
+            // All places for faults come before the second watches.
             match faults.over(&hub.server, LIMIT).await {
-                // Beside attackers a place may not come.
+                // Beside attackers, the request or event to disturb may not occur.
                 Err(_) if attack.is_some() && faults.disturbed().is_none() => {}
                 over => lasted = over?,
             }
@@ -135,7 +137,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
 }
 
 impl Outcome {
-    /// The same without what attackers have, and without its requests, which theirs are among.
+    /// The outcome without objects that attackers can influence, and without the number of requests, which
+    /// includes those for attackers' objects.
     fn of_others(&self) -> Self {
         let of_others = |step: &Step| Step { at: step.at, state: step.state.of_others() };
         Self {
@@ -146,7 +149,7 @@ impl Outcome {
         }
     }
 
-    /// How it differs from what comes without faults, where it must not; empty where it does not.
+    /// The differences from the run without faults that are not allowed; empty if there are none.
     fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
         let mut text = self.effects.difference(&faultless.effects, disturbed);
         let steps = self.steps.iter().zip(&faultless.steps).enumerate();
@@ -165,16 +168,15 @@ impl Outcome {
     }
 }
 
-/// How many more requests than without faults are enough, where what went wrong has `lasted` so long: those that are sent
-/// again, a list page by page, and each key that waits meanwhile, which tries again with its backoff, and before a delete
-/// reads each time all that it depends on.
+/// The allowed number of additional requests for a fault that `lasted` this long. It covers repeated
+/// requests, lists page by page, and the retries of each waiting key, where each delete reads all its inputs.
 fn more_requests(lasted: Duration) -> usize {
     let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
-    // Most of them in the first minute, after which the backoff is at its longest.
+    // Most of them come in the first minute, after which the backoff is at its longest.
     30 + UNTIL_LISTED + 6 * seconds.min(60) + seconds
 }
 
-/// What the faultless run is: its outcome, and what can be disturbed in it.
+/// The run without faults: its outcome, and the requests and events that can be disturbed.
 pub(crate) struct Faultless {
     outcome: Outcome,
     pub(crate) faults: Faults,
@@ -187,8 +189,9 @@ pub(crate) fn faultless() -> Result<Faultless> {
     Ok(Faultless { outcome: outcome.context("without faults")?, faults })
 }
 
-/// What is wrong with a plan's run, empty where nothing is, and whether it has disturbed anything. Beside attackers, whose seed is `attack`, everything of the
-/// others has to be as without faults and without attackers; the place of the fault may not come there.
+/// Runs a plan. Returns a description of the failure, empty if there is none, and whether the fault occurred.
+/// With an `attack` seed, only objects out of the attackers' reach are compared, and the fault need not
+/// occur.
 fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<(String, bool)> {
     let Run { outcome, faults, log, panics } = run(Faults::of(plan), attack)?;
     let has_disturbed = faults.disturbed().is_some();
@@ -212,12 +215,12 @@ fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<(Str
     Ok((format!("{fault}requests:\n{}", lines.join("\n")), has_disturbed))
 }
 
-/// Those of `plans` that have `part` in their names.
+/// The plans with `part` in their names.
 fn named(plans: &[Plan], part: &str) -> Vec<Plan> {
     plans.iter().filter(|plan| plan.to_string().contains(part)).cloned().collect()
 }
 
-/// What is told of a `part` that stands in no plan's name.
+/// The error message for a `part` that is in no plan's name.
 fn none_named(part: &str) -> String {
     let faults = OF_REQUESTS.iter().map(|(fault, _)| *fault).chain(OF_EVENTS.iter().map(|(fault, _)| *fault));
     let faults: BTreeSet<&str> = faults.collect();
@@ -228,8 +231,8 @@ fn none_named(part: &str) -> String {
     )
 }
 
-/// Of the plans of each kind, one of `share`, one at least: each fault is met by each kind of request or of event. The
-/// `seed` chooses which they are.
+/// Samples one in `share` plans, but at least one for each combination of fault and kind of request or event.
+/// The `seed` selects the sample.
 fn sampled(plans: Vec<Plan>, share: usize, seed: &str) -> Vec<Plan> {
     let rank = |plan: &Plan| {
         let mut hasher = DefaultHasher::new();
@@ -248,7 +251,7 @@ fn sampled(plans: Vec<Plan>, share: usize, seed: &str) -> Vec<Plan> {
     sampled.collect()
 }
 
-/// Of `plans` the share that [`SHARE`] says, or those that [`CHOSEN`] names.
+/// The sample of `plans` set by [`SHARE`], or the plans that [`CHOSEN`] selects.
 pub(crate) fn chosen(plans: Vec<Plan>) -> Result<Vec<Plan>> {
     match env::var(CHOSEN) {
         Ok(part) => Ok(named(&plans, &part)),
@@ -266,7 +269,7 @@ pub(crate) fn chosen(plans: Vec<Plan>) -> Result<Vec<Plan>> {
     }
 }
 
-/// Runs the share of `plans` that [`SHARE`] says, `least` at least, or those that [`CHOSEN`] names.
+/// Runs the `plans` selected by [`chosen`]. Fails if there are fewer than `least` and [`CHOSEN`] is not set.
 pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Result<()> {
     let is_named = if let Ok(part) = env::var(CHOSEN) {
         let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
@@ -280,7 +283,8 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Re
     each(&plans, |plan| judge(faultless, plan, None).map(|(fault, _)| fault))
 }
 
-/// Runs one of `share` plans of all, or those that [`CHOSEN`] names, each beside attackers of its own.
+/// Runs one in `share` of all plans, or the plans that [`CHOSEN`] selects, each beside attackers with its own
+/// seed.
 pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Result<()> {
     let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
     let plans = match env::var(CHOSEN) {
@@ -299,14 +303,15 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
     Ok(())
 }
 
-/// The seed of the attackers beside `plan`: a hash of its name, the same in a run of this plan alone.
+/// The seed of the attackers beside `plan`: a hash of its name, so that it is the same if the plan is run
+/// alone.
 pub(crate) fn attackers_of(plan: &Plan) -> u64 {
     let mut hasher = DefaultHasher::new();
     plan.to_string().hash(&mut hasher);
     hasher.finish()
 }
 
-/// Judges each of the plans, several at a time.
+/// Runs `judge` for all plans on all processors, and fails with a summary of the failed ones.
 pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Result<()> {
     println!("{} plans", plans.len());
     let next = AtomicUsize::new(0);
@@ -339,7 +344,7 @@ pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Syn
 }
 
 #[test]
-fn each_fault_is_met_by_each_kind_of_request_whatever_the_seed() {
+fn sample_has_each_fault_for_each_kind_of_request_with_any_seed() {
     let at = |verb: &str, number| format!("{verb} manifestworks eu-1/limits#{number}");
     let of = |verb: &'static str| {
         (0..25).flat_map(move |number| ["403", "reset"].map(|fault| Plan { at: at(verb, number), fault }))
@@ -360,7 +365,7 @@ fn each_fault_is_met_by_each_kind_of_request_whatever_the_seed() {
 }
 
 #[test]
-fn a_part_of_some_plans_names_names_these_plans_and_another_is_refused_with_what_there_is() {
+fn unknown_plan_name_is_rejected_with_the_list_of_faults() {
     let plan = |at: &str, fault| Plan { at: at.to_owned(), fault };
     let plans =
         [plan("create manifestworks eu-1/limits#1", "403"), plan("event of gateways shop/web#1", "cut")];

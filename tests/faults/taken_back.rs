@@ -1,4 +1,4 @@
-//! A mistake that is taken back at once: of what it deletes, what was not sent yet is not sent any more.
+//! A mistake in a Placement that is corrected while works are deleted: the remaining deletes are not sent.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::hub::{Hub, LIMIT, SHOP};
 
-/// More than are deleted at once.
+/// More than the number of concurrent deletes.
 const CLUSTERS: usize = 100;
 
-/// A hub that takes its time to delete.
+/// Delays deletes.
 struct SlowDeletes;
 
 impl Interposer for SlowDeletes {
@@ -23,13 +23,13 @@ impl Interposer for SlowDeletes {
     }
 }
 
-/// How many deletes of the Gateway's works there were.
+/// The number of deletes of the Gateway's works.
 fn deletes(hub: &Hub) -> usize {
     let of_gateway = |asked: &&Asked| asked.verb == "delete" && asked.name.starts_with("gateway-");
     hub.writes().iter().filter(of_gateway).count()
 }
 
-/// A Gateway without grace on all `clusters`.
+/// A hub with a Gateway without grace period on all `clusters`.
 async fn placed(clusters: &[&str]) -> Result<Hub> {
     let hub = Hub::new(&all_kinds()).await?;
     for cluster in clusters {
@@ -47,7 +47,7 @@ async fn placed(clusters: &[&str]) -> Result<Hub> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_placement_that_is_mended_while_works_are_deleted_stops_the_rest() -> Result<()> {
+async fn correcting_a_placement_stops_the_remaining_deletes() -> Result<()> {
     let names: Vec<String> = (0..CLUSTERS).map(|n| format!("c{n:03}")).collect();
     let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
     let hub = placed(&clusters).await?;
@@ -62,7 +62,7 @@ async fn a_placement_that_is_mended_while_works_are_deleted_stops_the_rest() -> 
     let deleted = deletes(&hub);
     ensure!(deleted < CLUSTERS / 2, "{deleted} of {CLUSTERS} were deleted");
     ensure!(hub.works().len() == 2 * CLUSTERS, "what was deleted is there again");
-    // What is meant deletes all.
+    // An intended change deletes all of them.
     hub.place("all", &clusters[..1]).await?;
     hub.settled().await?;
     ensure!(hub.works() == ["c000/access", "c000/gateway-web"], "{:?}", hub.works());

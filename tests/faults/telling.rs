@@ -1,4 +1,4 @@
-//! What time alone brings about is told on a hub where nothing else happens.
+//! Reports that depend only on the passing of time, on an otherwise idle hub.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::hub::{Hub, SHOP};
 
-/// Longer than anything that is looked at again every now and then.
+/// Longer than the interval of any periodic check.
 const MINUTE: Duration = Duration::from_secs(60);
 const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
 
-/// A Gateway and a policy on `eu-1`, whose agent never answers.
+/// A Gateway and a policy on `eu-1`, whose agent never reports.
 async fn unanswered(wait: u64) -> Result<Hub> {
     let hub = empty(wait).await?;
     fill(&hub).await?;
@@ -48,7 +48,7 @@ fn programmed(hub: &Hub) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_a_gateway_is_held_back_is_told_when_its_time_is_over() -> Result<()> {
+async fn held_gateway_is_reported_when_its_wait_is_over() -> Result<()> {
     for wait in [0, 10, 120] {
         let hub = empty(wait).await?;
         let controller = hub.controller(Faultless)?;
@@ -70,7 +70,7 @@ async fn that_a_gateway_is_held_back_is_told_when_its_time_is_over() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_a_policy_is_stuck_is_told_after_five_minutes() -> Result<()> {
+async fn stuck_policy_is_reported_after_five_minutes() -> Result<()> {
     let hub = unanswered(10).await?;
     hub.controller(Faultless)?;
     tokio::time::sleep(MINUTE * 5 - Duration::from_secs(5)).await;
@@ -78,7 +78,7 @@ async fn that_a_policy_is_stuck_is_told_after_five_minutes() -> Result<()> {
     hub.until(Duration::from_secs(10), |hub| is_told(hub, "Stuck")).await.map(drop)
 }
 
-/// Lists of policies are never answered.
+/// Never responds to lists of RateLimitPolicies.
 struct Hangs;
 
 impl Interposer for Hangs {
@@ -89,10 +89,10 @@ impl Interposer for Hangs {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_a_gateway_waits_for_a_kind_whose_list_hangs_is_told() -> Result<()> {
+async fn gateway_that_waits_for_a_hanging_list_is_reported() -> Result<()> {
     let hub = unanswered(10).await?;
     let controller = hub.controller(Hangs)?;
-    // Nothing that it fails is known before its request is given up, and nothing else happens.
+    // The failure of the list is unknown until the request times out, and nothing else happens.
     hub.until(Duration::from_secs(20), |hub| is_told(hub, "PoliciesPending")).await?;
     hub.until(Duration::from_secs(5), |hub| programmed(hub) == "PoliciesPending").await?;
     let metrics = controller.metrics();
@@ -104,7 +104,7 @@ async fn that_a_gateway_waits_for_a_kind_whose_list_hangs_is_told() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_the_controller_may_not_patch_a_kind_any_more_is_told_within_a_minute() -> Result<()> {
+async fn revoked_patch_permission_is_reported_within_a_minute() -> Result<()> {
     let hub = unanswered(10).await?;
     hub.controller(Faultless)?;
     let resolved = |hub: &Hub| {

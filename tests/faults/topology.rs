@@ -1,5 +1,5 @@
-//! The topology through faults: whatever goes wrong with a request or with an event, the ConfigMap and the statuses of Gateways and
-//! routes soon say what the hub has, what others have written stays, and nothing is written any more.
+//! The stored topology under faults. After each fault, the ConfigMap and the statuses of Gateways and routes
+//! must again match the hub, entries of other controllers must be unchanged, and writing must stop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,8 @@ const CONTROLLER: &str = "example.com/topology";
 const THEIRS: &str = "example.com/theirs";
 /// Longer than a watch lasts.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The limit until all checks pass after the last fault: the longest backoff, and the time between two writes.
+/// The limit until all checks pass after the last fault: the longest backoff, and the time between two
+/// writes.
 const SOON: Duration = Duration::from_secs(75);
 
 /// The interval between two moves of the attackers.
@@ -31,7 +32,7 @@ const ATTACK_EVERY: Duration = Duration::from_secs(2);
 /// The number of plans that are played beside attackers.
 const BESIDE_ATTACKERS: usize = 8;
 
-/// Something that somebody does.
+/// An action of a user or of another controller.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Route(&'static str, &'static str),
@@ -39,19 +40,20 @@ enum Act {
     Limit(&'static str, (&'static str, &'static str), u32),
     Unlimit(&'static str),
     Listeners(&'static [&'static str]),
-    /// Another controller says something of a route.
+    /// Another controller adds an entry to a route's status.
     Theirs(&'static str),
-    /// Somebody takes away what a route says.
+    /// A user removes this controller's entry from a route's status.
     Strip(&'static str),
-    /// Somebody writes into the ConfigMap.
+    /// A user edits the ConfigMap.
     Scribble,
-    /// Somebody deletes it.
+    /// A user deletes the ConfigMap.
     Unmap,
-    /// A route attaches, and is as before soon after: what was written of it may still be on its way.
+    /// A route changes its listener and soon changes back, while the first status write may still be in
+    /// transit.
     Blink(&'static str, [&'static str; 2]),
 }
 
-/// Until the ConfigMap may be written again, and then until it was.
+/// Long enough for the ConfigMap to be written again before [`Act::Blink`].
 const BEFORE_BLINK: Duration = Duration::from_secs(12);
 const BLINK: Duration = Duration::from_secs(3);
 
@@ -75,7 +77,7 @@ const STORY: [Act; 15] = [
 
 struct Hub {
     server: MemoryServer,
-    /// How many routes others have said something of.
+    /// The entries of the other controller, by route.
     theirs: BTreeMap<&'static str, Value>,
     /// Whether attackers write to the same hub.
     attacked: bool,
@@ -146,7 +148,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Waits until everything says what the hub has.
+    /// Waits until [`Self::is_told`] succeeds.
     async fn until(&self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         while let Err(wrong) = self.is_told() {
@@ -156,7 +158,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether everything says what the hub has, and others' entries are as they were.
+    /// Checks that ConfigMap and statuses match the hub, and that entries of others are unchanged.
     fn is_told(&self) -> Result<()> {
         if self.attacked {
             self.server.statuses_stand(CONTROLLER, |kind| kind == "RateLimitPolicy", "shop")?;
@@ -190,7 +192,7 @@ async fn delete(client: &kube::Client, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A hub with a Gateway, and a controller that keeps its topology until it is stopped.
+/// A hub with a Gateway, and a topology controller that runs until the token is cancelled.
 async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;
@@ -207,7 +209,7 @@ async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     Ok((Hub { server, theirs: BTreeMap::new(), attacked: false }, stop))
 }
 
-/// Plays the story under `faults`, beside attackers with the seed `attack`.
+/// Plays the story under `faults`, beside attackers if `attack` has a seed.
 async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
     let (mut hub, stop) = start(faults).await?;
     let server = hub.server.clone();
@@ -243,7 +245,7 @@ async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What `story` comes to, in a time that passes as fast as it can.
+/// Runs `story` in its own runtime with paused time.
 fn told<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
     Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(story)
 }
@@ -252,7 +254,8 @@ fn played(faults: &Faults) -> Result<()> {
     told(play(faults, None))
 }
 
-/// Takes away what a route says whenever it says it, for so long; returns how often it was written.
+/// Removes a route's status entry after each write for the duration `lasts`, and returns the number of
+/// writes.
 async fn undone(lasts: Duration) -> Result<usize> {
     let (mut hub, stop) = start(&Faults::default()).await?;
     hub.act(Act::Route("orders", "http")).await?;
@@ -271,7 +274,7 @@ async fn undone(lasts: Duration) -> Result<usize> {
 }
 
 #[test]
-fn what_somebody_undoes_again_and_again_is_written_every_ten_seconds() -> Result<()> {
+fn repeatedly_removed_status_is_written_every_ten_seconds() -> Result<()> {
     let written = told(undone(Duration::from_secs(100)))?;
     ensure!((8..=12).contains(&written), "written {written} times in 100 s");
     Ok(())
@@ -298,12 +301,12 @@ fn sweep(plans: Vec<Plan>) -> Result<()> {
 }
 
 #[test]
-fn the_topology_says_what_the_hub_has() -> Result<()> {
+fn stored_topology_matches_the_hub() -> Result<()> {
     played(&Faults::default())
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_request_the_topology_says_what_the_hub_has() -> Result<()> {
+fn stored_topology_matches_the_hub_after_any_fault_of_a_request() -> Result<()> {
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.request_plans();
@@ -312,7 +315,7 @@ fn whatever_goes_wrong_with_a_request_the_topology_says_what_the_hub_has() -> Re
 }
 
 #[test]
-fn whatever_goes_wrong_with_an_event_the_topology_says_what_the_hub_has() -> Result<()> {
+fn stored_topology_matches_the_hub_after_any_fault_of_an_event() -> Result<()> {
     let faults = Faults::default();
     played(&faults)?;
     let plans = faults.event_plans();

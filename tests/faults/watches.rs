@@ -1,11 +1,11 @@
-//! Each event that the scenario's watches bring, with each thing that can go wrong with it and with its watch.
+//! Each watch event of the scenario with each fault of the event or its watch.
 
 use anyhow::Result;
 
 use crate::sweep::{faultless, sweep};
 
 #[test]
-fn whatever_goes_wrong_with_a_watch_ends_as_if_nothing_had() -> Result<()> {
+fn any_fault_of_a_watch_leads_to_the_same_final_state() -> Result<()> {
     let faultless = faultless()?;
     let plans = faultless.faults.event_plans();
     sweep(&faultless, plans, 200)
