@@ -1,4 +1,5 @@
-//! The agents of the spokes: each applies a work some time after it was written, and cleans up after it.
+//! The work agents of the spokes: each applies a work some time after it was written, and finalizes deleted
+//! works.
 
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::work::ManifestWork;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::hub::{Contents, Hub, selected};
 
-/// The works that an agent has not looked at since they were written. A hostile spoke's agent does not.
+/// The works that changed since their agent's last visit. The agent of the hostile spoke never acts.
 pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
     let works = hub.objects.iter();
     let works = works.filter(|((source, key), _)| *source == WORKS.all() && *key.namespace != *ROGUE);
@@ -25,7 +26,7 @@ fn waits(work: &Value) -> bool {
     terminating || work["status"]["conditions"][0]["observedGeneration"] != work["metadata"]["generation"]
 }
 
-/// An agent looks at the work `key`.
+/// The agent of the work `key` applies it, or removes its finalizer if it is being deleted.
 pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
     hub.look_after(contents, &WORKS.all(), key, |work| {
         if !work["metadata"]["deletionTimestamp"].is_null() {

@@ -1,7 +1,7 @@
-//! The controller's mind: a mirror as it is after some sequence of events, and what it decides of each key.
+//! The controller's memory (a mirror after some sequence of events) and its decision for each key.
 //!
-//! Both are found out once: the same mirror told the same is the same mirror again, so that most steps of the
-//! exploration are look-ups.
+//! Results are memoized: the same mirror after the same event is the same mirror again, so that most steps of
+//! the exploration are look-ups.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,10 +30,10 @@ use crate::facts::{self, Place};
 use crate::fingerprint::fingerprint;
 use crate::hub::{Entry, Objects};
 
-/// Whose works these are.
+/// The name of the controller.
 pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
 
-/// What a watch tells the mirror.
+/// A change that a watch reports to the mirror.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Begin(Source),
@@ -44,31 +44,31 @@ pub(crate) enum Told {
     Forget(Source),
 }
 
-/// The sources of a mirror, each with what a listing under way has brought.
+/// The sources of a mirror, each with the keys that an unfinished list has brought so far.
 pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
-/// A mirror, once for all states that have the same.
+/// A mirror, shared by all states with an equal one.
 pub(crate) struct Mind {
     pub(crate) id: usize,
-    /// Tells minds apart that decide differently, whatever the moment.
+    /// A hash of all that affects decisions, except times.
     pub(crate) shape: u64,
-    /// From when on each Placement counts as settled.
+    /// The time from which each Placement counts as settled.
     pub(crate) settles: BTreeMap<ObjectKey, Moment>,
     pub(crate) mirror: Mirror,
-    /// What it was told of, as it was then.
+    /// The objects reported to the mirror, as of the report.
     pub(crate) shown: Objects,
-    /// Its sources, each with what a listing under way has brought.
+    /// The sources, each with the keys that an unfinished list has brought so far.
     listing: Listings,
     wanted: OnceLock<BTreeSet<Place>>,
 }
 
 impl Mind {
-    /// Where each Gateway and each policy should be, by what it was told.
+    /// The correct places of Gateways, policies and resources according to the reported objects.
     pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
         self.wanted.get_or_init(|| facts::wanted(&self.shown))
     }
 
-    /// Whether the parameters were listed once, and the policies of `kind` where they list it.
+    /// Whether the parameters and, if these include it, `kind` have been listed.
     pub(crate) fn has_heard_of(&self, kind: &GroupResource) -> bool {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());
@@ -78,7 +78,7 @@ impl Mind {
     }
 }
 
-/// A request, and what it is for.
+/// A request and its purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Sending {
     pub(crate) what: What,
@@ -89,7 +89,7 @@ pub(crate) struct Sending {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Work(WorkAction),
-    /// Of a policy, or the labels, the annotation or the status of a Gateway.
+    /// Annotations of a policy, or labels, annotation or status of a Gateway.
     Annotations,
 }
 
@@ -107,23 +107,23 @@ impl Sending {
     }
 }
 
-/// Tells requests apart.
+/// A hash that identifies the request.
 pub(crate) fn id_of(request: &Request<Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (request.method(), request.uri(), request.body()).hash(&mut hasher);
     hasher.finish()
 }
 
-/// What a key comes to.
+/// The decision for a key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decided {
     pub(crate) writes: Vec<Sending>,
     pub(crate) deletes: Vec<Sending>,
     pub(crate) reads: BTreeSet<Read>,
     pub(crate) recheck: Option<Moment>,
-    /// It waits for its own last write.
+    /// The key waits for the watch to show its own last write.
     pub(crate) waits: bool,
-    /// A work may be created.
+    /// A Gateway's key must be queued because its work may now be created.
     pub(crate) comes: bool,
     pub(crate) own: OwnWrites,
 }
@@ -149,20 +149,21 @@ impl Decided {
     }
 }
 
-/// What telling a mirror something comes to.
+/// The result of reporting a change to a mirror.
 #[derive(Clone)]
 pub(crate) struct Heard {
     pub(crate) mind: Arc<Mind>,
-    /// The keys that it affects.
+    /// The affected keys.
     pub(crate) keys: Keys,
-    /// Whether the topology may be another.
+    /// Whether the change can affect the topology.
     pub(crate) bears: bool,
 }
 
-/// What a decision depends on: the mind, the key, what it wrote, the moment, and where others are under way.
+/// The inputs of a decision: mind, key, its own writes, time, and clusters with crossing writes of other
+/// keys.
 type Question = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 
-/// All minds that the exploration has met, and what they decided.
+/// Memoizes all minds of the exploration, and their decisions.
 pub(crate) struct Controller {
     pub(crate) name: ControllerName,
     settings: Settings,
@@ -184,14 +185,14 @@ impl Controller {
         }
     }
 
-    /// A mirror that was told nothing.
+    /// An empty mirror.
     pub(crate) fn newborn(&mut self) -> Arc<Mind> {
         let mirror = Mirror::new(self.name.clone());
         mirror.change(found::work_schema(WorkSchema::FULL), Moment::default());
         self.known(mirror, Objects::new(), Listings::new())
     }
 
-    /// The mirror `mind` once it is told something, and what that affects.
+    /// The mirror after `mind` receives a change, and the affected keys.
     pub(crate) fn tell(&mut self, mind: &Arc<Mind>, told: &Told, now: Moment) -> Heard {
         let memo = (mind.id, hash(told, now));
         if let Some(known) = self.told.get(&memo) {
@@ -253,7 +254,7 @@ impl Controller {
             .clone()
     }
 
-    /// What `mind` comes to for `key`, where `all` is what each key has written.
+    /// The decision of `mind` for `key`; `all` has the writes of every key that are not yet visible.
     pub(crate) fn decide(
         &mut self,
         mind: &Mind,
@@ -262,7 +263,7 @@ impl Controller {
         all: &BTreeMap<Key, OwnWrites>,
         now: Moment,
     ) -> Arc<Decided> {
-        // Once every Placement has settled, time changes nothing.
+        // Once every Placement has settled, the time no longer matters.
         let now = now.min(mind.settles.values().copied().max().unwrap_or_default());
         let guard = mind.mirror.read();
         let view = guard.view(now);
@@ -320,13 +321,13 @@ impl Controller {
         decided
     }
 
-    /// What `mind` wants to watch.
+    /// The sources that `mind` needs to watch.
     pub(crate) fn wanted(&mut self, mind: &Mind) -> Arc<Wanted> {
         let plan = || Arc::new(watches::plan(mind.mirror.read().view(Moment::default())));
         self.wanted.entry(mind.id).or_insert_with(plan).clone()
     }
 
-    /// How many mirrors there were.
+    /// The number of different mirrors so far.
     pub(crate) fn mirrors(&self) -> usize {
         self.minds.len()
     }

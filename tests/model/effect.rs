@@ -1,4 +1,4 @@
-//! What becomes of one object: created, edited, deleted, by a request or by anybody else.
+//! The hub's reaction to creates, edits and deletes of one object, by a request or a user.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::hub::{Content, Contents, category, key_of};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What a request or an agent makes of an object.
+/// The effect of a request or an agent on an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     Put(Arc<Content>),
@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Refused(u16),
 }
 
-/// What a request makes of an object.
+/// The effect of `request` on the existing object `there`. `made` counts earlier objects with its name.
 pub(crate) fn served(
     contents: &mut Contents,
     source: &Source,
@@ -38,7 +38,7 @@ pub(crate) fn served(
     match (request.method(), content, there) {
         (&Method::POST, _, Some(_)) => Effect::Refused(409),
         (&Method::POST, _, None) => created(contents, source, body, made),
-        // An apply with a uid is meant for an object that is gone.
+        // An apply with a uid refers to an object that no longer exists.
         (&Method::PATCH, Some(APPLY), None) => Effect::Refused(409),
         (_, _, None) => Effect::Refused(404),
         (&Method::DELETE, _, Some(there)) if other(&body["preconditions"]["uid"], there) => {
@@ -56,7 +56,7 @@ pub(crate) fn served(
                 |json| if in_status { tell(json, &body) } else { label(json, &body) },
             )
         }
-        // Of policies, our annotations are all that is applied.
+        // On policies, the controller applies only annotations.
         (&Method::PATCH, Some(APPLY), Some(there)) => edited(contents, &there.json, |json| {
             let ours = body["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             let mut annotations = json["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn served(
     }
 }
 
-/// Applies our labels and annotations to a Gateway.
+/// Applies the controller's labels and annotations to a Gateway.
 fn label(json: &mut Value, body: &Value) {
     let mut owned = json!({});
     for field in ["labels", "annotations"] {
@@ -93,7 +93,8 @@ fn label(json: &mut Value, body: &Value) {
         json!([{"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": owned}}]);
 }
 
-/// Applies our status to a Gateway. No agent here says anything of listeners, so that no list has items of others.
+/// Applies the controller's status to a Gateway. Agents report no listeners here, so no list has foreign
+/// items.
 fn tell(json: &mut Value, body: &Value) {
     json["status"] = body["status"].clone();
 }

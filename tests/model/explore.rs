@@ -1,5 +1,5 @@
-//! Every state that can be reached, each once, in the order of how many steps it takes: so that what breaks a rule is
-//! told by one of the shortest ways to it.
+//! Breadth-first exploration of all reachable states. A violated rule is reported with a shortest sequence of
+//! steps that leads to it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,35 +8,34 @@ use std::time::{Duration, Instant};
 
 use crate::world::World;
 
-/// After so many steps without a user, a world has settled, or never will.
+/// A world that has not settled after this many steps without users never will.
 const CALM: usize = 1_000;
 
-/// What can be explored: a world, and what can happen in it.
+/// A system to explore: a world and its possible steps.
 pub(crate) trait Model {
     type State: Clone;
     type Step: Clone + PartialEq;
 
-    /// The world.
     fn world(&self) -> &World;
 
-    /// The world before anything has happened, with a controller that has settled.
+    /// The initial state, with a controller that has settled.
     fn start(&mut self) -> Self::State;
 
-    /// The same for two states that go on alike, but for a chance of one in 2^64.
+    /// A hash that is equal for states with equal futures; different states collide with a chance of one in
+    /// 2^64.
     fn id(state: &Self::State) -> u64;
 
-    /// All that can happen in `state`.
+    /// All possible steps in `state`.
     fn steps(&self, state: &Self::State) -> Vec<Self::Step>;
 
-    /// What goes on by itself, in the order in which a calm world takes it.
+    /// The steps without users and faults, in the order in which a calm world takes them.
     fn quiet(&self, state: &Self::State) -> Vec<Self::Step>;
 
-    /// What happens next where nothing goes wrong and no user changes anything: `None` in a settled state.
+    /// The next step without users and faults; `None` in a settled state.
     fn calm(&self, state: &Self::State) -> Option<Self::Step> {
         self.quiet(state).into_iter().next()
     }
 
-    /// Has `step` happen.
     fn take(&mut self, state: &mut Self::State, step: &Self::Step);
 
     /// The state after `step`.
@@ -46,7 +45,8 @@ pub(crate) trait Model {
         state
     }
 
-    /// What must hold, told where it does not. In a state that has `settled` nothing is left to do but what users do.
+    /// Checks all rules for a step; the error describes the violation. In a `settled` state, only users have
+    /// steps left.
     fn holds(
         &mut self,
         before: &Self::State,
@@ -55,27 +55,27 @@ pub(crate) trait Model {
         settled: bool,
     ) -> Result<(), String>;
 
-    /// Whether a controller that starts in a settled `state` has nothing to write.
+    /// Checks that a controller that starts in a settled `state` writes nothing.
     fn starts_without_a_write(&mut self, state: &Self::State) -> Result<(), String>;
 
-    /// A step in words.
+    /// A description of a step for error messages.
     fn describe(&self, step: &Self::Step) -> String;
 
-    /// How many different mirrors there were.
+    /// The number of different mirrors so far.
     fn mirrors(&self) -> usize;
 }
 
-/// What was explored.
+/// The extent of an exploration.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) states: usize,
-    /// Those in which nothing is left to do.
+    /// The number of settled states.
     pub(crate) settled: usize,
-    /// The most steps that every order of events was followed for.
+    /// The depth to which all orders of steps were explored.
     depth: usize,
-    /// Whether there is nothing beyond.
+    /// Whether all reachable states were explored.
     pub(crate) complete: bool,
-    /// How many different mirrors there were.
+    /// The number of different mirrors.
     mirrors: usize,
     took: Duration,
 }
@@ -94,19 +94,21 @@ impl fmt::Display for Report {
 
 struct Explorer<M: Model> {
     model: M,
-    /// How each state was first reached: from which, by what. The first is where all begins.
+    /// For each state, the predecessor and the step by which it was first reached; `None` for the initial
+    /// state.
     ways: Vec<Option<(usize, M::Step)>>,
     known: HashMap<u64, usize>,
-    /// What each state that was gone on from does when nothing comes from outside; itself where it has settled.
+    /// For each expanded state, the successor without users and faults; a settled state maps to itself.
     calm: HashMap<u64, u64>,
     fresh: HashSet<u64>,
 }
 
-/// Explores `model`, up to `limit` states; from where it stops, what goes on by itself is followed to its end.
+/// Explores `model` up to `limit` states. The remaining states are followed, without users and faults, until
+/// they settle.
 ///
 /// # Panics
 ///
-/// Where a rule does not hold, with the steps that led there.
+/// If a rule is violated. The message lists the steps that led there.
 pub(crate) fn explore<M: Model>(model: M, limit: usize) -> Report {
     let started = Instant::now();
     let mut explorer = Explorer {
@@ -150,7 +152,7 @@ impl<M: Model> Explorer<M> {
         (depth, complete)
     }
 
-    /// Follows every step from `state`.
+    /// Expands `state` by all possible steps.
     fn go_on(&mut self, node: usize, state: &M::State, frontier: &mut VecDeque<(usize, M::State)>) {
         let id = M::id(state);
         let calm = self.model.calm(state);
@@ -172,7 +174,7 @@ impl<M: Model> Explorer<M> {
         }
     }
 
-    /// Follows what happens by itself from `state`, which nothing was followed from.
+    /// Follows `state`, which was not expanded, without users and faults until it settles.
     fn settle(&mut self, node: usize, state: &M::State) {
         let (mut state, mut taken) = (state.clone(), Vec::new());
         for _ in 0..CALM {
@@ -210,7 +212,7 @@ impl<M: Model> Explorer<M> {
         Ok(())
     }
 
-    /// From every state the way without users ends in a settled one: no state is left that goes on for ever.
+    /// Checks that every state leads to a settled one without users.
     fn all_settle(&self) {
         let mut ends: HashSet<u64> =
             self.calm.iter().filter(|(from, to)| from == to).map(|(id, _)| *id).collect();

@@ -1,7 +1,8 @@
-//! What should be on the spokes, read off the hub's objects by other means than the plan's: what rules compare with.
+//! The correct contents of the spokes, computed from the hub's objects independently of the plan. The rules
+//! compare with them.
 //!
-//! It knows what the worlds of these tests have: Gateways placed by label, policies that target them by name, selectors
-//! of one label, resources that name their Placement, parameters in one ConfigMap.
+//! Covers only the features of these worlds: Gateways placed by label, policies that target them by name,
+//! selectors with one label, resources with a Placement label, parameters in one ConfigMap.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use serde_json::Value;
 use crate::controller::CONTROLLER;
 use crate::hub::Objects;
 
-/// A Gateway or a policy, and a cluster.
+/// A Gateway, policy or resource, and a cluster.
 pub(crate) type Place = (Origin, ClusterName);
 
-/// Whether it matters what becomes of `origin` in `cluster`: not of what attackers have.
+/// Whether the rules apply to `origin` in `cluster`: not to objects of attackers.
 pub(crate) fn is_judged(origin: &Origin, cluster: &ClusterName) -> bool {
     *cluster.0 != *ROGUE && *origin.object().namespace != *MOB
 }
@@ -39,7 +40,7 @@ fn alive(json: &Value) -> bool {
     json["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Where each Gateway, each policy and each resource should be.
+/// The correct places of all Gateways, policies and resources.
 pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     let mut wanted = BTreeSet::new();
     for (_, key, gateway) in all(objects, |source| *source == GATEWAYS.all()) {
@@ -86,7 +87,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     wanted
 }
 
-/// Whether the preferences of a resource name `cluster`, where it has some.
+/// Whether the replica preferences of a resource include `cluster`, or it has none.
 fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     let text = resource["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
     let preferences = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -95,7 +96,8 @@ fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     })
 }
 
-/// The Gateways that the policy `origin` targets, where it is there, of a listed kind, and wants to be in `cluster`.
+/// The Gateways that the policy `origin` targets. Empty unless the policy exists, its kind is listed, and it
+/// selects `cluster`.
 pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName) -> Vec<Origin> {
     let found = objects.get(&(POLICIES.resource(origin.kind().clone()), origin.object().clone()));
     let found = found.map(|entry| &entry.content.json).filter(|policy| {
@@ -107,16 +109,16 @@ pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName
     names.iter().map(|name| Origin::Gateway(ObjectKey::new(&origin.object().namespace, name))).collect()
 }
 
-/// How Gateways and their policies wait for each other.
+/// How long Gateways and their policies wait for each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// For so long, unless something more is applied.
+    /// The wait, counted from the last policy that was applied.
     pub(crate) time: Duration,
-    /// Whether a Gateway goes on waiting then.
+    /// Whether a Gateway continues to wait after that.
     pub(crate) holds: bool,
 }
 
-/// How the parameters have Gateways and policies wait.
+/// The wait set by the parameters.
 pub(crate) fn wait(objects: &Objects) -> Wait {
     let mut params = all(objects, |source| source.is(&CONFIG_MAPS))
         .filter_map(|(.., config)| serde_json::from_str::<Value>(config["data"]["params"].as_str()?).ok());
@@ -125,14 +127,14 @@ pub(crate) fn wait(objects: &Objects) -> Wait {
     Wait { time: Duration::from_secs(seconds), holds: params["policyWaitAction"] != "serve" }
 }
 
-/// The work of `origin` in `cluster`, one that was asked to go included.
+/// The work of `origin` in `cluster`, including a terminating one.
 pub(crate) fn work_of<'o>(objects: &'o Objects, origin: &Origin, cluster: &ClusterName) -> Option<&'o Value> {
     let works = all(objects, |source| *source == WORKS.all());
     let mut works = works.filter(|(_, key, _)| key.namespace == cluster.0).map(|(.., work)| work);
     works.find(|work| self::origin(work).as_ref() == Some(origin))
 }
 
-/// Whether the agent of a work has applied what it holds now.
+/// Whether the agent has applied the current generation of a work.
 pub(crate) fn is_applied(work: &Value) -> bool {
     let applied = &work["status"]["conditions"][0];
     alive(work)
@@ -140,7 +142,7 @@ pub(crate) fn is_applied(work: &Value) -> bool {
         && applied["observedGeneration"] == work["metadata"]["generation"]
 }
 
-/// Whether a Gateway is there that some Placement may place.
+/// Whether the Gateway exists and has a Placement label.
 pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
     let found = objects.get(&(GATEWAYS.all(), gateway.clone()));
     found.is_some_and(|entry| {
@@ -148,7 +150,8 @@ pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
     })
 }
 
-/// Whether a Placement's decisions are fewer than it says: then a cluster that is missing may not have left.
+/// Whether a Placement has fewer decisions than its status says; then a missing cluster may still be
+/// selected.
 pub(crate) fn incomplete(objects: &Objects) -> bool {
     all(objects, |source| *source == PLACEMENTS.all()).any(|(_, key, placement)| {
         let selected = placement["status"]["numberOfSelectedClusters"].as_u64().unwrap_or_default();
@@ -192,16 +195,16 @@ fn selects(objects: &Objects, policy: &Value, cluster: &ClusterName) -> bool {
     })
 }
 
-/// The works that were not asked to go: what they are for, `None` for those that are for no object.
+/// The works that are not terminating, with their origin; `None` for works without one.
 pub(crate) fn works(objects: &Objects) -> Vec<(Option<Origin>, ClusterName)> {
     let works = all(objects, |source| *source == WORKS.all()).filter(|(.., work)| alive(work));
     works.map(|(_, key, work)| (origin(work), ClusterName(key.namespace.clone()))).collect()
 }
 
-/// On a work that someone else made, whatever else it says.
+/// A label on works of another client. It marks them even if they have forged metadata.
 pub(crate) const THEIRS: &str = "example.com/theirs";
 
-/// What a work of ours is for.
+/// The origin of one of the controller's works.
 pub(crate) fn origin(work: &Value) -> Option<Origin> {
     let metadata = &work["metadata"];
     let text = metadata["annotations"][PARENT].as_str().filter(|_| metadata["labels"][THEIRS].is_null());

@@ -1,4 +1,4 @@
-//! Tells mirrors apart.
+//! Hashes that identify mirrors.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,11 @@ use crate::controller::Listings;
 use crate::hub::Objects;
 use crate::step::START;
 
-/// What a mirror shows: as far as decisions depend on it whatever the moment, exactly, and from which moments on
-/// time changes nothing more.
+/// Returns the shape (all that affects decisions, except times), an exact hash, and for each object the time
+/// from which decisions no longer depend on time.
 ///
-/// The indexes are looked at beside the rows, so that one that went wrong is not taken for one that did not.
+/// Indexes are hashed as well as rows, so that a mirror with a wrong index is not confused with a correct
+/// one.
 pub(crate) fn fingerprint(
     mirror: &Mirror,
     shown: &Objects,
@@ -62,7 +63,7 @@ pub(crate) fn fingerprint(
         .filter(|(source, _)| *source == PLACEMENTS.all())
         .filter_map(|(_, key)| Some((key.clone(), view.placement_settles(key)?)))
         .collect();
-    // And for how long Gateways and their policies wait for each other.
+    // Classes have the time until which Gateways and policies wait for each other.
     settles.extend(view.our_classes().into_keys().filter_map(|class| {
         let wait = view.class_params(&class.name)?.known()?.policy_wait_seconds;
         Some((class.clone(), START.after(Duration::from_secs(wait.into()))))

@@ -1,5 +1,5 @@
-//! Worlds in which a spoke, or the users of a namespace, write random values into what they may: whatever they write and
-//! whenever, the others have what they should. What becomes of the attackers' own is not judged.
+//! Worlds in which a spoke, or the users of a namespace, write random values wherever they have permission.
+//! All objects of others must stay correct; those of the attackers are not checked.
 
 use policy_sync_api::annotations::{CLUSTER_SELECTOR, DISPLACED_SINCE};
 use policy_sync_api::names::{ControllerName, ObjectKey, Origin, WorkName};
@@ -14,20 +14,20 @@ use crate::world::{
 };
 use crate::worlds::part;
 
-/// How many states are followed of each world.
+/// The number of states that are explored of each world.
 const STATES: usize = 3_000;
-/// Each world is explored with so many kinds of values.
+/// The number of seeds for the values in each world.
 const SEEDS: u64 = 6;
-/// The limits of worlds with one kind of attack.
+/// The limits for worlds with one kind of attack.
 const FEW_STATES: usize = 1_000;
 const FEW_SEEDS: u64 = 2;
 
-/// The spoke writes something else into the work `name`.
+/// The spoke writes random values into the work `name`.
 fn forge(seed: u64, name: &str) -> Change {
     edit_in(ROGUE, WORKS.all(), name, move |work| {
         let mut hostile = Hostile::new(seed);
         (0..3).for_each(|_| hostile.work(work));
-        // These worlds take it that time changes nothing once Placements have settled; `tests/soak` has moments.
+        // In these worlds, time does not matter once Placements have settled. `tests/soak` covers times.
         if let Some(annotations) = work["metadata"]["annotations"].as_object_mut() {
             annotations.remove(DISPLACED_SINCE);
         }
@@ -35,7 +35,7 @@ fn forge(seed: u64, name: &str) -> Change {
     })
 }
 
-/// And into its ManagedCluster.
+/// The spoke writes random values into its ManagedCluster.
 fn relabel(seed: u64) -> Change {
     edit_in("", CLUSTERS.all(), ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
 }
@@ -56,7 +56,7 @@ fn gateway_work() -> String {
     WorkName::planned(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
 }
 
-/// A world with a Gateway of the hostile namespace.
+/// A world with a Gateway in the hostile namespace.
 fn beside_mob(name: &'static str) -> World {
     World::new(name)
         .without("quota")
@@ -65,7 +65,7 @@ fn beside_mob(name: &'static str) -> World {
         .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")))
 }
 
-/// A RateLimitPolicy of the hostile namespace.
+/// A RateLimitPolicy in the hostile namespace.
 fn theirs(seed: u64) -> Value {
     let mut hostile = Hostile::new(seed);
     let mut policies = (0..).map(|_| hostile.policy(MOB, "one"));
@@ -77,7 +77,7 @@ fn theirs(seed: u64) -> Value {
 }
 
 #[test]
-fn a_spoke_writes_what_it_may_while_a_policy_changes_and_goes() {
+fn hostile_spoke_does_not_affect_changes_and_deletion_of_a_policy() {
     for seed in 0..SEEDS {
         let forged =
             || [forge(seed, &work_name("limits")), forge(seed + 100, &gateway_work()), relabel(seed)];
@@ -89,7 +89,7 @@ fn a_spoke_writes_what_it_may_while_a_policy_changes_and_goes() {
 }
 
 #[test]
-fn a_spoke_writes_what_it_may_while_a_gateway_moves() {
+fn hostile_spoke_does_not_affect_a_gateway_that_moves() {
     for seed in 0..SEEDS {
         let world = World::beside_rogue("a hostile spoke that is left").without("quota").holds().crashes(1);
         let forged = [forge(seed, &gateway_work()), forge(seed + 100, &work_name("limits"))];
@@ -98,7 +98,7 @@ fn a_spoke_writes_what_it_may_while_a_gateway_moves() {
 }
 
 #[test]
-fn users_write_what_they_may_while_those_of_another_namespace_do() {
+fn hostile_namespace_does_not_affect_changes_of_another() {
     for seed in 0..SEEDS {
         let world = World::new("a hostile namespace")
             .without("quota")
@@ -128,7 +128,7 @@ fn users_write_what_they_may_while_those_of_another_namespace_do() {
 }
 
 #[test]
-fn a_spoke_flips_its_label_while_a_policy_changes_its_selector() {
+fn changing_cluster_labels_do_not_affect_selection_of_others() {
     for seed in 0..FEW_SEEDS {
         let selects = |region: &'static str| {
             edit(limits(), "limits", move |json| {
@@ -141,7 +141,7 @@ fn a_spoke_flips_its_label_while_a_policy_changes_its_selector() {
 }
 
 #[test]
-fn users_write_to_what_is_terminating_while_those_of_another_namespace_do() {
+fn terminating_hostile_policy_does_not_affect_another_namespace() {
     for seed in 0..FEW_SEEDS {
         let held = move |seed: u64| {
             let mut policy = theirs(seed);
@@ -161,9 +161,9 @@ fn users_write_to_what_is_terminating_while_those_of_another_namespace_do() {
 }
 
 #[test]
-fn users_create_large_policies_as_if_terminating_while_those_of_another_namespace_write_theirs() {
+fn large_hostile_policy_does_not_affect_another_namespace() {
     for seed in 0..FEW_SEEDS {
-        // `remediate: manual` is for placement by Rego policies; here it is an annotation like others.
+        // `remediate: manual` matters only for placement policies; here it is one of many annotations.
         let large = move |seed: u64| {
             let (mut hostile, mut policy) = (Hostile::new(seed), theirs(seed));
             hostile.enlarge(&mut policy, "spec");

@@ -1,6 +1,8 @@
-//! The hub: objects in versions, and what becomes of requests, read off the bytes that the controller would send.
+//! The hub: versioned objects and the effects of requests, which are decoded from the bytes that the
+//! controller would send.
 //!
-//! Versions are counted for each source, so that the order of writes to different sources leaves no trace.
+//! Resource versions are counted for each source, so that the order of writes to different sources does not
+//! distinguish states.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,20 +21,20 @@ use serde_json::Value;
 use crate::effect::{Effect, created, deleted, edited, served};
 use crate::facts::{self, Place};
 
-/// A state of an object, whatever its version: one `Content` for each that the exploration has met.
+/// A state of an object without its version; equal states share one `Content`.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) id: usize,
     pub(crate) json: Value,
     pub(crate) metadata: Metadata,
-    /// For the first mirror that kept one.
+    /// The row, memoized for the first source that needed it.
     row: OnceLock<(Source, AnyRow)>,
-    /// Whether it is a work that its agent has not looked at.
+    /// Whether it is a work that its agent has yet to visit.
     pub(crate) waits: OnceLock<bool>,
 }
 
 impl Content {
-    /// What the mirror keeps of it.
+    /// The mirror's row of the object.
     pub(crate) fn row(&self, source: &Source, controller: &ControllerName) -> AnyRow {
         let pruned = || source.prune(&object(&self.json), controller).unwrap();
         match self.row.get_or_init(|| (source.clone(), pruned())) {
@@ -46,7 +48,7 @@ pub(crate) fn object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
-/// All contents that the exploration has met, and what became of them: the same happens to them again.
+/// Interns all contents of the exploration, and memoizes the effects of requests on them.
 #[derive(Default)]
 pub(crate) struct Contents {
     all: HashMap<String, Arc<Content>>,
@@ -72,7 +74,7 @@ pub(crate) struct Entry {
     pub(crate) version: u64,
 }
 
-/// What a watch tells: an object as it is now, `None` where it is gone.
+/// A watch event: the object's state, or `None` if it was deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) key: ObjectKey,
@@ -82,16 +84,16 @@ pub(crate) struct Event {
 
 pub(crate) type Objects = BTreeMap<(Source, ObjectKey), Entry>;
 
-/// All objects.
+/// All objects of the hub and the events that their changes cause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hub {
     pub(crate) objects: Objects,
     pub(crate) versions: BTreeMap<Source, u64>,
     made: BTreeMap<(Source, ObjectKey), u32>,
     wanted: Arc<OnceLock<BTreeSet<Place>>>,
-    /// The same for hubs that go on alike, in whatever order they came to what they hold.
+    /// A hash of all objects, which does not depend on the order of writes.
     pub(crate) digest: u64,
-    /// What happened and no watch was told yet.
+    /// Events that no watch has received yet.
     pub(crate) events: Vec<(Source, Event)>,
 }
 
@@ -104,26 +106,25 @@ impl Hub {
         self.versions.get(source).copied().unwrap_or_default()
     }
 
-    /// What a list of `source` shows.
+    /// The objects in a list of `source`.
     pub(crate) fn listed(&self, source: &Source) -> impl Iterator<Item = (ObjectKey, Entry)> + use<> {
         let objects = self.objects.iter().filter(|((of, _), _)| of == source);
         let selected = objects.filter(|(_, entry)| selected(source, &entry.content.json));
         selected.map(|((_, key), entry)| (key.clone(), entry.clone())).collect::<Vec<_>>().into_iter()
     }
 
-    /// Where each Gateway and each policy should be.
+    /// The correct places of Gateways, policies and resources.
     pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
         self.wanted.get_or_init(|| facts::wanted(&self.objects))
     }
 
-    /// Makes an object.
     pub(crate) fn create(&mut self, contents: &mut Contents, source: &Source, json: Value) {
         let key = key_of(&json);
         let effect = created(contents, source, json, self.made(source, &key));
         self.happens(source, &key, effect);
     }
 
-    /// Changes an object, if it is there.
+    /// Changes an object, if it exists.
     pub(crate) fn edit(
         &mut self,
         contents: &mut Contents,
@@ -137,7 +138,7 @@ impl Hub {
         }
     }
 
-    /// Does what `agent` does to an object, which depends on nothing else.
+    /// Applies `agent` to an object; memoized, so it must depend on the object alone.
     pub(crate) fn look_after(
         &mut self,
         contents: &mut Contents,
@@ -153,7 +154,7 @@ impl Hub {
         self.happens(source, key, effect);
     }
 
-    /// Asks an object to go: it does at once unless an agent still has to clean up.
+    /// Deletes an object. With a finalizer, it is only marked as terminating.
     pub(crate) fn delete(&mut self, contents: &mut Contents, source: &Source, key: &ObjectKey) {
         if let Some(json) = self.json(source, key) {
             let effect = deleted(contents, json);
@@ -206,12 +207,12 @@ impl Hub {
         Some(Metadata { resource_version: entry.version.to_string(), ..entry.content.metadata.clone() })
     }
 
-    /// The metadata of a work, if it is there.
+    /// The metadata of a work, if it exists.
     pub(crate) fn look(&self, cluster: &ClusterName, name: &WorkName) -> Option<Metadata> {
         self.metadata(&WORKS.all(), &ObjectKey::new(&cluster.0, &name.0))
     }
 
-    /// Carries a request out, which `id` tells from others, and answers with the object's metadata or a status code.
+    /// Executes the request, which is identified by `id`, and returns the object's metadata or a status code.
     pub(crate) fn serve(
         &mut self,
         contents: &mut Contents,
@@ -233,7 +234,7 @@ impl Hub {
     }
 }
 
-/// The versions of works count for nothing: no cause of a delete is a work.
+/// Ignores the versions of works: no delete depends on the version of a work.
 fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
     let version = if place.0 == WORKS.all() { 0 } else { entry.version };
     let mut hasher = DefaultHasher::new();
@@ -241,7 +242,7 @@ fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
     hasher.finish()
 }
 
-/// Whether a watch of `source` shows an object: works are selected by the label of their controller.
+/// Whether a watch of `source` includes an object: works are selected by the controller label.
 pub(crate) fn selected(source: &Source, json: &Value) -> bool {
     *source != WORKS.all() || json["metadata"]["labels"][CONTROLLER].is_string()
 }
@@ -255,7 +256,8 @@ pub(crate) fn category(source: &Source) -> &str {
     role_of(source).map_or_else(|| source.name(), |(_, kind)| &kind.resource)
 }
 
-/// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>[/status]]`.
+/// Source and key of the object in the path
+/// `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>[/status]]`.
 fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
     let path = request.uri().path();
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();

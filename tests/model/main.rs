@@ -1,19 +1,20 @@
-//! The controller as a state machine, explored: small worlds in which users, watches, requests, agents, time, crashes
-//! and faults take turns in every order.
+//! Model checking: explores the controller as a state machine in small worlds, where users, watches,
+//! requests, agents, time, crashes and faults interleave in every order.
 //!
-//! What decides is the product's own: the mirror with the keys that a change affects, the plan, the difference, what
-//! waits for the watch, the requests to the byte, and what their refusals mean. What is the model's is the hub that
-//! carries requests out, the watches that lag each on its own, and what the worker does between deciding and being
-//! done, which is little: send, read the cause, send the deletes, note what was written. `tests/faults` runs the whole
-//! controller, in fewer orders of events; here a state is data, so that one costs microseconds and none is met twice.
+//! All decisions are made by the product's code: the mirror and the keys that a change affects, the plan, the
+//! diff, the wait for the watch, the exact requests, and the handling of rejections. The model replaces the
+//! hub that executes requests, the independently lagging watches, and the worker's loop: send, read the
+//! causes of deletes, send the deletes, note the writes. `tests/faults` runs the whole controller with fewer
+//! orders of events; here a state is plain data, so that a step takes microseconds and no state is explored
+//! twice.
 //!
-//! Left out: the status of GatewayClasses, leadership, and the length of backoffs.
+//! Not modeled: the status of GatewayClasses, leadership, and backoff times.
 //!
-//! `topology` has worlds of its own, for the capability that keeps the topology on a hub.
+//! `topology` explores the stored topology in its own worlds.
 //!
-//! Rules are in `rules.rs`, one function each. Most worlds are followed until there are no more states. The others are
-//! followed breadth first, and from where that ends what goes on by itself is followed to its end; with
-//! `POLICY_SYNC_MODEL_STATES` that is later. Each test prints how many states it has met.
+//! The rules are in `rules.rs`, one function each. Most worlds are explored completely. The others are
+//! explored breadth first up to a limit, which `POLICY_SYNC_MODEL_STATES` raises; the remaining states are
+//! then followed without users and faults until they settle. Each test prints the number of states.
 
 #![allow(clippy::unwrap_used)]
 

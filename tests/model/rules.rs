@@ -1,4 +1,4 @@
-//! What must hold. A rule is one function over what happened: the state before, the step, the state after.
+//! The rules: each is a function that checks one step between two states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
 use crate::step::{START, STATUS_WINDOW, Step};
 
-/// Something that happened.
+/// A step with the states around it.
 pub(crate) struct Happening<'a> {
     pub(crate) before: &'a State,
     pub(crate) step: &'a Step,
     pub(crate) after: &'a State,
     /// Whether no request and no watch has failed so far.
     pub(crate) faultless: bool,
-    /// Whether nothing is left to do after it but what users do.
+    /// Whether only users have steps left after it.
     pub(crate) settled: bool,
 }
 
-/// What must hold, told where it does not.
+/// Checks a step; the error describes the violation.
 pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
 
-/// The rules of every world. What a later design says of the order of events is one more line here.
+/// The rules of every world.
 pub(crate) const RULES: [Rule; 11] = [
     no_create_where_it_must_not_be,
     no_work_is_left_where_it_must_not_be,
@@ -57,14 +57,14 @@ fn origin_of(key: &Key) -> Option<&Origin> {
     }
 }
 
-/// Of `sends` for `origin`, those that change a work that is judged.
+/// The actions of `sends` for `origin` on clusters where the rules apply.
 fn judged<'s>(origin: &'s Origin, sends: &'s [Sending]) -> impl Iterator<Item = &'s WorkAction> {
     let actions = sends.iter().filter_map(Sending::work);
     actions.filter(|action| is_judged(origin, action.cluster()))
 }
 
-/// A work is made only where what the controller was told says so. A cluster that a Placement may only seem to have
-/// left counts for as long as the Gateway's own work is there.
+/// A work is created only in a place that is correct according to the reported objects. A cluster that may
+/// only seem to have left its Placement counts while the Gateway's own work is there.
 fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -83,8 +83,8 @@ fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String
     Ok(())
 }
 
-/// A work that the hub does not want is there only while the controller has not heard of it, or is about to see to it,
-/// or while a policy's work waits for a Gateway's that is to go first.
+/// An incorrect work remains only while an event about it is outstanding, the controller is about to handle
+/// it, or a policy's work waits for its Gateway's work to be deleted first.
 fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
     let state = happened.after;
     let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, Listing::Done);
@@ -111,8 +111,9 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
     Ok(())
 }
 
-/// It is decided to delete only what is wanted by nothing that was told, and by nothing that is still to be told after a
-/// start. Where a Placement alone takes a Gateway away, nothing must have been heard of Placements for a while.
+/// A delete is decided only if the work is incorrect according to the reported objects, and all needed kinds
+/// were listed since the start. If the cause is a Placement, no event of Placements may have arrived for a
+/// while.
 fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -136,7 +137,7 @@ fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), Strin
     Ok(())
 }
 
-/// When the last look is taken before works are deleted, the hub does not want them.
+/// When the causes of deletes are verified on the hub, the works are incorrect there too.
 fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Check(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
@@ -153,7 +154,7 @@ fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The controller's requests change works of its own, its own annotations of policies, and what is its own of Gateways.
+/// Requests change only the controller's works, its annotations of policies and its fields of Gateways.
 fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
     if !matches!(happened.step, Step::Send(..) | Step::Late(_)) {
         return Ok(());
@@ -166,7 +167,7 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
         let was = &entry.content.json;
         let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
         let ours = if source.is(&WORKS) && *key.namespace == *ROGUE {
-            // Its spoke may have taken away what says so.
+            // The hostile spoke may have removed the metadata that marks the work.
             was["metadata"]["labels"][THEIRS].is_null()
         } else if source.is(&WORKS) {
             origin(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access"
@@ -202,7 +203,7 @@ fn without_ours(object: &Value) -> Value {
     object
 }
 
-/// A request changes the work that was seen, and no other one of its name, nor one that has changed since.
+/// A request changes only the work that it was decided for: not another one with its name, nor a changed one.
 fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String> {
     let before = happened.before;
     let sending = match happened.step {
@@ -230,8 +231,10 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
     if meant { Ok(()) } else { Err(format!("{} {} was not what was seen", action.verb(), place.1)) }
 }
 
-/// In the end each Gateway and policy is where the hub says, each cluster with a work of ours has its access work, and
-/// nothing else of ours is there. That each work holds what it should is for a fresh start to find out.
+/// In a settled state, all Gateways and policies are in their correct places, each cluster with a work has
+/// its access work, and no other works of the controller exist.
+/// [`Model::starts_without_a_write`](crate::explore::Model::starts_without_a_write) checks the contents of
+/// works.
 fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
     if !happened.settled || incomplete(objects) {
@@ -251,8 +254,8 @@ fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
     }
 }
 
-/// All works of ours, those that were asked to go included. A cluster where only others have works counts for nothing: they
-/// have access there.
+/// All works of the controller, including terminating ones. Access works of clusters that have only works of
+/// attackers are left out.
 fn ours(objects: &Objects) -> Vec<String> {
     let works = objects
         .iter()
@@ -279,7 +282,7 @@ fn ours(objects: &Objects) -> Vec<String> {
     names
 }
 
-/// Where nothing goes wrong, it is decided at most once a window to annotate a policy, or to write to a Gateway.
+/// Without faults, a policy or Gateway is written at most once per status window.
 fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
     let (Step::Decide(Key::Fold(origin)), before) = (happened.step, happened.before) else { return Ok(()) };
     let faultless = happened.faultless;
@@ -291,7 +294,7 @@ fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
     }
 }
 
-/// Where nothing goes wrong, a policy is not annotated with what it says already, and nor is a Gateway.
+/// Without faults, no write of annotations or status leaves its object unchanged.
 fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Send(Key::Fold(origin), index, _) = happened.step else { return Ok(()) };
     let before = happened.before;
@@ -311,9 +314,9 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     if happened.faultless && same { Err(format!("{origin} is annotated with what it says")) } else { Ok(()) }
 }
 
-/// A Gateway is made in a cluster only where all policies that want to be there with it, as far as the controller was told,
-/// are applied; where its class does not hold it, they have to be there, and long enough, unless their kind was not even
-/// listed in all that time.
+/// A Gateway is created on a cluster only once all policies that belong there, according to the reported
+/// objects, are applied. With `serve`, it is enough that their works have existed for the wait, or that their
+/// kind was not listed in that time.
 fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(gateway), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -338,8 +341,8 @@ fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String
     Ok(())
 }
 
-/// It is decided to delete a policy in a cluster that it does not leave by itself only once its Gateway is gone there,
-/// or has been terminating for long enough.
+/// The deletion of a policy from a cluster, unless the policy itself leaves it, is decided only once its
+/// Gateway is gone there or has been terminating for the wait.
 fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -356,13 +359,13 @@ fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Whether a Gateway's work is there, or may be for as long as its policies have to stay.
+/// Whether a Gateway's work exists, and its policies still have to stay.
 fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
     work["metadata"]["deletionTimestamp"].is_null() || now < START.after(wait(objects).time)
 }
 
-/// For worlds in which no policy changes or goes: in no state whatsoever is a Gateway on a cluster without each of its
-/// policies, and with each applied at least once.
+/// For worlds in which no policy is changed or deleted: no state has a Gateway on a cluster without all of
+/// its policies, each applied at least once.
 pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
     for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == WORKS.all()) {
@@ -382,8 +385,8 @@ pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), Stri
     Ok(())
 }
 
-/// For worlds in which users change `changes` policies once each, and nothing goes wrong: each change costs one write
-/// for each of the policy's clusters, and a Gateway is not written at all.
+/// For worlds without faults in which users change policies once each: each change causes one write for each
+/// cluster of the policy, and no write of a Gateway.
 pub(crate) fn one_write_for_each_cluster(happened: &Happening<'_>) -> Result<(), String> {
     let state = happened.after;
     let mut clusters: BTreeMap<&Origin, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A state of everything: the hub, what its watches have still to tell, and the controller.
+//! A state of the whole system: the hub, outstanding watch events, and the controller.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,71 +19,71 @@ use crate::hub::{Entry, Event, Hub};
 use crate::step::STATUS_WINDOW;
 use crate::world::World;
 
-/// A list and watch of one source.
+/// The list and watch of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Feed {
-    /// What happened and was not told yet.
+    /// Events that have not been delivered.
     pub(crate) events: VecDeque<Event>,
     pub(crate) listing: Listing,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Listing {
-    /// It has to be listed.
+    /// To be listed.
     #[default]
     Wanted,
-    /// The first page was brought; these are on the next ones, and the list is of this version.
+    /// The first page was delivered; contains the remaining objects and the version of the list.
     Pages(VecDeque<(ObjectKey, Entry)>, u64),
-    /// It was listed, and is watched.
+    /// Listed and watched.
     Done,
 }
 
-/// A key that is worked on.
+/// A key that is being processed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
-    /// On their way to the hub.
+    /// Requests in flight.
     pub(crate) sends: Vec<Sending>,
-    /// To be sent once the hub shows the cause as the mirror does.
+    /// Deletes to be sent once the hub confirms their causes.
     pub(crate) held: Vec<Sending>,
     pub(crate) reads: BTreeSet<Read>,
-    /// What was written. It counts when all is done: until then nobody looks.
+    /// Completed writes. They count only once the job is done.
     pub(crate) written: Vec<(WorkKey, Written)>,
     pub(crate) annotated: Option<u64>,
     pub(crate) failed: bool,
-    /// It was added while it was worked on.
+    /// The key was queued again meanwhile.
     pub(crate) again: bool,
 }
 
-/// What may still happen from outside.
+/// The remaining outside events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Left {
-    /// How many changes each actor has made.
+    /// The number of changes that each actor has made.
     pub(crate) done: Vec<usize>,
     pub(crate) crashes: u8,
     pub(crate) faults: u8,
 }
 
 impl Left {
-    /// All that may happen in `world`.
+    /// All outside events of `world`.
     pub(crate) fn of(world: &World) -> Self {
         Self { done: vec![0; world.actors.len()], crashes: world.crashes, faults: world.faults }
     }
 
-    /// The actors that have something left to change.
+    /// The actors with changes left.
     pub(crate) fn users(&self, world: &World) -> impl Iterator<Item = usize> {
         let actors = world.actors.iter().zip(&self.done).enumerate();
         actors.filter(|(_, (actor, done))| **done < actor.len()).map(|(index, _)| index)
     }
 }
 
-/// What rules count: they are part of the state.
+/// Counts for rules; part of the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Tally {
-    /// Writes of works, for each policy or Gateway.
+    /// The number of work writes for each origin.
     pub(crate) writes: BTreeMap<Origin, usize>,
-    /// When it was last decided to annotate each policy.
+    /// When a write of annotations or status was last decided for each origin.
     pub(crate) annotated: BTreeMap<Origin, Moment>,
-    /// When the controller last heard that a Placement or its decisions changed.
+    /// When the controller last received a change of a Placement or its decisions.
     pub(crate) placed: Moment,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct State {
     pub(crate) timers: BTreeMap<Key, Moment>,
     pub(crate) jobs: BTreeMap<Key, Arc<Job>>,
     pub(crate) own: BTreeMap<Key, OwnWrites>,
-    /// Requests on their way for which nobody waits any longer.
+    /// Requests in flight that have timed out.
     pub(crate) late: Vec<Sending>,
     pub(crate) now: Moment,
     pub(crate) left: Left,
@@ -104,13 +104,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The same for two states that go on alike, but for a chance of one in 2^64.
+    /// A hash that is equal for states with equal futures; different states collide with a chance of one in
+    /// 2^64.
     pub(crate) fn id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hub.digest.hash(&mut hasher);
         let works_count = !self.own.is_empty();
         for (source, feed) in &self.feeds {
-            // One that has nothing to tell is as any other.
+            // Idle feeds do not matter.
             if feed.events.is_empty() && matches!(feed.listing, Listing::Done) {
                 continue;
             }
@@ -132,7 +133,7 @@ impl State {
                 Listing::Done => 1.hash(&mut hasher),
             }
         }
-        // Moments count only as far as they are from now, and past ones not at all.
+        // Times matter only relative to now, and past ones not at all.
         let until = |moment: &Moment| moment.since(self.now);
         self.mind.shape.hash(&mut hasher);
         for (placement, settles) in &self.mind.settles {
@@ -166,7 +167,7 @@ impl State {
     }
 }
 
-/// Whether the hub shows all of `reads` as the mirror did.
+/// Whether the hub confirms all of `reads`.
 pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
     static CONTROLLER_NAME: LazyLock<ControllerName> = LazyLock::new(|| ControllerName::new(CONTROLLER));
     let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME);
@@ -190,7 +191,7 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
             }
             Read::decided(&clusters) == *expected
         }
-        // No namespace and no cluster goes in these worlds.
+        // These worlds never delete namespaces or clusters.
         Read::Namespace(_) | Read::Leaving(_) => true,
     })
 }

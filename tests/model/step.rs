@@ -1,7 +1,7 @@
-//! What can happen next in a state.
+//! The possible steps in a state.
 //!
-//! Each step is one that nothing can interrupt: a user's write, one event told to the mirror, one page of a list, one
-//! key decided, one request carried out, the reading of a cause, an agent's look at one work, a moment of time.
+//! Steps are atomic: a user's write, one watch event, one page of a list, one decision, one request, the
+//! verification of causes, an agent's visit to one work, or the passing of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,38 +20,37 @@ use crate::rules::{Happening, RULES};
 use crate::state::{Left, Listing, State, Tally};
 use crate::world::World;
 
-/// When every world begins, and the moment that the hub writes on whatever happens later.
+/// The initial time, which is also the time of all writes on the hub.
 pub(crate) const START: Moment = Moment(1_767_225_600_000);
-/// Within this time, changes of a policy's answers are one write.
+/// Status writes of an object are at least this far apart.
 pub(crate) const STATUS_WINDOW: Duration = Duration::from_secs(1);
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,
-    /// It does not arrive, or is refused.
+    /// It does not arrive, or is rejected.
     Lost,
-    /// It is carried out, and nobody hears of it.
+    /// It is executed, but the response is lost.
     AnswerLost,
-    /// It arrives twice, and the second answer counts.
+    /// It is executed twice, and the second response counts.
     Twice,
-    /// Nobody waits for it any longer, and then it arrives.
+    /// It times out, and arrives later.
     Late,
 }
 
 impl Fate {
-    /// What may go wrong.
+    /// The possible faults.
     pub(crate) const FAULTS: [Self; 4] = [Self::Lost, Self::AnswerLost, Self::Twice, Self::Late];
 }
 
-/// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// An actor makes its next change.
     User(usize),
-    /// A watch tells its next event.
+    /// A watch delivers its next event.
     Tell(Source),
-    /// The next page of a list comes.
+    /// A list delivers its next page.
     Page(Source),
     /// A watch breaks, and its events are lost.
     Expire(Source),
@@ -59,19 +58,19 @@ pub(crate) enum Step {
     Decide(Key),
     /// A request of a key arrives.
     Send(Key, usize, Fate),
-    /// A request arrives for which nobody waits any longer.
+    /// A request that has timed out arrives.
     Late(usize),
-    /// The cause of a key's deletes is read.
+    /// The causes of a key's deletes are verified on the hub.
     Check(Key),
-    /// A spoke's agent looks after a work.
+    /// A spoke's agent processes a work.
     Agent(ObjectKey),
-    /// The time comes that some key waits for.
+    /// Time advances to the next timer.
     Time,
-    /// The process dies, and starts again.
+    /// The process crashes and restarts.
     Crash,
 }
 
-/// What steps need beside the state.
+/// The model of the sync: the world and the memoized controller and contents.
 pub(crate) struct Sync<'w> {
     pub(crate) world: &'w World,
     pub(crate) controller: Controller,

@@ -1,4 +1,4 @@
-//! What a step does to a state.
+//! The effect of a step on a state.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ impl Sync<'_> {
         self.pass_on(state);
     }
 
-    /// Starts the process. Nothing is decided before all needed kinds were listed, and what happens between two of
-    /// those lists is an event like any other, so they are listed at one moment.
+    /// Starts the process. Nothing is decided before all needed kinds are listed, and a change between two of
+    /// these lists is like an event after them, so they are listed in one step.
     pub(crate) fn boot(&mut self, state: &mut State) {
         state.mind = self.controller.newborn();
         state.feeds.clear();
@@ -92,7 +92,7 @@ impl Sync<'_> {
         Arc::make_mut(&mut state.hub).events.clear();
     }
 
-    /// Puts what happened into the feeds that it concerns.
+    /// Delivers new events to the feeds of their sources.
     fn pass_on(&mut self, state: &mut State) {
         if state.hub.events.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Sync<'_> {
         self.tell(state, &told);
     }
 
-    /// The next page, of one object.
+    /// The next page, with one object.
     fn page(&mut self, state: &mut State, source: &Source) {
         let Some(feed) = state.feeds.get_mut(source) else { return };
         let (mut pages, version) = match std::mem::take(&mut feed.listing) {
@@ -158,14 +158,15 @@ impl Sync<'_> {
         }
     }
 
-    /// Queues keys. What should be watched is decided at once: it is the first in every queue, and asks nobody.
+    /// Queues keys. The watch plan is applied at once, because it is always first in the queue and sends no
+    /// request.
     fn add(&mut self, state: &mut State, keys: Keys) {
         for key in keys {
             match key {
                 Key::Watches => self.watch(state),
-                // The status of classes is no work.
+                // The status of classes is not modeled.
                 Key::Class(_) => {}
-                // A Gateway that waits for policies looks at them with its fold, which may come at any time.
+                // A waiting Gateway is decided again together with its status, which may be at any time.
                 Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.tells => {
                     push(state, Key::Works(origin));
                 }
@@ -177,7 +178,7 @@ impl Sync<'_> {
                 }
             }
         }
-        // What the mirror shows by now is not waited for.
+        // Own writes that the mirror now shows are no longer awaited.
         let all = std::mem::take(&mut state.own);
         for (key, own) in &all {
             let mut own = own.clone();
@@ -287,7 +288,7 @@ impl Sync<'_> {
         }
     }
 
-    /// Ends the work on a key, where all of it is done. One that failed is tried again; how much later is left open.
+    /// Ends a completed job. A failed key is queued again; backoffs are not modeled.
     fn finish(&mut self, state: &mut State, key: &Key) {
         let ended = state.jobs.get(key).is_some_and(|job| job.sends.is_empty() && job.held.is_empty());
         let Some(job) = ended.then(|| state.jobs.remove(key)).flatten() else { return };
@@ -328,7 +329,7 @@ fn push(state: &mut State, key: Key) {
     }
 }
 
-/// Has a key decided at `due`, unless it is before.
+/// Schedules a key for `due` or an earlier timer.
 fn wait(state: &mut State, key: Key, due: Moment) {
     if !state.queue.contains(&key) {
         let earliest = state.timers.get(&key).map_or(due, |found| due.min(*found));

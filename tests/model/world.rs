@@ -1,4 +1,4 @@
-//! Small worlds: what is on the hub, who changes what, and what may go wrong.
+//! Small worlds: the objects on the hub, the changes of each actor, and the possible faults.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ use crate::hub::{Contents, Hub};
 use crate::rules::Rule;
 use crate::step::Step;
 
-/// The namespace of all users' objects, and the class.
+/// The namespace of all users' objects, and the name of the class.
 pub(crate) const SHOP: &str = "shop";
 
 type Make = Box<dyn Fn(&mut Hub, &mut Contents)>;
 
-/// A change that someone makes.
+/// A change by an actor.
 pub(crate) struct Change {
     name: String,
     make: Make,
@@ -39,30 +39,29 @@ impl Change {
     }
 }
 
-/// A small world.
 pub(crate) struct World {
     pub(crate) name: &'static str,
     pub(crate) objects: Vec<(Source, Value)>,
-    /// Each makes its changes in this order, at any time.
+    /// Each actor makes its changes in this order, at any time.
     pub(crate) actors: Vec<Vec<Change>>,
-    /// The kinds of policies and of resources by their plural names.
+    /// The kinds of policies and resources by plural name.
     pub(crate) kinds: BTreeMap<&'static str, &'static str>,
-    /// Whether agents take their time; otherwise none has seen any work yet.
+    /// Whether agents apply works; otherwise no work is ever applied.
     pub(crate) agents: bool,
     /// Whether policies are annotated.
     pub(crate) folds: bool,
-    /// Whether Gateways say what their clusters do.
+    /// Whether Gateways get statuses and labels.
     pub(crate) tells: bool,
     /// How often the controller crashes.
     pub(crate) crashes: u8,
     /// How many requests or watches fail.
     pub(crate) faults: u8,
-    /// What must hold here beside the rules of every world.
+    /// Rules in addition to those of every world.
     pub(crate) rules: Vec<Rule>,
 }
 
 impl World {
-    /// Two clusters, a Gateway `web` on both, and the policies `limits` and `quota` for it.
+    /// Two clusters, a Gateway `web` on both, and its policies `limits` and `quota`.
     pub(crate) fn new(name: &'static str) -> Self {
         let parameters = json!({"policiesToSync": [rate_limit_policies()]});
         let region = |region: &str| BTreeMap::from([("region".to_owned(), region.to_owned())]);
@@ -105,7 +104,7 @@ impl World {
             .with(deployments(), deployment(SHOP, "app"))
     }
 
-    /// A cluster, and another one whose agents write whatever they may.
+    /// A normal cluster and a hostile one.
     pub(crate) fn beside_rogue(name: &'static str) -> Self {
         Self::new(name)
             .without("us")
@@ -131,12 +130,13 @@ impl World {
         self
     }
 
-    /// The class holds Gateways until their policies are applied, and policies for a minute.
+    /// The class holds Gateways until their policies are applied, and policies wait up to a minute for their
+    /// Gateway to go.
     pub(crate) fn holds(self) -> Self {
         self.waits("hold").agents()
     }
 
-    /// The class holds Gateways for a minute, and then serves them without their policies.
+    /// The class holds Gateways for up to a minute, and then creates them without their policies.
     pub(crate) fn serves(self) -> Self {
         self.waits("serve")
     }
@@ -174,7 +174,7 @@ impl World {
         self
     }
 
-    /// A step in words.
+    /// A description of a step for error messages.
     pub(crate) fn describe(&self, step: &Step) -> String {
         match step {
             Step::User(actor) => self.describe_user(*actor),
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// A step of this actor in words.
+    /// A description of an actor's step for error messages.
     pub(crate) fn describe_user(&self, actor: usize) -> String {
         let changes: Vec<&str> = self.actors[actor].iter().map(|change| change.name.as_str()).collect();
         format!("user {actor}, next of: {}", changes.join(", "))
@@ -199,7 +199,7 @@ pub(crate) fn deployments() -> Source {
     RESOURCES.resource(GroupResource::new("apps", "deployments"))
 }
 
-/// Someone has the replicas of `app` split so.
+/// A user sets the replica preferences of `app`.
 pub(crate) fn split(preferences: &'static str) -> Change {
     edit(deployments(), "app", move |json| {
         json["metadata"]["annotations"][REPLICA_PREFERENCES] = json!(preferences);
@@ -221,7 +221,6 @@ pub(crate) fn policy(name: &str, gateway: &str) -> Value {
     rate_limit_policy(SHOP, name, gateway)
 }
 
-/// Someone makes an object.
 pub(crate) fn create(source: Source, json: Value) -> Change {
     let name = format!("create {}", json["metadata"]["name"]);
     let make = move |hub: &mut Hub, contents: &mut Contents| {
@@ -230,12 +229,11 @@ pub(crate) fn create(source: Source, json: Value) -> Change {
     Change { name, make: Box::new(make) }
 }
 
-/// Someone changes an object of the shop, or one that has no namespace.
+/// Edits an object in the shop's namespace, or a ManagedCluster.
 pub(crate) fn edit(source: Source, name: &str, edit: impl Fn(&mut Value) + 'static) -> Change {
     edit_in(if source == CLUSTERS.all() { "" } else { SHOP }, source, name, edit)
 }
 
-/// Someone changes an object.
 pub(crate) fn edit_in(
     namespace: &str,
     source: Source,
@@ -249,12 +247,11 @@ pub(crate) fn edit_in(
     Change { name: format!("edit {name}"), make: Box::new(make) }
 }
 
-/// Someone deletes an object of the shop.
+/// Deletes an object in the shop's namespace.
 pub(crate) fn delete(source: Source, name: &str) -> Change {
     delete_in(SHOP, source, name)
 }
 
-/// Someone deletes an object.
 pub(crate) fn delete_in(namespace: &str, source: Source, name: &str) -> Change {
     let key = ObjectKey::new(namespace, name);
     let make = move |hub: &mut Hub, contents: &mut Contents| {
@@ -263,17 +260,17 @@ pub(crate) fn delete_in(namespace: &str, source: Source, name: &str) -> Change {
     Change { name: format!("delete {name}"), make: Box::new(make) }
 }
 
-/// Someone changes what the policy `name` says.
+/// A user changes the limit of the policy `name`.
 pub(crate) fn tighten(name: &str, limit: u64) -> Change {
     edit(limits(), name, move |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit))
 }
 
-/// Someone has the policy `name` target another Gateway.
+/// A user changes the target of the policy `name`.
 pub(crate) fn retarget(name: &str, gateway: &'static str) -> Change {
     edit(limits(), name, move |json| json["spec"]["targetRef"]["name"] = json!(gateway))
 }
 
-/// A Placement's controller chooses other clusters: its decisions first, then its status.
+/// The Placement's controller selects other clusters: it writes its decisions first, then its status.
 pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) -> [Change; 2] {
     let decided: Vec<Value> =
         clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
@@ -286,7 +283,7 @@ pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) 
     ]
 }
 
-/// Someone places the Gateway `name` by another Placement.
+/// A user assigns the Gateway `name` to another Placement.
 pub(crate) fn place_by(name: &str, placement: &'static str) -> Change {
     edit(GATEWAYS.all(), name, move |json| json["metadata"]["labels"][PLACEMENT_LABEL] = json!(placement))
 }

@@ -1,4 +1,4 @@
-//! The worlds, and how far each is followed.
+//! The worlds, and the number of states to explore in each.
 
 use policy_sync_api::annotations::{CONTROLLER, GATEWAYS, PARENT};
 use policy_sync_sync::kinds::{self, CLUSTERS, DECISIONS, PLACEMENTS, WORKS};
@@ -15,17 +15,17 @@ use crate::world::{
     place_by, policy, retarget, split, tighten, work_name,
 };
 
-/// More states than any world has that is followed to its end.
+/// More states than any completely explored world has.
 const ENOUGH: usize = 1_000_000;
 
-/// Follows a world until there are no more states, and expects that there are at least `least`.
+/// Explores a world completely, and requires at least `least` states.
 fn whole(world: &World, least: usize) {
     let report = explore(Sync::new(world), ENOUGH);
     assert!(report.complete, "there are more");
     expect(&report, least);
 }
 
-/// Follows a world for `states`, or as many as `POLICY_SYNC_MODEL_STATES` says.
+/// Explores `states` states of a world, or the number in `POLICY_SYNC_MODEL_STATES`.
 pub(crate) fn part(world: &World, states: usize) {
     let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
     let report = explore(Sync::new(world), asked.map_or(states, |text| text.parse().unwrap()));
@@ -37,31 +37,31 @@ fn expect(report: &Report, least: usize) {
     assert!(report.settled > 1, "nothing has settled but the start");
 }
 
-/// Someone makes the Gateway that the policies are for.
+/// A user creates the Gateway that the policies target.
 fn make_web() -> Change {
     create(kinds::GATEWAYS.all(), gateway(SHOP, "web", SHOP, Some("all")))
 }
 
 #[test]
-fn a_policy_changes_and_goes() {
+fn policy_is_changed_and_deleted() {
     let world = World::new("change and delete").actor([tighten("limits", 20), delete(limits(), "limits")]);
     whole(&world, 200);
 }
 
 #[test]
-fn a_policy_changes_and_goes_while_all_goes_wrong_once() {
+fn policy_is_changed_and_deleted_with_a_crash_and_a_fault() {
     let world = World::new("change and delete, crash and fault").without("quota").crashes(1).faults(1);
     part(&world.actor([tighten("limits", 20), delete(limits(), "limits")]), 10_000);
 }
 
 #[test]
-fn a_change_costs_one_write_for_each_cluster() {
+fn change_of_a_policy_causes_one_write_per_cluster() {
     let world = World::new("two changes").actor([tighten("limits", 20)]).actor([tighten("quota", 30)]);
     whole(&world.rule(one_write_for_each_cluster), 1_500);
 }
 
 #[test]
-fn a_change_costs_one_write_for_each_cluster_whenever_it_is_answered() {
+fn change_of_a_policy_causes_one_write_per_cluster_with_any_feedback() {
     let world = World::new("a change and its answers").without("quota").agents().folds();
     whole(&world.actor([tighten("limits", 20)]).rule(one_write_for_each_cluster), 4_000);
 }
@@ -81,7 +81,7 @@ fn a_placement_moves_away_and_back() {
 }
 
 #[test]
-fn a_policy_is_made_anew_and_a_request_fails() {
+fn policy_is_recreated_while_a_request_fails() {
     let world = World::new("anew").without("quota").agents().faults(1);
     let anew = [delete(limits(), "limits"), create(limits(), policy("limits", "web"))];
     part(&world.actor(anew), 8_000);
@@ -98,7 +98,7 @@ fn a_gateway_is_placed_by_another_placement() {
 }
 
 #[test]
-fn a_resource_changes_and_moves_and_goes() {
+fn resource_is_changed_moved_and_deleted() {
     let scale = || edit(deployments(), "app", |json| json["spec"]["replicas"] = json!(6));
     let world = World::with_a_resource("a resource changes").agents().crashes(1);
     part(&world.actor([scale(), delete(deployments(), "app")]).actor(place("all", &["eu"])), 15_000);
@@ -114,7 +114,7 @@ fn a_placement_of_a_resource_moves_away_and_back() {
 }
 
 #[test]
-fn the_replicas_of_a_resource_are_split_and_move() {
+fn split_replicas_move_between_clusters() {
     let both = r#"{"clusters": {"eu": {"weight": 3}, "us": {"weight": 1}}, "rebalance": true}"#;
     let one = r#"{"clusters": {"us": {"weight": 1}}, "rebalance": true}"#;
     let world = World::with_a_resource("replicas are split").crashes(1).faults(1);
@@ -122,7 +122,7 @@ fn the_replicas_of_a_resource_are_split_and_move() {
 }
 
 #[test]
-fn a_kind_is_listed_no_more() {
+fn kind_is_removed_from_the_parameters_and_added_again() {
     let world = World::new("delisted").without("quota").crashes(1);
     let listed = |kinds: Vec<Value>| {
         edit(params(), "params", move |json| {
@@ -130,12 +130,12 @@ fn a_kind_is_listed_no_more() {
         })
     };
     let changes = [listed(vec![auth_policies()]), listed(vec![rate_limit_policies()])];
-    // The works of Gateways depend on the kinds, too, which gives more states than can be followed.
+    // Parameters affect the works of Gateways too, so there are more states than can be explored.
     part(&world.actor(changes), 20_000);
 }
 
 #[test]
-fn someone_takes_the_labels_of_works_away() {
+fn removed_labels_of_works_are_restored() {
     let world = World::new("labels taken away").agents();
     let strip = |work: &mut Value| work["metadata"]["labels"] = json!({"team": "a"});
     let change = edit_in("eu", WORKS.all(), &work_name("limits"), strip);
@@ -143,7 +143,7 @@ fn someone_takes_the_labels_of_works_away() {
 }
 
 #[test]
-fn a_work_that_is_not_ours_says_that_it_is() {
+fn work_with_forged_metadata_is_not_changed() {
     let theirs = json!({
         "metadata": {
             "name": "limits-by-hand", "namespace": "eu", "labels": {CONTROLLER: "whatever", THEIRS: "true"},
@@ -156,33 +156,33 @@ fn a_work_that_is_not_ours_says_that_it_is() {
 }
 
 #[test]
-fn a_gateway_is_made_anew() {
+fn gateway_is_recreated() {
     let world = World::new("a gateway anew").without("quota").without("limits").agents();
     part(&world.actor([delete(kinds::GATEWAYS.all(), "web"), make_web()]), 6_000);
 }
 
 #[test]
-fn all_at_once() {
+fn policy_changes_and_a_placement_move_with_a_crash_and_a_fault() {
     let world = World::new("all at once").agents().crashes(1).faults(1);
     let world = world.actor([tighten("limits", 20)]).actor([delete(limits(), "quota")]);
     part(&world.actor(place("all", &["us"])), 10_000);
 }
 
 #[test]
-fn a_policy_moves_to_a_gateway_that_is_just_made() {
+fn policy_is_retargeted_to_a_new_gateway() {
     let made = create(kinds::GATEWAYS.all(), gateway(SHOP, "api", SHOP, Some("all")));
     let world = World::new("retarget").without("quota").actor([made, retarget("limits", "api")]);
     whole(&world, 1_800);
 }
 
 #[test]
-fn a_gateway_says_what_its_clusters_do_whatever_goes_wrong_once() {
+fn gateway_status_is_correct_after_a_crash_and_a_fault() {
     let world = World::new("a Gateway is told").without("quota").without("limits").agents().tells();
     part(&world.crashes(1).faults(1).actor(place("all", &["eu"])), 10_000);
 }
 
 #[test]
-fn what_a_gateway_says_follows_its_clusters() {
+fn gateway_labels_follow_its_clusters() {
     let labelled =
         edit(CLUSTERS.all(), "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
     let world = World::new("labels of a Gateway").without("quota").without("limits").tells();
@@ -202,19 +202,19 @@ fn clusters_change_their_labels() {
 }
 
 #[test]
-fn a_gateway_comes_after_its_policies() {
+fn gateway_is_created_after_its_policies() {
     let world = World::new("a Gateway comes").without("web").holds().crashes(1).rule(no_unprotected_moment);
     part(&world.actor([make_web()]), 12_000);
 }
 
 #[test]
-fn a_gateway_goes_before_its_policies() {
+fn gateway_is_deleted_before_its_policies() {
     let world = World::new("a Gateway goes").holds().faults(1).rule(no_unprotected_moment);
     part(&world.actor([delete(kinds::GATEWAYS.all(), "web")]), 12_000);
 }
 
 #[test]
-fn a_gateway_moves_after_and_before_its_policies() {
+fn gateway_arrives_after_and_leaves_before_its_policies() {
     let world = World::new("a Gateway moves").holds().rule(no_unprotected_moment);
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
@@ -222,14 +222,14 @@ fn a_gateway_moves_after_and_before_its_policies() {
 }
 
 #[test]
-fn a_gateway_waits_while_its_policies_and_their_works_come_and_go() {
+fn gateway_waits_while_policies_and_works_are_deleted() {
     let world = World::new("policies come and go").without("web").holds();
     let taken = delete_in("eu", WORKS.all(), &work_name("limits"));
     part(&world.actor([make_web()]).actor([delete(limits(), "quota"), taken]), 12_000);
 }
 
 #[test]
-fn a_gateway_moves_whatever_goes_wrong_once() {
+fn gateway_moves_with_a_crash_and_a_fault() {
     let world = World::new("a Gateway moves, crash and fault").without("quota").holds().crashes(1).faults(1);
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
@@ -237,13 +237,13 @@ fn a_gateway_moves_whatever_goes_wrong_once() {
 }
 
 #[test]
-fn a_gateway_is_served_without_policies_that_nobody_applies() {
+fn gateway_is_served_without_policies_that_are_never_applied() {
     let world = World::new("a Gateway is served").without("web").serves().crashes(1);
     part(&world.actor([make_web()]), 12_000);
 }
 
 #[test]
-fn a_gateway_is_served_once_its_policies_are_applied_or_were_waited_for() {
+fn gateway_is_served_once_its_policies_are_applied_or_the_wait_is_over() {
     let world = World::new("applied or waited for").without("web").serves().agents().faults(1);
     part(&world.actor([make_web()]), 12_000);
 }

@@ -1,4 +1,4 @@
-//! What becomes of the requests that keep a topology.
+//! The hub's reaction to requests of the stored topology.
 
 use http::{Method, Request};
 use policy_sync::stored_topology::kinds;
@@ -11,7 +11,7 @@ use crate::controller::CONTROLLER;
 use crate::effect::{Effect, created, edited};
 use crate::hub::{Contents, Hub, key_of};
 
-/// Carries a request out, and answers with the version that it left the object at, or with a status code.
+/// Executes the request, and returns the object's new version or a status code.
 pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Vec<u8>>) -> Result<u64, u16> {
     let body: Value = serde_json::from_slice(request.body()).unwrap();
     let (source, key) = addressed(request, &body);
@@ -27,7 +27,8 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
             Some(there) if body["metadata"]["uid"] == *there.content.metadata.uid => {
                 edited(contents, &there.content.json, |json| apply(json, &body))
             }
-            // It is meant for an object that is gone; of a status that cannot make one.
+            // An apply with a uid refers to an object that no longer exists; an apply of a status cannot
+            // create one.
             None if request.uri().path().ends_with("/status") => Effect::Refused(404),
             _ => Effect::Refused(409),
         },
@@ -49,7 +50,7 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
     Ok(hub.objects[&(source, key)].version)
 }
 
-/// Of a Gateway, the conditions of its status are applied; of the ConfigMap, all of it is ours.
+/// Applies the conditions of a Gateway's status, or the whole ConfigMap.
 fn apply(json: &mut Value, body: &Value) {
     if body["kind"] == "ConfigMap" {
         json["data"] = body["data"].clone();

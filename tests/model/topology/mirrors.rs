@@ -1,4 +1,4 @@
-//! The two mirrors: that of the sync, and the topology's own.
+//! The two mirrors: the sync's, and that of the stored topology.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,22 +20,22 @@ use crate::hub::{Entry, Event, Hub, Objects};
 use crate::step::START;
 use crate::world::SHOP;
 
-/// When every world happens: nothing here depends on time.
+/// The constant time of these worlds, in which nothing depends on time.
 pub(super) const NOW: Moment = START;
 
-/// Where the ConfigMap is.
+/// The key of the ConfigMap.
 pub(super) fn config_map() -> ObjectKey {
     ObjectKey::new(SHOP, "topology")
 }
 
-/// What the topology's own mirror watches here.
+/// The sources that the topology's mirror watches here.
 pub(super) fn own_sources() -> [Source; 3] {
     [kinds::GATEWAYS.all(), kinds::source(RouteKind::Http), kinds::config_map(&config_map())]
 }
 
-/// The topology's own mirror, after it was told something.
+/// A state of the topology's mirror.
 pub(super) struct Own {
-    /// Tells mirrors apart that show different things.
+    /// A hash of the objects and versions that it shows.
     pub(super) id: u64,
     pub(super) mirror: policy_sync_mirror::Mirror<Index>,
     shown: Objects,
@@ -56,18 +56,18 @@ impl Own {
         Arc::new(Self { id: hasher.finish(), mirror, shown, versions })
     }
 
-    /// What it shows of the ConfigMap.
+    /// The ConfigMap in this mirror.
     pub(super) fn stored(&self) -> Option<StoredText> {
         self.mirror.read().view(NOW).stored(&config_map()).cloned()
     }
 
-    /// Up to which version it has seen the ConfigMap.
+    /// The latest version of the ConfigMap that this mirror has seen.
     pub(super) fn config_map_version(&self) -> u64 {
         self.versions[&kinds::config_map(&config_map())]
     }
 }
 
-/// All mirrors, and what is built of them.
+/// All mirrors, and the memoized outcomes of their graphs.
 pub(super) struct Mirrors {
     pub(super) name: ControllerName,
     pub(super) sync: Controller,
@@ -85,7 +85,7 @@ impl Mirrors {
         self.own.len()
     }
 
-    /// The sync's mirror as it starts, with the sources that it watches.
+    /// A newly started sync mirror, and the sources that it watches.
     pub(super) fn boot_sync(
         &mut self,
         hub: &Hub,
@@ -114,7 +114,7 @@ impl Mirrors {
         }
     }
 
-    /// Lists `source` anew; returns whether the topology may be another.
+    /// Lists `source` again; returns whether the topology may have changed.
     pub(super) fn list_sync(&mut self, mind: &mut Arc<Mind>, hub: &Hub, source: &Source) -> bool {
         let mut bears = self.tell_sync(mind, &Told::Begin(source.clone()));
         for (key, entry) in hub.listed(&home(source)) {
@@ -129,7 +129,7 @@ impl Mirrors {
         heard.bears
     }
 
-    /// Tells the sync's mirror of an event; returns whether the topology may be another.
+    /// Delivers an event to the sync's mirror; returns whether the topology may have changed.
     pub(super) fn tell_sync_event(&mut self, mind: &mut Arc<Mind>, source: &Source, event: Event) -> bool {
         let Event { key, content, version } = event;
         let told = match content {
@@ -139,7 +139,7 @@ impl Mirrors {
         self.tell_sync(mind, &told)
     }
 
-    /// The topology's own mirror as it starts.
+    /// A newly started topology mirror.
     pub(super) fn boot_own(&mut self, hub: &Hub) -> Arc<Own> {
         let mirror = policy_sync_mirror::Mirror::new(self.name.clone());
         for plural in kinds::plurals() {
@@ -154,7 +154,7 @@ impl Mirrors {
         own
     }
 
-    /// Lists `source` anew; returns whether the graph has to be built anew.
+    /// Lists `source` again; returns whether the graph has to be rebuilt.
     pub(super) fn list_own(
         &mut self,
         own: &Arc<Own>,
@@ -180,7 +180,7 @@ impl Mirrors {
         (self.known(mirror, shown, versions), affected)
     }
 
-    /// Tells the topology's own mirror of an event; returns whether the graph has to be built anew.
+    /// Delivers an event to the topology's mirror; returns whether the graph has to be rebuilt.
     pub(super) fn tell_own(
         &mut self,
         own: &Arc<Own>,
@@ -218,7 +218,7 @@ impl Mirrors {
         own
     }
 
-    /// What a graph of both mirrors comes to.
+    /// The text and statuses of a graph built from both mirrors.
     pub(super) fn outcome(&mut self, sync: &Mind, own: &Own) -> Arc<Outcome> {
         let build = || {
             let (lends, knows) = (sync.mirror.read(), own.mirror.read());
@@ -229,12 +229,12 @@ impl Mirrors {
     }
 }
 
-/// The version in which HTTPRoutes are served.
+/// The served version of HTTPRoutes.
 pub(super) fn http_routes() -> GroupVersionResource {
     GroupVersionResource::new("gateway.networking.k8s.io", "v1", "httproutes")
 }
 
-/// Under which source the hub of these worlds keeps what `source` watches.
+/// The source under which the hub stores the objects that `source` watches.
 pub(super) fn home(source: &Source) -> Source {
     if *source == policy_sync_sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
 }

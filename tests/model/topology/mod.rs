@@ -1,10 +1,10 @@
-//! The capability that keeps the topology on a hub, explored: graphs that are built while watches go on, writes of statuses and of the
-//! ConfigMap, and what becomes of these.
+//! Model checking of the stored topology: graphs are built while watches continue, and statuses and the
+//! ConfigMap are written.
 //!
-//! What decides is the product's own: both mirrors, what of their changes has the graph built, the graph with its text, the statuses
-//! that differ, which of them wait, and the requests to the byte. Left out: the pace of writes, the pause where somebody undoes the
-//! same again and again, the length of backoffs, leadership, lists that come in pages, kinds that are served later or no more, and a graph
-//! that is given up because something is not known yet.
+//! The product's code makes all decisions: both mirrors, which changes require a new graph, the graph and its
+//! text, which statuses differ, their order, and the exact requests. Not modeled: write intervals, the pause
+//! after repeated edits by others, backoff times, leadership, paged lists, kinds that appear or disappear,
+//! and graphs that are abandoned because their inputs are incomplete.
 
 mod hub;
 mod mirrors;

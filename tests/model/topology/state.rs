@@ -1,4 +1,4 @@
-//! A state of everything: the hub, what its watches have still to tell, and the capability.
+//! A state of the whole system: the hub, outstanding watch events, and the stored topology's controller.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,49 +14,49 @@ use crate::controller::{Mind, id_of};
 use crate::hub::{Entry, Event, Hub};
 use crate::state::Left;
 
-/// A request on its way.
+/// A request in flight.
 pub(super) type Sending = Arc<Request<Vec<u8>>>;
 
-/// How far the key of the graph has come.
+/// The phase of the graph's key.
 #[derive(Clone)]
 pub(super) enum Phase {
     Idle,
-    /// A graph is about to be built of what both mirrors showed.
+    /// A graph is to be built from these states of both mirrors.
     Begun(Arc<Mind>, Arc<Own>),
-    /// The same, and the ConfigMap was looked at in a later mirror.
+    /// The same, after the ConfigMap was read from a later mirror.
     Looked(Arc<Mind>, Arc<Own>, Arc<Own>),
-    /// The ConfigMap is written.
+    /// The request for the ConfigMap is in flight.
     Sending(Sending),
 }
 
-/// The key of the graph.
+/// The graph's key.
 #[derive(Clone)]
 pub(super) struct Build {
     pub(super) queued: bool,
     pub(super) phase: Phase,
-    /// At which version the last write has left the ConfigMap.
+    /// The version of the ConfigMap after the last write.
     pub(super) written: u64,
-    /// It was written a moment ago, and is not written again before some time has passed.
+    /// The ConfigMap was written recently, so the next write has to wait.
     pub(super) recent: bool,
-    /// The key waits for that time.
+    /// The key waits for that.
     pub(super) waits: bool,
 }
 
-/// A turn that is taken.
+/// A status that is being written.
 #[derive(Clone)]
 pub(super) struct Job {
     pub(super) write: PendingWrite,
     pub(super) stage: Stage,
 }
 
-/// How far it has come.
+/// The stage of a status write.
 #[derive(Clone)]
 pub(super) enum Stage {
-    /// The route is to be read.
+    /// The route has not been read.
     Taken,
-    /// It was, as it was then; `None` where it was gone.
+    /// The route as read; `None` if it was gone.
     Read(Option<Entry>),
-    /// The status is written.
+    /// The request for the status is in flight.
     Sending(Sending),
 }
 
@@ -70,19 +70,20 @@ pub(super) struct State {
     pub(super) build: Build,
     pub(super) turns: BTreeSet<Turn>,
     pub(super) jobs: BTreeMap<Turn, Job>,
-    /// Turns that were queued while they were taken.
+    /// Turns that were queued again while they were processed.
     pub(super) again: BTreeSet<Turn>,
-    /// Requests on their way for which nobody waits any longer.
+    /// Requests in flight that have timed out.
     pub(super) late: Vec<Sending>,
     pub(super) left: Left,
-    /// How many requests were sent for each object, as far as rules count them.
+    /// The number of requests for each object, for rules.
     pub(super) writes: BTreeMap<String, usize>,
-    /// Whether the last request was refused. Nothing depends on it but a rule.
+    /// Whether the last request was rejected; used only by a rule.
     pub(super) refused: bool,
 }
 
 impl State {
-    /// The same for two states that go on alike, but for a chance of one in 2^64.
+    /// A hash that is equal for states with equal futures; different states collide with a chance of one in
+    /// 2^64.
     pub(super) fn id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hub.digest.hash(&mut hasher);

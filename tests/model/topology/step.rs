@@ -1,4 +1,4 @@
-//! What can happen next in a state, and what must hold of it.
+//! The possible steps in a state, and the rules for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,36 +18,35 @@ use crate::state::Left;
 use crate::step::Fate;
 use crate::world::World;
 
-/// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// An actor makes its next change.
     User(usize),
-    /// A watch tells its next event.
+    /// A watch delivers its next event.
     Tell(Source),
-    /// A watch breaks: its events are lost, and its objects are listed.
+    /// A watch breaks: its events are lost, and its objects are listed again.
     Relist(Source),
-    /// What both mirrors show is taken for a graph.
+    /// A snapshot of both mirrors starts a graph.
     Begin,
-    /// The ConfigMap is looked at.
+    /// The ConfigMap is read from the mirror.
     Look,
-    /// The graph is there.
+    /// The graph is complete.
     Built,
     /// The ConfigMap is written.
     Store(Fate),
-    /// A turn is taken.
+    /// A turn begins.
     Take(Turn),
     /// The route is read.
     Read(Turn),
-    /// What was read is looked at.
+    /// The status write is decided from the route as read.
     Decide(Turn),
     /// The status is written.
     Send(Turn, Fate),
-    /// A request arrives for which nobody waits any longer.
+    /// A request that has timed out arrives.
     Late(usize),
-    /// The ConfigMap may be written again.
+    /// The interval between writes of the ConfigMap ends.
     Time,
-    /// The process dies, and starts again.
+    /// The process crashes and restarts.
     Crash,
 }
 
@@ -57,14 +56,14 @@ impl Step {
     }
 }
 
-/// What steps need beside the state.
+/// The model of the stored topology: the world and the memoized mirrors and contents.
 pub(super) struct Topology<'w> {
     pub(super) world: &'w World,
     pub(super) mirrors: Mirrors,
     pub(super) contents: Contents,
-    /// How many writes each object costs at most, where nothing goes wrong.
+    /// The maximum number of writes for each object without faults.
     most: BTreeMap<&'static str, usize>,
-    /// Hubs that say what they should.
+    /// Digests of hubs that were verified to be correct.
     right: BTreeSet<u64>,
 }
 
@@ -74,7 +73,7 @@ impl<'w> Topology<'w> {
         Self { world, mirrors, contents, most, right: BTreeSet::new() }
     }
 
-    /// What others have written stays.
+    /// Entries of others are not changed.
     fn keeps_what_is_not_ours(before: &State, step: &Step, after: &State) -> Result<(), String> {
         let written = matches!(step, Step::Store(_) | Step::Send(..) | Step::Late(_));
         if written && theirs(&before.hub) != theirs(&after.hub) {
@@ -83,7 +82,7 @@ impl<'w> Topology<'w> {
         Ok(())
     }
 
-    /// A write changes something, or is refused.
+    /// Each write changes its object, or is rejected.
     fn writes_nothing_that_stands(before: &State, step: &Step, after: &State) -> Result<(), String> {
         if step.is_write() && before.hub.digest == after.hub.digest && !after.refused {
             return Err("what stands already is written".to_owned());
@@ -105,7 +104,7 @@ impl<'w> Topology<'w> {
     }
 }
 
-/// What stands in statuses and in the ConfigMap that is not ours.
+/// The entries and conditions of others in all statuses.
 fn theirs(hub: &Hub) -> Vec<Value> {
     let objects = hub.objects.values().map(|entry| &entry.content.json);
     let entries = objects.clone().flat_map(|json| json["status"]["parents"].as_array().into_iter().flatten());
@@ -165,7 +164,7 @@ impl Model for Topology<'_> {
         let mut steps: Vec<Step> = told.map(|(source, _)| Step::Tell(source.clone())).collect();
         let Build { queued, phase, written, waits, .. } = &state.build;
         match phase {
-            // Nothing is built before its own last write is seen.
+            // The next graph is not built before the mirror shows the last write.
             Phase::Idle if *queued && *written <= state.own.config_map_version() => steps.push(Step::Begin),
             Phase::Idle => {}
             Phase::Begun(..) => steps.push(Step::Look),

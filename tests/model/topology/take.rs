@@ -1,4 +1,4 @@
-//! What a step does to a state.
+//! The effect of a step on a state.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::hub::{Hub, object};
 use crate::state::Left;
 use crate::step::Fate;
 
-/// What an answer is: the version at which it left the object, or a status code, 0 where there is none.
+/// The object's version after a request, or a status code; 0 without a response.
 type Answer = Result<u64, u16>;
 
 impl Topology<'_> {
-    /// The capability as it starts.
+    /// The state after a start of the process.
     pub(super) fn booted(&mut self, mut hub: Arc<Hub>, left: Left) -> State {
         Arc::make_mut(&mut hub).events.clear();
         let (sync, mut sources) = self.mirrors.boot_sync(&hub, &self.world.kinds);
@@ -101,7 +101,7 @@ impl Topology<'_> {
                 let mut left = state.left.clone();
                 left.crashes -= 1;
                 let booted = self.booted(state.hub.clone(), left);
-                // What was sent may still arrive.
+                // Requests in flight may still arrive.
                 let on_their_way = std::mem::take(&mut state.late);
                 *state = State { late: on_their_way, writes: std::mem::take(&mut state.writes), ..booted };
             }
@@ -242,7 +242,7 @@ fn finish(state: &mut State, turn: &Turn) {
     }
 }
 
-/// Puts what happened into the feeds that it concerns: Gateways into two.
+/// Delivers new events to the feeds of their sources; those of Gateways to both mirrors.
 fn pass_on(state: &mut State) {
     if state.hub.events.is_empty() {
         return;

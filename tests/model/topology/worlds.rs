@@ -1,4 +1,4 @@
-//! The worlds: a Gateway with a route and a policy, and who changes what.
+//! The worlds of the stored topology: a Gateway with a route and a policy, and the changes of each actor.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::controller::CONTROLLER;
 use crate::explore::explore;
 use crate::world::{Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, policy};
 
-/// More states than any world has that is followed to its end.
+/// More states than any completely explored world has.
 const ENOUGH: usize = 1_000_000;
 
 fn routes() -> Source {
@@ -33,7 +33,7 @@ fn route(name: &str, listener: &str) -> Value {
     object("HTTPRoute", (SHOP, name), json!({"parentRefs": [{"name": "web", "sectionName": listener}]}))
 }
 
-/// A class, its Gateway `web`, the policy `top` on that, and the route `orders`, which attaches.
+/// A class, its Gateway `web`, the policy `top` on it, and the attached route `orders`.
 fn world(name: &'static str) -> World {
     let parameters = json!({"policiesToSync": [rate_limit_policies()]});
     let mut world = World::new(name);
@@ -47,7 +47,8 @@ fn world(name: &'static str) -> World {
     world
 }
 
-/// Follows `world` until there are no more states, or for `states`. Where nothing goes wrong, objects are written so often at most.
+/// Explores `world` completely, or at least `states` states. `most` is the maximum number of writes for each
+/// object without faults.
 fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
     let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
     let limit = asked.map_or(states, |text| states.max(text.parse().unwrap()));
@@ -69,7 +70,7 @@ fn tighten(name: &str) -> Change {
     edit(limits(), name, |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20))
 }
 
-/// Another controller says something of a route.
+/// Another controller writes its entry into a route's status.
 fn theirs(name: &str, message: &'static str) -> Change {
     edit(routes(), name, move |json| {
         let mut parents = json["status"]["parents"].as_array().cloned().unwrap_or_default();
@@ -80,10 +81,10 @@ fn theirs(name: &str, message: &'static str) -> Change {
     })
 }
 
-/// Where what was taken away is kept.
+/// The annotation that stores the removed entries.
 const STASH: &str = "example.com/stash";
 
-/// Somebody takes away what a route says.
+/// A user removes the entries from a route's status.
 fn strip(name: &str) -> Change {
     edit(routes(), name, |json| {
         let stash = json["status"]["parents"].to_string();
@@ -92,7 +93,7 @@ fn strip(name: &str) -> Change {
     })
 }
 
-/// They put it back.
+/// A user restores the removed entries.
 fn restore(name: &str) -> Change {
     edit(routes(), name, |json| {
         let stash = json["metadata"]["annotations"][STASH].as_str().unwrap_or("null");
@@ -119,7 +120,7 @@ fn a_route_of_two_parents_attaches_to_one_after_the_other() {
 }
 
 #[test]
-fn a_limit_changes_and_nothing_is_written() {
+fn changed_limit_causes_no_write() {
     follow(&world("a limit").actor([tighten("top")]), ENOUGH, &[(ORDERS, 0), (WEB, 0), (STORED, 0)]);
 }
 
@@ -132,44 +133,44 @@ fn policies_come_and_go_while_a_route_attaches() {
 }
 
 #[test]
-fn a_route_is_made_anew_while_a_request_fails() {
+fn route_is_recreated_while_a_request_fails() {
     let anew = [delete(routes(), "orders"), create(routes(), route("orders", "none"))];
     follow(&world("a route anew").faults(1).actor(anew), 30_000, &[]);
 }
 
 #[test]
-fn a_gateway_is_made_anew_while_a_request_fails() {
+fn gateway_is_recreated_while_a_request_fails() {
     let anew = [delete(GATEWAYS.all(), "web"), create(GATEWAYS.all(), gateway(SHOP, "web", SHOP, None))];
     follow(&world("a Gateway anew").faults(1).actor(anew), 30_000, &[]);
 }
 
 #[test]
-fn what_is_written_is_undone() {
+fn removed_status_is_written_again() {
     let world = world("undone").actor([strip("orders"), strip("orders")]).actor([attach("orders", "none")]);
     follow(&world, 30_000, &[]);
 }
 
 #[test]
-fn what_is_written_is_undone_and_put_back() {
+fn removed_and_restored_status_settles() {
     let world = world("undone, and put back").actor([strip("orders"), restore("orders"), strip("orders")]);
     follow(&world, ENOUGH, &[]);
 }
 
 #[test]
-fn a_route_comes_and_is_made_anew_as_it_was() {
+fn route_is_recreated_unchanged() {
     let new = || create(routes(), route("orders", "http"));
     let world = world("a route anew, the same").without("orders").faults(1);
     follow(&world.actor([new(), delete(routes(), "orders"), new()]), 30_000, &[]);
 }
 
 #[test]
-fn a_route_is_as_before_while_a_request_fails() {
+fn route_changes_and_reverts_while_a_request_fails() {
     let blink = [attach("orders", "none"), attach("orders", "http")];
     follow(&world("as before").faults(1).actor(blink), 30_000, &[]);
 }
 
 #[test]
-fn another_controller_writes_the_same_list() {
+fn another_controller_writes_the_same_route_status() {
     let world = world("another controller")
         .actor([theirs("orders", "one"), theirs("orders", "two")])
         .actor([attach("orders", "none")]);
@@ -177,20 +178,20 @@ fn another_controller_writes_the_same_list() {
 }
 
 #[test]
-fn a_policy_goes_and_the_process_dies() {
+fn policy_is_deleted_and_the_process_crashes() {
     let world = world("a policy goes, and a crash").crashes(1).faults(1).actor([delete(limits(), "top")]);
     follow(&world, 30_000, &[]);
 }
 
 #[test]
-fn somebody_writes_into_the_config_map_and_deletes_it() {
+fn edited_and_deleted_config_map_is_restored() {
     let scribble = edit(stored(), "topology", |json| json["data"]["topology"] = json!("scribble"));
     let world = world("the ConfigMap").actor([scribble, delete(stored(), "topology")]);
     follow(&world.actor([attach("orders", "none")]), 30_000, &[]);
 }
 
 #[test]
-fn what_cannot_be_read_holds_nobody_up() {
+fn unreadable_route_does_not_block_another() {
     let spoil = edit(routes(), "orders", |json| json["spec"]["parentRefs"] = json!("none"));
     let forge = edit(routes(), "orders", |json| {
         json["status"]["parents"] = json!([{"controllerName": CONTROLLER, "parentRef": 7}, "junk"]);
@@ -200,7 +201,7 @@ fn what_cannot_be_read_holds_nobody_up() {
 }
 
 #[test]
-fn a_gateway_cannot_be_read_any_more_and_can_again() {
+fn gateway_becomes_unreadable_and_readable_again() {
     let listeners = |listeners: Value| {
         edit(GATEWAYS.all(), "web", move |json| json["spec"]["listeners"] = listeners.clone())
     };
@@ -210,7 +211,7 @@ fn a_gateway_cannot_be_read_any_more_and_can_again() {
 }
 
 #[test]
-fn a_route_attaches_beside_routes_that_are_expensive_to_read() {
+fn route_attaches_beside_routes_that_are_costly_to_parse() {
     for seed in 0..2 {
         let mut hostile = Hostile::new(seed);
         let mut routes_of_mob = || hostile.route(MOB, "orders");
