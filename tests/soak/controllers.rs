@@ -1,4 +1,4 @@
-//! One controller after the other. The one before is cut off: whatever it still does reaches nobody.
+//! Starts controllers one after the other. Each start disconnects the previous controller from the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::users::CONTROLLER;
 use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, keep_topology};
 
-/// As whom all of them ask.
+/// The user that all of them run as.
 const USER: &str = "controller";
 
 /// The controllers of one seed.
@@ -22,7 +22,7 @@ pub(crate) struct Controllers {
     last: Option<(Arc<AtomicBool>, CancellationToken)>,
 }
 
-/// What goes wrong for one controller, until it is cut off.
+/// Injects the faults for one controller, until it is disconnected.
 struct Connection {
     noise: Noise,
     cut: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ impl Controllers {
         Self { server, noise, starts: 0, last: None }
     }
 
-    /// Starts one, after the one before has crashed.
+    /// Starts a controller after disconnecting the previous one, as after a crash.
     pub(crate) fn start(&mut self) -> Result<()> {
         if let Some((cut, stop)) = self.last.take() {
             cut.store(true, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Controllers {
         self.starts
     }
 
-    /// How much the server has been asked to change, Events apart.
+    /// The number of writes that have reached the server, without Events.
     pub(crate) fn writes(&self) -> usize {
         self.server.requests().iter().filter(|asked| counts(asked)).count()
     }
@@ -76,6 +76,6 @@ impl Controllers {
 }
 
 fn counts(asked: &Asked) -> bool {
-    // What never arrived has no code.
+    // A request that never arrived has no code.
     asked.user == USER && asked.is_write() && asked.resource != "events" && asked.code != 0
 }

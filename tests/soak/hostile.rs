@@ -1,8 +1,9 @@
-//! The same users, beside a spoke and a tenant that write random values into everything that they may, all the while.
+//! The same users, beside a spoke and a tenant that continuously write random values wherever they have
+//! permission.
 //!
-//! The spoke is one of those that the users' own Placements choose, and the tenant places what it has on their clusters.
-//! On the other clusters the users' works have to be as they should soon after a change, and stay so, also through a
-//! restart; and of what the tenant had there nothing must be left once it has deleted all.
+//! The users' Placements select the hostile spoke as well, and the tenant places its own objects on the
+//! users' clusters. On the other clusters, the users' works must soon be correct after each change and stay
+//! so, also across a restart. Nothing of the tenant may remain once it has deleted everything.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,15 +24,15 @@ use crate::{
     Seen, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
 };
 
-/// The limit until the users' works have the expected contents: 5 s until a cluster counts as left, and time for the writes that follow
-/// one another.
+/// The limit until the users' works have the expected contents: 5 s until a cluster counts as left, and time
+/// for the writes that follow one another.
 const SOON: Duration = Duration::from_secs(12);
-/// How long they are looked at then.
+/// How long the works are checked after that.
 const WATCHED: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The limit until statuses of Gateways and routes are right. Each is written at most every 10 s.
 const STATUSES_SOON: Duration = Duration::from_secs(30);
-/// How often the attackers do something.
+/// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_millis(300);
 
 /// Whether a work is on a cluster that is not hostile.
@@ -39,22 +40,22 @@ fn is_trusted(work: &Value) -> bool {
     CLUSTERS.iter().any(|cluster| work["metadata"]["namespace"] == *cluster)
 }
 
-/// Whether it is for something of the tenant's.
+/// Whether a work is for an object of the hostile tenant.
 fn is_of_mob(work: &Value) -> bool {
     let origin = work["metadata"]["annotations"][PARENT].as_str();
     origin.is_some_and(|origin| origin.contains(&format!("/{MOB}/")))
 }
 
-/// What the users have on the clusters that are not hostile, and what gives access to it.
+/// The users' works on the clusters that are not hostile, including the access works that they need.
 fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, Seen> {
     let mut works = works_where(server, |work| is_trusted(work) && !is_of_mob(work));
     let expected = users.expected();
-    // The tenant has some too, and then there is access whatever the users have.
+    // The tenant's objects also need access works, whether or not the users do.
     works.retain(|name, _| !name.ends_with("/access") || expected.contains_key(name));
     works
 }
 
-/// Waits until the users' works have the expected contents, and returns how long that took.
+/// Waits until the users' works have the expected contents, and returns the elapsed time.
 async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Duration> {
     let start = Instant::now();
     loop {
@@ -76,7 +77,7 @@ async fn until_statuses_stand(users: &Users) -> Result<()> {
     Ok(())
 }
 
-/// Watches that they stay as they were `before`.
+/// Checks for [`WATCHED`] that the users' works are correct and unchanged since `before`.
 async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Seen>) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < WATCHED {
@@ -84,7 +85,7 @@ async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Se
         as_expected(&now, users).context("settled, and then changed")?;
         not_made_anew(before.keys(), before, &now)?;
         for (name, work) in &now {
-            // What the tenant has there may need other rights.
+            // The tenant's objects may need other permissions.
             let is_written = work.generation != before[name].generation && !name.ends_with("/access");
             ensure!(!is_written, "{name} was written");
         }
@@ -93,7 +94,8 @@ async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Se
     Ok(())
 }
 
-/// Tells what the seed says, in so many rounds; returns the longest that the users had to wait.
+/// Runs the seed for `rounds` rounds, and returns the longest time until works were correct. Adds the number
+/// of the tenant's works to `of_mob`.
 async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Duration> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;

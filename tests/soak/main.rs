@@ -1,13 +1,14 @@
-//! Random users, faults, crashes and attackers on a server in memory, for as long as one likes: hours of them take minutes.
+//! Soak test: random users, faults, crashes and attackers against a server in memory. Paused time makes hours
+//! pass in minutes.
 //!
 //! ```text
 //! seed ─▶ round: actions of users, faults meanwhile, perhaps a crash
-//!           └─▶ faults end ─▶ settled ─▶ are the works those that a simple reckoning expects, and is the topology told?
+//!           └─▶ faults end ─▶ settled ─▶ do works and topology match an independent calculation?
 //!                                    └─▶ restart ─▶ does it write nothing?
 //! ```
 //!
-//! What goes wrong follows from the seed and from what is asked for, not from the order in which it is: a seed that
-//! fails can be told again. `hack/soak` goes on for as long as it is told to; the test suite tells a few seeds.
+//! The faults depend on the seed and the content of each request, not on the order of requests, so that a
+//! failed seed can be repeated. `hack/soak` runs as many seeds as requested; the test suite runs a few.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,31 +35,31 @@ use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::memory::agents;
 use users::Users;
 
-/// How long nothing must be written until all counts as settled: longer than the longest backoff.
+/// The state counts as settled after this time without writes, which is longer than the longest backoff.
 const QUIET: Duration = Duration::from_secs(75);
-/// How often that is looked at.
+/// The interval of that check.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long it may take to settle once nothing goes wrong any more.
+/// The limit until the state has settled after the last fault.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// What one seed came to.
+/// The result of one seed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
-    /// What users did.
+    /// The number of user actions.
     actions: usize,
-    /// What went wrong.
+    /// The number of faults.
     faults: usize,
-    /// How often the controller was crashed or restarted.
+    /// How often a controller was started.
     starts: usize,
-    /// How much time passed on the hub.
+    /// The simulated time.
     passed: Duration,
 }
 
-/// Tells what the seed says, in so many rounds, and checks each settled state.
+/// Runs the seed for `rounds` rounds, and checks each settled state.
 ///
 /// # Errors
 ///
-/// The check that failed, with the round and the users' actions in it.
+/// The failed check, with the round and the users' actions.
 async fn told(seed: u64, rounds: usize) -> Result<Told> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;
@@ -103,7 +104,7 @@ async fn one_round(
     a_restart_writes_nothing(server, controllers).await
 }
 
-/// What users do in a round, while the controller may crash; returns the works that were wanted throughout.
+/// Performs a round's user actions and crashes; returns the works that were expected at all times.
 async fn act(users: &mut Users, controllers: &mut Controllers) -> Result<BTreeMap<String, Value>> {
     let mut wanted_throughout = users.expected();
     for _ in 0..users.how_many() {
@@ -136,7 +137,8 @@ async fn a_restart_writes_nothing(server: &MemoryServer, controllers: &mut Contr
     Ok(())
 }
 
-/// Whether the works `names`, which were wanted throughout, are those that were there `before`.
+/// Checks that the works `names`, which were expected at all times, were neither deleted nor recreated since
+/// `before`.
 fn not_made_anew<'n>(
     names: impl Iterator<Item = &'n String>,
     before: &BTreeMap<String, Seen>,
@@ -170,20 +172,20 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
     Ok(())
 }
 
-/// A work, as far as it is compared.
+/// The compared fields of a work.
 struct Seen {
     uid: String,
     generation: i64,
-    /// What a reckoning can say of its copy: see [`Users::expected`].
+    /// The summary of its copy by [`users::told_of`].
     copy: Value,
 }
 
-/// The works that there are, by `<cluster>/<kind>-<name>`.
+/// All works, by `<cluster>/<kind>-<name>`.
 fn works(server: &MemoryServer) -> BTreeMap<String, Seen> {
     works_where(server, |_| true)
 }
 
-/// Those of them that are such.
+/// The works that `is_such` accepts.
 fn works_where(server: &MemoryServer, is_such: impl Fn(&Value) -> bool) -> BTreeMap<String, Seen> {
     let objects = server.objects();
     let works = objects.into_iter().filter(|(_, object)| is_such(object)).filter_map(|(name, work)| {
@@ -197,7 +199,7 @@ fn works_where(server: &MemoryServer, is_such: impl Fn(&Value) -> bool) -> BTree
     works.collect()
 }
 
-/// A number that `hack/soak` sets.
+/// The number in the environment variable `POLICY_SYNC_SOAK_<name>`, which `hack/soak` sets.
 fn setting(name: &str, default: u64) -> Result<u64> {
     match std::env::var(format!("POLICY_SYNC_SOAK_{name}")) {
         Ok(text) => text.parse().with_context(|| format!("POLICY_SYNC_SOAK_{name}={text}")),
@@ -205,8 +207,8 @@ fn setting(name: &str, default: u64) -> Result<u64> {
     }
 }
 
-/// Has `tell` tell so many seeds in so many rounds each, or what `hack/soak` asks for, several at a time; ends with the first
-/// that fails.
+/// Runs `tell` for the given number of seeds and rounds, or those set by `hack/soak`, on all processors.
+/// Stops at the first failure.
 fn each_seed<T: Send>(
     seeds: u64,
     rounds: u64,
@@ -238,7 +240,7 @@ fn each_seed<T: Send>(
 }
 
 #[test]
-fn whatever_users_do_and_whatever_goes_wrong_it_ends_as_it_should() -> Result<()> {
+fn random_actions_and_faults_end_in_the_expected_state() -> Result<()> {
     let told = each_seed(12, 4, told)?;
     let sum = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
     let hours = told.iter().map(|told| told.passed.as_secs_f64()).sum::<f64>() / 3600.0;

@@ -1,7 +1,7 @@
-//! 10,000 names that come and go: what a process remembers of them goes with them.
+//! Memory test: 10,000 names appear and disappear, and the process must not keep memory for them.
 //!
-//! The worker, its queue and the mirror do here what they do anywhere; the hub is played. It takes every write, and what was
-//! written the mirror hears as it does of a watch. All of that is one thread, and what it holds is counted.
+//! Worker, queue and mirror are the product's. The hub is simulated: it accepts every write, and the mirror
+//! receives the written works as from a watch. All of it runs in one thread, whose allocations are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,20 +41,20 @@ use tokio_util::sync::CancellationToken;
 use crate::users::CONTROLLER;
 
 const WAVES: usize = 20;
-/// So many policies a wave brings, and as many Gateways, each in a namespace of its own.
+/// The number of policies, and of Gateways, per wave; each Gateway has its own namespace.
 const NAMES: usize = 250;
-/// After so long nothing waits for its time any more.
+/// Longer than all timers.
 const LONG: Duration = Duration::from_secs(600);
-/// What may be held more at the end than at the beginning, in bytes.
+/// The limit for the growth of allocated memory, in bytes.
 const LIMIT: i64 = 1024 * 1024;
 
-/// A hub that takes every write.
+/// A hub that accepts every write.
 #[derive(Clone, Default)]
 struct Server {
     version: Arc<AtomicU64>,
-    /// What was done to works, and was not told yet: what was made, or which is gone.
+    /// Unreported changes of works: the created work, or the key of a deleted one.
     works: Arc<Mutex<Vec<Result<Value, ObjectKey>>>>,
-    /// What stays, by its name.
+    /// The permanent objects, by name.
     stays: Arc<Mutex<BTreeMap<String, Value>>>,
 }
 
@@ -73,7 +73,7 @@ impl Server {
             Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
         };
         if parts.method == Method::GET {
-            // What stays is the shop's, or nobody's.
+            // Permanent objects are in the namespace `shop` or cluster-scoped.
             let is_of_another = words.get(3) == Some(&"namespaces") && words[2] != "shop";
             return match words[0] {
                 "placementdecisions" => {
@@ -193,7 +193,7 @@ impl Hub {
         self.server.version.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Waits until nothing is to be done any more, and meanwhile tells what was written.
+    /// Waits until the controller is idle, and reports its writes to the mirror. Returns the created works.
     async fn settles(&self) -> Vec<Value> {
         let mut made = Vec::new();
         loop {
@@ -218,7 +218,7 @@ impl Hub {
         }
     }
 
-    /// A tenant writes what it may of the kinds that are watched here; returns what it has then.
+    /// A hostile tenant writes random objects of the watched kinds; returns their keys.
     fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
         let mut theirs = BTreeSet::new();
         for _ in 0..NAMES / 10 {
@@ -237,7 +237,7 @@ impl Hub {
         theirs
     }
 
-    /// Names come, are written, and go. A spoke and a tenant meanwhile write whatever they may.
+    /// One wave: names appear, are synced, and disappear. A spoke and a tenant meanwhile write random values.
     async fn wave(&self, wave: usize) {
         let mut hostile = Hostile::new(wave as u64);
         let names: Vec<String> = (0..NAMES).map(|number| format!("n{wave}-{number}")).collect();
@@ -282,7 +282,7 @@ impl Hub {
         for work in made.iter().take(NAMES / 2).map(work) {
             assert!(!is_there(&work), "{work} is left");
         }
-        // What a spoke has taken the names from is the spoke's.
+        // The controller no longer deletes works that the spoke has detached from their names.
         for work in made.iter().skip(NAMES / 2).map(work).filter(is_there) {
             self.takes_out(&WORKS.all(), work);
         }
@@ -293,12 +293,12 @@ impl Hub {
 }
 
 #[test]
-fn names_that_come_and_go_leave_nothing() {
+fn memory_does_not_grow_with_names_that_come_and_go() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let stop = CancellationToken::new();
     let hub = runtime.block_on(async { Hub::start(stop.clone()) });
-    // What is held once for all is held after the first.
+    // The first wave allocates the memory that is kept permanently.
     runtime.block_on(hub.wave(0));
     let held = allocation_counter::measure(|| {
         runtime.block_on(async {

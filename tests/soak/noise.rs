@@ -1,4 +1,4 @@
-//! What goes wrong: decided for each request and each event by the seed and by what it is about.
+//! Random faults: the seed and the content of each request or event decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
 
-/// Of 256 requests or events, how many are disturbed.
+/// Of 256 requests or events, this many are disturbed.
 const OFTEN: u8 = 50;
 
-/// Faults, while they are on. Clones are the same.
+/// The source of faults. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Noise(Arc<Mutex<State>>);
 
@@ -42,7 +42,7 @@ impl Noise {
 }
 
 impl State {
-    /// The dice for what `text` names.
+    /// A random generator that depends only on the seed and `text`.
     fn dice(&self, text: &str) -> Rng {
         let hash = blake3::hash(format!("{} {text}", self.seed).as_bytes());
         let mut bytes = [0; 8];

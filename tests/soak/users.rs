@@ -1,4 +1,5 @@
-//! Users of one namespace who change their minds, and a simple reckoning of which works should come of it.
+//! Simulated users of one namespace, and an independent calculation of the works that should result from
+//! their actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,21 +40,21 @@ struct Policy {
     /// One for most kinds, any number for TimeoutPolicies.
     targets: Vec<&'static str>,
     selects: Option<&'static str>,
-    /// What tells one spec from another.
+    /// Distinguishes one spec from another.
     value: u32,
 }
 
-/// All users, and what they have written.
+/// All users, and the objects that they have written.
 pub(crate) struct Users {
     server: MemoryServer,
     dice: Rng,
-    /// Beside it: whatever happens to routes, all else happens as it would.
+    /// A separate generator, so that routes do not change the sequence of other actions.
     of_routes: Rng,
-    /// What each Placement chooses beside what they want.
+    /// Clusters that each Placement selects in addition.
     beside: &'static [&'static str],
     regions: BTreeMap<&'static str, &'static str>,
     placements: BTreeMap<&'static str, BTreeSet<&'static str>>,
-    /// The gateways that there are, with the placement that each is labelled with.
+    /// The existing Gateways, each with the Placement in its label.
     gateways: BTreeMap<&'static str, Option<&'static str>>,
     policies: BTreeMap<(Kind, &'static str), Policy>,
     routes: BTreeSet<&'static str>,
@@ -61,17 +62,17 @@ pub(crate) struct Users {
     class: &'static str,
     valid: bool,
     actions: usize,
-    /// What was done in this round.
+    /// The actions of this round.
     done: Vec<String>,
 }
 
 impl Users {
-    /// Users of `server` who begin with a gateway that is placed everywhere.
+    /// Users of `server` who begin with a Gateway that is placed on all clusters.
     pub(crate) async fn begin(server: MemoryServer, seed: u64) -> Result<Self> {
         Self::begin_beside(server, seed, &[]).await
     }
 
-    /// The same, whose Placements also choose these clusters, of which [`Users::expected`] says nothing.
+    /// The same, with Placements that also select the clusters `beside`, which [`Users::expected`] ignores.
     pub(crate) async fn begin_beside(
         server: MemoryServer,
         seed: u64,
@@ -113,7 +114,7 @@ impl Users {
         self.done.clone()
     }
 
-    /// How much happens in the next round.
+    /// The number of actions in the next round.
     pub(crate) fn how_many(&mut self) -> usize {
         self.done.clear();
         self.dice.usize(1..8)
@@ -123,7 +124,7 @@ impl Users {
         self.dice.u8(..8) == 0
     }
 
-    /// Until the next action: often none, sometimes longer than all rules about time.
+    /// The time until the next action: often none, sometimes longer than all grace periods and windows.
     pub(crate) fn pause(&mut self) -> Duration {
         match self.dice.u8(..3) {
             0 => Duration::ZERO,
@@ -132,7 +133,7 @@ impl Users {
         }
     }
 
-    /// Does something.
+    /// Performs a random action.
     pub(crate) async fn act(&mut self) -> Result<()> {
         self.actions += 1;
         match self.dice.u8(..16) {
@@ -169,7 +170,7 @@ impl Users {
         }
     }
 
-    /// Has routes come, change and go, which no work depends on.
+    /// Creates, changes or deletes routes, which no work depends on.
     pub(crate) async fn act_on_routes(&mut self) -> Result<()> {
         match self.of_routes.u8(..6) {
             0 | 1 => self.write_route().await,
@@ -178,7 +179,7 @@ impl Users {
         }
     }
 
-    /// Whether what the controller keeps of the topology is that of what they have written.
+    /// Checks the stored topology against the users' objects.
     pub(crate) fn topology_stands(&self) -> Result<()> {
         self.server.topology_stands(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
     }
@@ -189,13 +190,14 @@ impl Users {
         self.server.statuses_stand(CONTROLLER, listed, SHOP)
     }
 
-    /// Puts right what would freeze.
+    /// Restores valid parameters.
     pub(crate) async fn mend(&mut self) -> Result<()> {
         self.valid = true;
         self.parameters().await
     }
 
-    /// The works that should be there, by `<cluster>/<kind>-<name>`, each with what [`told_of`] says of its copy.
+    /// The expected works, by `<cluster>/<kind>-<name>`, each with the value that [`told_of`] gives for its
+    /// copy.
     pub(crate) fn expected(&self) -> BTreeMap<String, Value> {
         let mut works = BTreeMap::new();
         for cluster in CLUSTERS {
@@ -272,7 +274,7 @@ impl Users {
         self.delete(&route(name, "", "")).await
     }
 
-    /// Writes a Placement's decisions, then its status, as its controller does.
+    /// Writes a Placement's decisions before its status, as OCM's controller does.
     async fn place(&mut self, name: &'static str, clusters: BTreeSet<&'static str>) -> Result<()> {
         self.done.push(format!("place {name} on {clusters:?}"));
         let chosen: Vec<&str> = clusters.iter().chain(self.beside).copied().collect();
@@ -343,7 +345,7 @@ impl Users {
     }
 }
 
-/// A route as the API server has it, which the one in memory does not default.
+/// A route with the defaults of the API server, which the server in memory does not set.
 fn route(name: &str, gateway: &str, listener: &str) -> Value {
     let parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway, "sectionName": listener});
     topology::object("HTTPRoute", (SHOP, name), json!({"parentRefs": [parent], "rules": [{}]}))
@@ -372,7 +374,7 @@ impl Kind {
             Self::Auth => auth_policy(SHOP, name, policy.targets[0]),
             Self::Timeout => timeout_policy(SHOP, name, &policy.targets),
         };
-        // A label travels with the copy, whatever the kind.
+        // A label is copied for every kind.
         object["metadata"]["labels"] = json!({"value": policy.value.to_string()});
         if let Some(region) = policy.selects {
             object["metadata"]["annotations"] =
@@ -382,7 +384,8 @@ impl Kind {
     }
 }
 
-/// What of a work's manifests the reckoning knows: the kind of the copy, what tells its specs apart, its targets.
+/// The fields of a work's copy that [`Users::expected`] predicts: its kind, the value that identifies its
+/// spec, and its targets.
 pub(crate) fn told_of(manifests: &Value) -> Value {
     let copy = &manifests[1];
     match copy["kind"].as_str() {
