@@ -49,7 +49,7 @@ fn created(copy: &DynamicObject) -> Result<i64> {
 }
 
 #[tokio::test]
-async fn the_copy_of_the_older_policy_is_older() -> Result<()> {
+async fn copies_are_created_in_the_order_of_their_policies() -> Result<()> {
     let (tenant, fleet) = tenant("age", &["eu-1"]).await?;
     let parameters = json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 60});
     tenant.parameters(&parameters).await?;
@@ -61,7 +61,7 @@ async fn the_copy_of_the_older_policy_is_older() -> Result<()> {
     tenant.until_folded(&aaa, |_, summary| summary.applied == 1).await?;
     until_message(&tenant, &aaa, None).await?;
 
-    // Someone deletes the older copy. The next change of the policy creates it again.
+    // A user deletes the older copy. The next change of the policy creates it again.
     let (api, name) = api_for(&eu, &downstream(&zzz)).await?;
     api.delete(&name, &Default::default()).await?;
     let mut changed = zzz.clone();
@@ -74,7 +74,7 @@ async fn the_copy_of_the_older_policy_is_older() -> Result<()> {
     until_message(&tenant, &aaa, Some(&format!("its copy comes before that of {name}/zzz"))).await?;
     ensure!(until_copied(&eu, &aaa, |_| true).await?.uid() == copies.1.uid(), "it was deleted for the order");
 
-    // As the message says: the younger policy is created again.
+    // As the message recommends: the younger policy is recreated.
     tenant.delete(&aaa).await?;
     until_gone(&eu, &aaa).await?;
     tenant.apply(&aaa).await?;
@@ -85,7 +85,7 @@ async fn the_copy_of_the_older_policy_is_older() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_younger_policy_waits_no_longer_than_the_class_says() -> Result<()> {
+async fn younger_policy_waits_no_longer_than_policy_wait_seconds() -> Result<()> {
     let (tenant, fleet) = tenant("age-waits", &["eu-1"]).await?;
     let wait = 3;
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait})).await?;

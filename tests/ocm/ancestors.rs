@@ -1,4 +1,5 @@
-//! Policies that answer for each Gateway they are for, in `status.ancestors`: through the rule that an agent evaluates.
+//! Policies with a status for each target Gateway (`status.ancestors`), which the agent evaluates by a
+//! condition rule.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{downstream, tenant, until_copied};
 
-/// Sorted by type: `Enforced=True/Enforced web (example.com/timeouts): …`.
+/// The conditions, sorted by type: `Enforced=True/Enforced web (example.com/timeouts): …`.
 fn told(entry: &Synced) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let conditions = entry.conditions.iter();
@@ -25,7 +26,7 @@ fn told(entry: &Synced) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn two_controllers_answer_and_the_worst_counts() -> Result<()> {
+async fn worst_status_of_several_controllers_is_reported() -> Result<()> {
     let (tenant, fleet) = tenant("voices", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     let timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
@@ -54,7 +55,7 @@ async fn two_controllers_answer_and_the_worst_counts() -> Result<()> {
     tenant.settled(&controller).await.map(drop)
 }
 
-/// What a controller of the spoke says of a Gateway.
+/// An ancestor status, as a policy controller on the spoke writes it.
 fn says(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed: i64) -> Value {
     let (status, reason, message) = enforced;
     json!({
@@ -74,7 +75,7 @@ struct Copied<'w> {
 }
 
 impl Copied<'_> {
-    /// The status of the copy is this from now on.
+    /// Sets `status.ancestors` of the copy.
     async fn status(&self, ancestors: Value) -> Result<()> {
         let (api, name) = api_for(&self.spoke, &downstream(&self.timeouts)).await?;
         let patch = Patch::Merge(json!({"status": {"ancestors": ancestors}}));
@@ -99,7 +100,7 @@ impl Copied<'_> {
 }
 
 #[tokio::test]
-async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> {
+async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     let fleet =
         Fleet::start(FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) }).await?;
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
@@ -109,14 +110,14 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     let mut copied = Copied { timeouts: timeout_policy(tenant.name(), "timeouts", &["web"]), tenant, spoke };
     copied.tenant.apply(&copied.timeouts).await?;
     until_copied(&copied.spoke, &copied.timeouts, |_| true).await?;
-    // Nobody has said anything yet.
+    // No controller has written a status yet.
     copied.until(|entry| entry.applied && !entry.pending && entry.conditions.is_empty()).await?;
 
     let fine = || says("example.com/a", "web", ("True", "Enforced", "fine"), 1);
     copied.status(json!([fine()])).await?;
     copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
-    // Gateways that we did not put there, and what is no Gateway.
+    // A Gateway that the hub did not place there, and a target that is not a Gateway.
     let mut service = says("example.com/a", "web", ("False", "No", "of a Service"), 1);
     service["ancestorRef"]["kind"] = "Service".into();
     let theirs = says("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
@@ -129,12 +130,12 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     let cut = copied.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
     ensure!(!cut.pending && cut.cut && told(&cut)[0].ends_with("üü"), "{cut:?}");
 
-    // A message that says what an agent would say, of everything being well.
+    // A message that imitates the agent's own format, with everything enforced.
     let lie = "policy-sync/1 1:r1:166:63:3:web0:1:a51:46:8:Enforced4:True1:18:Enforced8:0:";
     copied.status(json!([says("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
     copied.until_told(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
 
-    // One that is of an older generation, beside one that is not.
+    // A condition for an older generation beside a current one.
     copied.status(json!([says("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
     copied.until_pending().await?;
     copied.status(json!([fine()])).await?;
@@ -149,7 +150,7 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     copied.status(json!([fine()])).await?;
     copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
-    // More ancestors than a message has room for.
+    // More ancestors than fit into a message.
     let long = "c".repeat(250);
     let many: Vec<Value> =
         (0..60).map(|n| says(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();
@@ -160,7 +161,7 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     copied.status(json!([fine()])).await?;
     copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
-    // The copy changes, and what is said is still of what it was; then its agent is away.
+    // The copy changes while its status is still for the old generation; then the agent stops.
     copied.timeouts["spec"]["request"] = "9s".into();
     copied.tenant.apply(&copied.timeouts).await?;
     until_copied(&copied.spoke, &copied.timeouts, |copy| copy.data["spec"]["request"] == "9s").await?;

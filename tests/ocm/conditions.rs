@@ -1,5 +1,5 @@
-//! The conditions that Kuadrant's operator writes, written by the test: each gives its state, its count in the summary, and its exit
-//! code.
+//! The conditions that Kuadrant's operator writes, here written by the test: each leads to the right state,
+//! count in the summary, and exit code.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ use crate::{LIMIT, downstream, until_copied};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 
-/// The definition of a kind of Kuadrant's policies, unless the published one is there.
+/// Creates the definition of one of Kuadrant's policy kinds, unless the published one exists.
 async fn define(client: &Client, (group, plural, kind): (&str, &str, &str)) -> Result<()> {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let reference = ["group", "kind", "name"].map(|key| (key.to_owned(), json!({"type": "string"})));
@@ -68,7 +68,7 @@ fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-/// A hub, and a spoke on which the test is the policy controller.
+/// A hub, and a spoke on which the test plays the policy controller.
 struct Played<'f> {
     tenant: Tenant<'f>,
     spoke: Client,
@@ -83,7 +83,7 @@ impl Played<'_> {
         Ok(())
     }
 
-    /// Reports `conditions` of the copy of `policy`, and waits until it has the state.
+    /// Writes `conditions` to the copy of `policy`, and waits until the hub reports `state`.
     async fn reports(
         &self,
         policy: &Value,
@@ -113,7 +113,7 @@ impl Played<'_> {
 }
 
 #[tokio::test]
-async fn what_kuadrant_reports_has_its_state_its_count_and_its_exit_code() -> Result<()> {
+async fn kuadrants_conditions_give_the_right_state_count_and_exit_code() -> Result<()> {
     let options = FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
@@ -152,7 +152,7 @@ async fn what_kuadrant_reports_has_its_state_its_count_and_its_exit_code() -> Re
         "{code:?} {row}"
     );
 
-    // Its own values.
+    // Fields that are specific to DNSPolicies.
     let unhealthy = condition("SubResourcesHealthy", "False", "Unhealthy", "not all records are healthy");
     let fault = condition("Healthy", "False", "HealthChecksFailed", "no answer from 10.0.0.1");
     played
@@ -225,7 +225,7 @@ async fn what_kuadrant_reports_has_its_state_its_count_and_its_exit_code() -> Re
     let (code, row) = played.shown("limits")?;
     ensure!(code == Some(0), "{code:?} {row}");
 
-    // A Gateway and its listener name the policies on them.
+    // A Gateway and its listener name the policies that affect them.
     let affected = |kind: &str, name: &str| {
         let message = format!("Object affected by {kind} [kuadrant-reports/{name}]");
         condition(&format!("kuadrant.io/{kind}Affected"), "True", "Accepted", &message)
@@ -250,7 +250,7 @@ async fn what_kuadrant_reports_has_its_state_its_count_and_its_exit_code() -> Re
 }
 
 #[tokio::test]
-async fn a_policy_that_a_cluster_makes_of_a_plan_policy_is_traced_to_it() -> Result<()> {
+async fn generated_policy_is_traced_to_its_plan_policy_on_the_hub() -> Result<()> {
     const EXTENSIONS: &str = "extensions.kuadrant.io";
     let options = FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
@@ -270,7 +270,7 @@ async fn a_policy_that_a_cluster_makes_of_a_plan_policy_is_traced_to_it() -> Res
     plan["apiVersion"] = format!("{EXTENSIONS}/v1").into();
     played.tenant.apply(&plan).await?;
     until_copied(&played.spoke, &plan, |_| true).await?;
-    // Kuadrant's extension makes it.
+    // Kuadrant's extension generates it.
     apply(&played.spoke, &downstream(&rate_limit_policy(played.tenant.name(), "plan", "web"))).await?;
     let limits = rate_limit_policy(played.tenant.name(), "limits", "web");
     played.tenant.apply(&limits).await?;

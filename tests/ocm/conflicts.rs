@@ -1,4 +1,4 @@
-//! Who wins on the spoke: its people, unless the class says otherwise.
+//! Conflicts on the spoke: its own objects win, unless the class says `overwrite`.
 
 use anyhow::{Result, ensure};
 use policy_sync_api::annotations::Synced;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{downstream, tenant, until_copied};
 
 #[tokio::test]
-async fn an_object_of_the_spokes_people_stays_and_is_told() -> Result<()> {
+async fn object_of_the_spokes_users_is_kept_and_reported() -> Result<()> {
     let (tenant, fleet) = tenant("theirs", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
@@ -21,7 +21,7 @@ async fn an_object_of_the_spokes_people_stays_and_is_told() -> Result<()> {
     apply(&spoke, &theirs).await?;
 
     tenant.apply(&limits).await?;
-    // Before its rights have come, the agent says that it has none.
+    // Before its permissions arrive, the agent reports that it has none.
     let conflicts = |entry: &Synced| entry.message.as_ref().is_some_and(|said| said.contains("conflict"));
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries.iter().any(conflicts)).await?;
     ensure!(!entries[0].applied, "{entries:?}");
@@ -36,7 +36,7 @@ async fn an_object_of_the_spokes_people_stays_and_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn with_overwrite_the_hub_wins() -> Result<()> {
+async fn overwrite_replaces_objects_of_the_spokes_users() -> Result<()> {
     let (tenant, fleet) = tenant("ours", &["eu-1"]).await?;
     tenant.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
     let _controller = tenant.controller().await?;
@@ -53,9 +53,9 @@ async fn with_overwrite_the_hub_wins() -> Result<()> {
     Ok(())
 }
 
-/// What the spoke's people see when they edit a copy: it stays, and the hub is told at its next change.
+/// An edit of a copy by the spoke's users stays, and the next change on the hub reports a conflict.
 #[tokio::test]
-async fn an_edit_of_our_copy_stays_and_is_told_at_the_next_change() -> Result<()> {
+async fn edited_copy_is_kept_and_reported_at_the_next_change() -> Result<()> {
     let (tenant, fleet) = tenant("copies", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
@@ -83,7 +83,7 @@ async fn an_edit_of_our_copy_stays_and_is_told_at_the_next_change() -> Result<()
 }
 
 #[tokio::test]
-async fn what_is_taken_away_on_the_hub_leaves_the_spoke() -> Result<()> {
+async fn labels_and_annotations_removed_on_the_hub_leave_the_spoke() -> Result<()> {
     let (tenant, fleet) = tenant("sheds", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;

@@ -1,4 +1,5 @@
-//! What is in force on each spoke, as the hub's command says it, while the spokes' agents and people do what they do.
+//! `effective --clusters`: the effective policies on each spoke, with overrides, and with policies of the
+//! spoke's own.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use crate::{LIMIT, downstream, tenant, until_copied};
 
 const KIND: &str = "RateLimitPolicy.kuadrant.io";
 
-/// The answers of `effective` with `arguments`.
+/// The output of `effective` with `arguments`.
 fn answers(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<Vec<Value>> {
     let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
         .args([
@@ -32,7 +33,7 @@ fn answers(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<Vec<Value>> {
     json["answers"].as_array().cloned().with_context(|| json.to_string())
 }
 
-/// The answer for `cluster` among those for all.
+/// The element of `answers` that includes `cluster`.
 fn on<'a>(answers: &'a [Value], cluster: &str) -> Result<&'a Value> {
     let is_of =
         |answer: &&Value| answer["clusters"].as_array().into_iter().flatten().any(|name| name == cluster);
@@ -44,7 +45,7 @@ fn id(answer: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -> Result<()> {
+async fn effective_policies_differ_by_override_and_local_policy() -> Result<()> {
     let (tenant, fleet) = tenant("effective", &["eu-1", "us-1"]).await?;
     let _controller = tenant.controller().await?;
     let eu = fleet.spoke("eu-1")?.client()?;
@@ -61,7 +62,7 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
     tenant.apply(&limits).await?;
     let us = fleet.spoke("us-1")?.client()?;
     until_copied(&us, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 5).await?;
-    // The works say it before the annotations do.
+    // The works have the new revision before the annotations do.
     let differing = wait::until("both clusters enforce what is theirs", LIMIT, || async {
         let answers = answers(&tenant, &["--clusters"])?;
         for cluster in ["eu-1", "us-1"] {
@@ -77,7 +78,7 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
     ensure!(of_us["policies"][0]["state"] == "Enforced", "{of_us:#}");
     let one = answers(&tenant, &["--cluster", "us-1"])?;
     ensure!(id(&one[0]) == id(of_us) && one[0]["policies"] == of_us["policies"], "{one:#?}");
-    // The request of the demo chooses the listener.
+    // The request of the demo matches the listener.
     ensure!(answers(&tenant, &["--clusters", "--host", "shop.example.com"])?.len() == differing.len());
 
     let generation = tenant.get(&limits).await?.metadata.generation;
@@ -95,7 +96,7 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
         "{of_eu:#}"
     );
     ensure!(id(on(&overridden, "us-1")?) == id(of_us), "{overridden:#?}");
-    // On the spoke the same command shows whose policy it is.
+    // On the spoke, the same binary shows that the policy is a copy.
     let ran = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
         .args(["topology", "-n", local["metadata"]["namespace"].as_str().unwrap_or_default(), "--kubeconfig"])
         .arg(fleet.spoke("eu-1")?.kubeconfig())

@@ -1,4 +1,4 @@
-//! `statusFields`: the values that parameters ask for.
+//! `statusFields`: additional status values requested by the parameters.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -34,8 +34,8 @@ async fn configured_fields_come_back() -> Result<()> {
     Ok(())
 }
 
-/// Every path that parameters accept is one that the agent can read; each of these would spoil the others' answers if
-/// it were not.
+/// Every path that the parameters accept is one that the agent can read. An unreadable path would make the
+/// agent drop all other values too.
 #[tokio::test]
 async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
     let (tenant, _) = tenant("paths", &["eu-1"]).await?;
@@ -75,9 +75,9 @@ async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
     Ok(())
 }
 
-/// Long text of a spoke's people, with all that text can have, comes through an agent and is cut on the hub.
+/// Long text with special characters from a spoke passes through the agent and is truncated on the hub.
 #[tokio::test]
-async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
+async fn long_and_unusual_text_of_a_spoke_blocks_nothing() -> Result<()> {
     let (tenant, fleet) = tenant("odd-text", &["eu-1"]).await?;
     tenant
         .parameters(&json!({"policiesToSync": [{
@@ -92,7 +92,7 @@ async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
     let spoke = fleet.spoke("eu-1")?.client()?;
     let (api, name) = api_for(&spoke, &downstream(&limits)).await?;
     let odd = "\"'\\\n\t\u{1b}[31m{}<&>é😀";
-    // An entry that it makes too long goes without it, and says so.
+    // A value that makes the entry too long is left out, and the entry has `cut`.
     for (note, is_told) in [(odd.to_owned(), true), (odd.repeat(250), false)] {
         let patch = json!({"metadata": {"annotations": {"example.com/note": note}}});
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
@@ -107,7 +107,7 @@ async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
     Ok(())
 }
 
-/// One field for each type of value, of a TimeoutPolicy whose spec has them.
+/// A TimeoutPolicy with one value of each type in its spec, and parameters with a field for each.
 fn typed(tenant: &Tenant<'_>) -> (Value, Value) {
     let mut timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     timeouts["spec"]["sample"] = json!({
@@ -124,7 +124,7 @@ fn typed(tenant: &Tenant<'_>) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn a_value_that_an_agent_drops_is_told_and_the_others_come_back() -> Result<()> {
+async fn values_that_the_agent_drops_are_listed() -> Result<()> {
     let (tenant, _) = tenant("dropped", &["eu-1"]).await?;
     let (timeouts, parameters) = typed(&tenant);
     tenant.parameters(&parameters).await?;
@@ -138,7 +138,7 @@ async fn a_value_that_an_agent_drops_is_told_and_the_others_come_back() -> Resul
 }
 
 #[tokio::test]
-async fn with_the_agents_feature_gate_lists_and_objects_come_back_too() -> Result<()> {
+async fn raw_feedback_returns_lists_and_objects() -> Result<()> {
     let options = FleetOptions { raw_feedback: true, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));

@@ -1,5 +1,4 @@
-//! What spokes say of a Gateway comes back: its status on the hub, from the status of its copies. And where it is no longer
-//! placed, it serves on for its grace.
+//! The status of a hub Gateway, from the status of its copies, and the grace period of an unplaced one.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{LIMIT, tenant, until_copied, until_gone};
 
-/// Waits until the hub's Gateway is programmed in its present generation, on so many clusters.
+/// Waits until the hub's Gateway is programmed in its present generation, on `clusters` clusters.
 async fn until_programmed(tenant: &Tenant<'_>, web: &Value, clusters: usize) -> Result<Value> {
     let expected = format!("programmed on all of its clusters: {clusters}");
     wait::until("the Gateway is programmed", LIMIT, || async {
@@ -27,7 +26,7 @@ async fn until_programmed(tenant: &Tenant<'_>, web: &Value, clusters: usize) -> 
 }
 
 #[tokio::test]
-async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
+async fn gateway_status_combines_the_statuses_of_its_copies() -> Result<()> {
     let (tenant, fleet) = tenant("status", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let mut web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
@@ -82,7 +81,7 @@ async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_over() -> Result<()> {
+async fn unplaced_gateway_serves_until_its_grace_period_ends() -> Result<()> {
     let (tenant, fleet) = tenant("grace", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let mut limits = rate_limit_policy(tenant.name(), "limits", "web");

@@ -1,9 +1,9 @@
-//! RFC 0007's hierarchy: a policy of the spoke with the same target takes precedence over a copy. The hub reports this as long as
-//! that policy exists, and changes nothing.
+//! RFC 0007's hierarchy: a policy of the spoke with the same target takes precedence over a copy. The hub
+//! reports this as long as that policy exists, and changes nothing.
 //!
-//! The policy controller of these tests is played: it reads the annotation `kuadrant.io/policy-synced`. Kuadrant 1.5.2 does not,
-//! and lets the creation times decide (docs/policy-kinds.md). These tests show how the hub reports a spoke that implements the RFC,
-//! not what Kuadrant does.
+//! The tests play the policy controller of the spoke, which reads the annotation `kuadrant.io/policy-synced`.
+//! Kuadrant 1.5.2 does not read it, and decides by creation time (docs/policy-kinds.md). These tests show how
+//! the hub reports a spoke that implements the RFC, not the behavior of Kuadrant.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::{downstream, tenant, until_copied};
 
-/// What may not change by a policy of the spoke's: the policy on the hub, its works and its copy, but for what answers say.
+/// The state that a policy of the spoke must not change: the policy on the hub, its works and its copies,
+/// without annotations and statuses.
 #[derive(Debug, PartialEq)]
 struct Written {
     policy: Option<i64>,
@@ -41,7 +42,8 @@ impl Written {
     }
 }
 
-/// What the controller has written since, but for annotations of the policy.
+/// Checks that the controller has written nothing since the first `since` writes, except to the policy
+/// itself.
 async fn other_writes(
     tenant: &Tenant<'_>,
     controller: &Controller,
@@ -97,7 +99,7 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     let summary = tenant.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
     ensure!(serde_json::from_str::<Summary>(&summary)? == overridden, "{summary}");
 
-    // Nobody fights: neither is written again, by anyone.
+    // The two policies do not fight: both remain unchanged.
     other_writes(&tenant, &controller, since, &policy).await?;
     ensure!(Written::now(&tenant, &policy, &[&eu, &us]).await? == before);
     let (api, local) = api_for(&eu, &local).await?;
@@ -112,25 +114,25 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
 }
 
 #[tokio::test]
-async fn a_rate_limit_policy_of_the_spokes_wins_while_it_is_there() -> Result<()> {
+async fn local_rate_limit_policy_takes_precedence_while_it_exists() -> Result<()> {
     wins_while_it_is_there("limits-yield", rate_limit_policy).await
 }
 
 #[tokio::test]
-async fn an_auth_policy_of_the_spokes_wins_while_it_is_there() -> Result<()> {
+async fn local_auth_policy_takes_precedence_while_it_exists() -> Result<()> {
     wins_while_it_is_there("auth-yields", auth_policy).await
 }
 
-/// It was there first, and still is when ours comes.
+/// The local policy exists before the copy arrives.
 #[tokio::test]
-async fn a_policy_that_was_there_first_wins_from_the_start() -> Result<()> {
+async fn older_local_policy_takes_precedence_from_the_start() -> Result<()> {
     let (tenant, fleet) = tenant("first", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let eu = fleet.spoke("eu-1")?.client()?;
     let policy = rate_limit_policy(tenant.name(), "ours", "web");
     let mut local = downstream(&policy);
     local["metadata"]["name"] = "local".into();
-    // The namespace comes with the Gateway.
+    // The namespace is created with the Gateway.
     let gateway = policy_sync_testenv::fixtures::gateway(tenant.name(), "web", tenant.name(), None);
     until_copied(&eu, &gateway, |_| true).await?;
     apply(&eu, &local).await?;

@@ -1,4 +1,4 @@
-//! A policy's whole way: to the spokes, its status back, a change, and away again.
+//! The life of a policy: synced to the spokes, status reported back, changed, and withdrawn.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
 #[tokio::test]
-async fn a_policy_travels_and_its_status_comes_back() -> Result<()> {
+async fn policy_is_synced_and_its_status_reported() -> Result<()> {
     let (tenant, fleet) = tenant("journey", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let (eu, us) = (fleet.spoke("eu-1")?.client()?, fleet.spoke("us-1")?.client()?);
@@ -38,7 +38,7 @@ async fn a_policy_travels_and_its_status_comes_back() -> Result<()> {
         .until_folded(&limits, |_, summary| summary.enforced == 2 && summary.synced && summary.pending == 0)
         .await?;
 
-    // A policy of the spoke's own wins there, and the hub says so until it is gone.
+    // A policy of the spoke's own takes precedence there, and the hub reports it until it is gone.
     let mut local = downstream(&limits);
     local["metadata"]["name"] = "local".into();
     policy_sync_testenv::apply::apply(&eu, &local).await?;
@@ -76,7 +76,7 @@ async fn a_policy_travels_and_its_status_comes_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn many_references_travel_each_with_its_gateway() -> Result<()> {
+async fn each_copy_has_the_targets_of_its_own_cluster() -> Result<()> {
     let (tenant, fleet) = tenant("plural", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     tenant.place("second", &["us-1"]).await?;
@@ -95,7 +95,7 @@ async fn many_references_travel_each_with_its_gateway() -> Result<()> {
 }
 
 #[tokio::test]
-async fn access_goes_with_the_last_work() -> Result<()> {
+async fn access_is_removed_with_the_last_work() -> Result<()> {
     let (tenant, fleet) = tenant("access", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
@@ -115,7 +115,7 @@ async fn access_goes_with_the_last_work() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_for_the_old_copy_is_not_shown_as_current() -> Result<()> {
+async fn status_of_an_old_copy_is_not_reported_as_current() -> Result<()> {
     let fleet =
         policy_sync_testenv::Fleet::start(policy_sync_testenv::FleetOptions::spokes(["eu-1"])).await?;
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
@@ -134,7 +134,8 @@ async fn an_answer_for_the_old_copy_is_not_shown_as_current() -> Result<()> {
     spoke.start_agent().await?;
     tenant.until_folded(&limits, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
 
-    // The agent is there, and the policy's controller is not: what stands in the copy is of the generation before.
+    // The agent runs, but the policy's controller does not: the status in the copy is for the previous
+    // generation.
     spoke.stop_policy_controller().await;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(40);
     tenant.apply(&limits).await?;

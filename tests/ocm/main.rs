@@ -1,5 +1,6 @@
-//! Hub and spokes with real agents: ours by default, Open Cluster Management's where `POLICY_SYNC_WORK_AGENT` names
-//! its binary. What is asserted here is what users see, on the spokes and on the hub.
+//! Tests with a hub, spokes and real agents: the test environment's own agent by default, or Open Cluster
+//! Management's if `POLICY_SYNC_WORK_AGENT` is the path of its binary. They check the state that users see on
+//! the spokes and on the hub.
 
 mod age;
 mod ancestors;
@@ -27,7 +28,7 @@ use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A tenant of its own, on the fleet that all tests share.
+/// Creates a tenant on the fleet that all tests share.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, &'static Fleet)> {
     let fleet = Fleet::shared().await?;
     let tenant =
@@ -35,7 +36,7 @@ async fn tenant(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, &'sta
     Ok((tenant, fleet))
 }
 
-/// `object` as it is on a spoke: the same kind and name, in the namespace that its own maps to.
+/// The copy of `object` on a spoke: the same kind and name, in the mapped namespace.
 fn downstream(object: &Value) -> Value {
     let mut copy = object.clone();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -43,7 +44,7 @@ fn downstream(object: &Value) -> Value {
     copy
 }
 
-/// Waits until the copy of `object` on a spoke is as `fits` wants it.
+/// Waits until `fits` accepts the copy of `object` on a spoke.
 async fn until_copied(
     spoke: &Client,
     object: &Value,

@@ -1,5 +1,5 @@
-//! No unprotected moment on a spoke: a Gateway comes after all of its policies, and goes before them, also where they
-//! are more than its agent applies at once.
+//! A spoke never has a Gateway without its policies: the Gateway is created after all of them and deleted
+//! before them, even if they are more than the agent applies at once.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{downstream, tenant};
 const LIMIT: Duration = Duration::from_secs(300);
 const OFTEN: Duration = Duration::from_millis(50);
 
-/// What a spoke has of a tenant.
+/// The tenant's Gateways and policies on a spoke.
 struct Spoke {
     gateways: Api<DynamicObject>,
     policies: Api<DynamicObject>,
@@ -34,20 +34,21 @@ impl Spoke {
         Ok(self.gateways.get_opt("web").await?.is_some())
     }
 
-    /// How many copies there are, while it is made sure that a Gateway is never there with fewer than `all`.
+    /// Returns whether the Gateway exists, and the number of policies. Panics if the Gateway exists with
+    /// fewer than `all`.
     async fn looked_at(&self, all: usize) -> Result<(bool, usize)> {
         let before = self.has_gateway().await?;
         let policies = self.policies.list_metadata(&ListParams::default()).await?.items.len();
-        // It was there all the time, or came and went.
+        // The Gateway existed during the whole time, or was recreated.
         let serves = before && self.has_gateway().await?;
         if serves && policies < all {
-            // What no waiting changes.
+            // A panic, because waiting cannot correct this.
             panic!("the Gateway is there with {policies} of {all} policies");
         }
         Ok((before, policies))
     }
 
-    /// Waits until `fits` of whether the Gateway is there, and how many policies are.
+    /// Waits until `fits` accepts the existence of the Gateway and the number of policies.
     async fn until(&self, what: &str, all: usize, fits: impl Fn(bool, usize) -> bool) -> Result<()> {
         wait::until_seen(what, LIMIT, OFTEN, || async {
             let (gateway, policies) = self.looked_at(all).await?;
@@ -62,7 +63,7 @@ fn named(tenant: &Tenant<'_>, index: usize) -> Value {
     rate_limit_policy(tenant.name(), &format!("limits-{index}"), "web")
 }
 
-/// Waits until the hub's Gateway says in `Programmed` what begins so.
+/// Waits until the reason and message of `Programmed` begin with `begins`.
 async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<()> {
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     wait::until(&format!("the Gateway says {begins}"), LIMIT, || async {
@@ -78,17 +79,17 @@ async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_is_never_without_its_policies() -> Result<()> {
+async fn gateway_never_exists_without_its_policies() -> Result<()> {
     let (tenant, fleet) = tenant("order", &["eu-1"]).await?;
     let parameters = json!({
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 10, "policyWaitAction": "hold",
     });
     tenant.parameters(&parameters).await?;
-    // OCM's agent, at its default rate, takes as long for them as the class waits, and longer.
+    // At its default rate, OCM's agent needs longer for them than the class waits.
     let all = if std::env::var_os("POLICY_SYNC_WORK_AGENT").is_some() { 200 } else { 100 };
     let client = fleet.spoke("eu-1")?.client()?;
     let spoke = Spoke::of(&client, &tenant).await?;
-    // One that can never be applied: the spoke's people have an object of that name.
+    // One policy can never be applied, because the spoke's users have an object with its name.
     apply(&client, &namespace(&format!("kuadrant-{}", tenant.name()))).await?;
     let mut theirs = downstream(&named(&tenant, 0));
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
@@ -106,7 +107,7 @@ async fn a_gateway_is_never_without_its_policies() -> Result<()> {
     until_programmed(&tenant, held).await?;
     ensure!(!spoke.has_gateway().await?, "it is there all the same");
 
-    // Without the one that hangs there are as many copies as before, one of which is theirs.
+    // Without the blocked policy, there are as many copies as before, including the foreign object.
     tenant.delete(&policies[0]).await?;
     spoke.until("the Gateway is there", all, |gateway, found| gateway && found == all).await?;
     until_programmed(&tenant, "Programmed: programmed on all of its clusters: 1").await?;

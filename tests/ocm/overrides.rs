@@ -1,4 +1,4 @@
-//! One policy, different clusters, as far as the spokes.
+//! Cluster overrides on real spokes.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::rate_limit_policy;
@@ -11,7 +11,7 @@ fn limit_of(copy: &kube::api::DynamicObject) -> &Value {
 }
 
 #[tokio::test]
-async fn each_spoke_enforces_what_is_for_it() -> Result<()> {
+async fn each_spoke_enforces_its_own_override() -> Result<()> {
     let (tenant, fleet) = tenant("overrides", &["eu-1", "us-1"]).await?;
     let _controller = tenant.controller().await?;
     let (eu, us) = (fleet.spoke("eu-1")?.client()?, fleet.spoke("us-1")?.client()?);
@@ -28,7 +28,7 @@ async fn each_spoke_enforces_what_is_for_it() -> Result<()> {
     until_copied(&us, &limits, |copy| *limit_of(copy) == 5).await?;
     tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
 
-    // Without the override, us-1 gets what all others have, and answers for that.
+    // Without the override, us-1 has the same policy as the others, and reports its status.
     tenant.apply(&limits).await?;
     until_copied(&us, &limits, |copy| *limit_of(copy) == 10).await?;
     let copy = until_copied(&eu, &limits, |copy| *limit_of(copy) == 10).await?;

@@ -1,4 +1,4 @@
-//! Resources on spokes: they run there as they are, with their share, and what runs there comes back.
+//! Resources on spokes: they run there with their share of replicas, and their status is reported back.
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
@@ -12,10 +12,12 @@ use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-/// What the spoke's own controllers note and say of the copy of `object`.
+/// Plays the spoke's controller of Deployments: writes its annotation and a status with `ready` replicas to
+/// the copy of `object`.
 async fn says(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
     let (api, name) = api_for(spoke, &downstream(object)).await?;
-    // As the controller of Deployments notes each rollout; a Deployment counts that as a generation.
+    // The controller of Deployments records each rollout in this annotation, which also increases the
+    // generation.
     let patch =
         Patch::Merge(json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": "1"}}}));
     let copy = api.patch(&name, &PatchParams::default(), &patch).await?;
@@ -27,7 +29,7 @@ async fn says(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> {
+async fn deployments_run_with_their_share_and_report_ready_replicas() -> Result<()> {
     let (tenant, fleet) = tenant("running", &["eu-1", "us-1"]).await?;
     let kinds = [resources("apps", "deployments"), resources("", "configmaps")];
     tenant.parameters(&json!({"resourcesToSync": kinds})).await?;
@@ -58,7 +60,7 @@ async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> 
     let (_, summary) = tenant.until_folded(&web, |entries, _| ready(entries) == both).await?;
     ensure!(summary.synced && summary.pending == 0, "{summary:?}");
 
-    // What the spoke's controller notes is no conflict with the next rollout.
+    // The controller's annotation does not conflict with the next rollout.
     let image = json!([{"name": "web", "image": "registry.example/web:2"}]);
     tenant.merge(&web, &json!({"spec": {"template": {"spec": {"containers": image}}}})).await?;
     for cluster in ["eu-1", "us-1"] {
@@ -70,7 +72,7 @@ async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> 
     }
     tenant.until_folded(&web, |_, summary| summary.synced).await?;
 
-    // Preferences that no longer name a cluster take it away there, and move its replicas.
+    // Preferences without a cluster remove the copy there, and move its replicas.
     let one = json!({"metadata": {"annotations": {PREFERENCES: r#"{"clusters": {"us-1": {"weight": 1}}}"#}}});
     tenant.merge(&web, &one).await?;
     until_gone(&fleet.spoke("eu-1")?.client()?, &web).await?;
@@ -81,11 +83,11 @@ async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> 
 }
 
 #[tokio::test]
-async fn one_that_the_spokes_people_made_stays_theirs() -> Result<()> {
+async fn resource_of_the_spokes_users_is_not_changed() -> Result<()> {
     let (tenant, fleet) = tenant("occupied", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     let mut web = placed_config_map(tenant.name(), "web");
-    // Other tests of this fleet list other kinds.
+    // Other tests of this fleet use other kinds.
     (web["apiVersion"], web["kind"]) = ("networking.k8s.io/v1".into(), "NetworkPolicy".into());
     if let Some(web) = web.as_object_mut() {
         web.retain(|field, _| !["data", "binaryData"].contains(&field.as_str()));

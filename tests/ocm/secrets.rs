@@ -1,4 +1,4 @@
-//! TLS Secrets that travel with their Gateway, as spokes see them come, change and go.
+//! TLS Secrets of Gateways on real spokes: copied, rotated and removed.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
-/// A Gateway of the tenant's that names these.
+/// A Gateway of the tenant with these certificate references.
 fn naming(tenant: &Tenant<'_>, name: &str, references: &[Value]) -> Value {
     https_gateway(tenant.name(), name, tenant.name(), references)
 }
@@ -23,7 +23,7 @@ async fn until_holds(spoke: &Client, secret: &Value, key: &str) -> Result<Dynami
     until_copied(spoke, secret, |copy| copy.data["data"]["tls.key"] == key).await
 }
 
-/// Waits until the grants in a namespace of a spoke are so many, and returns them.
+/// Waits until a namespace of a spoke has `count` ReferenceGrants, and returns them.
 async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<Vec<Value>> {
     let (api, _) = api_for(spoke, &reference_grant(namespace, "any", "", "")).await?;
     wait::until(&format!("{namespace} has {count} grants"), LIMIT, || async {
@@ -34,8 +34,8 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
     .await
 }
 
-/// Waits until the agent has told that it applied the work as it is now. It notes what it applied after that, and takes
-/// off the spoke what it has noted.
+/// Waits until the agent reports the current generation of the work as applied. Only then does it remove
+/// objects that are no longer in the work.
 async fn until_told(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let told = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
@@ -52,7 +52,7 @@ async fn namespace_stays(spoke: &Client, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
+async fn secrets_are_copied_rotated_and_removed_with_their_gateway() -> Result<()> {
     let (tenant, fleet) = tenant("certified", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
@@ -87,7 +87,7 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
         until_holds(&spoke, &secret, "c2Vjb25k").await?;
     }
 
-    // Without the grant of the hub, the copy, and the grant that the spoke needed, go; the namespace stays.
+    // Without the grant on the hub, the copy and the spoke's grant are removed; the namespace stays.
     until_told(&tenant, "gateway-web").await?;
     tenant.delete(&grant).await?;
     until_gone(&spoke, &theirs("")).await?;
@@ -97,7 +97,7 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
     tenant.apply(&grant).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
-    // Without the reference, the same.
+    // The same without the reference.
     until_told(&tenant, "gateway-web").await?;
     tenant.apply(&naming(&tenant, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;
@@ -114,7 +114,7 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_that_two_gateways_name_stays_until_both_have_let_it_go() -> Result<()> {
+async fn secret_of_two_gateways_stays_until_both_release_it() -> Result<()> {
     let (tenant, fleet) = tenant("shares-one", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
@@ -148,7 +148,7 @@ async fn one_that_two_gateways_name_stays_until_both_have_let_it_go() -> Result<
 }
 
 #[tokio::test]
-async fn a_secret_of_the_spokes_people_stays_theirs() -> Result<()> {
+async fn secret_of_the_spokes_users_is_not_changed() -> Result<()> {
     let (tenant, fleet) = tenant("theirs-first", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
