@@ -1,4 +1,4 @@
-//! An image as a folder, and the programs that people look at it with.
+//! An OCI image layout in a directory, and the tools `skopeo` and `umoci` that read it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::{BINARY, run};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/image");
 
-/// A layout, with an image of this version.
+/// An image layout with an image of this version.
 pub(crate) struct Layout {
     folder: PathBuf,
-    /// Whether `hack/image` has built it.
+    /// Whether it is a release image built by `hack/image`, instead of a packed test binary.
     pub(crate) is_released: bool,
     _packed: Option<TempDir>,
 }
@@ -27,7 +27,7 @@ pub(crate) fn pack(binary: &Path, output: &Path) -> Result<String> {
     Ok(run(&mut command)?.trim().to_owned())
 }
 
-/// What `POLICY_SYNC_IMAGE` names; otherwise the binary of the tests, packed.
+/// The layout in `POLICY_SYNC_IMAGE`, or else the packed test binary.
 pub(crate) fn packed() -> Result<Layout> {
     if let Some(folder) = released() {
         return Ok(Layout { folder, is_released: true, _packed: None });
@@ -38,12 +38,12 @@ pub(crate) fn packed() -> Result<Layout> {
     Ok(Layout { folder: output, is_released: false, _packed: Some(folder) })
 }
 
-/// What `POLICY_SYNC_IMAGE` names.
+/// The directory in `POLICY_SYNC_IMAGE`.
 pub(crate) fn released() -> Option<PathBuf> {
     std::env::var_os("POLICY_SYNC_IMAGE").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// The folder of `skopeo` and `umoci`.
+/// The directory of `skopeo` and `umoci`.
 fn tools() -> Result<&'static Path> {
     static TOOLS: LazyLock<Result<PathBuf>> =
         LazyLock::new(|| Ok(run(Command::new(SCRIPT).arg("--tools"))?.trim().into()));
@@ -53,13 +53,13 @@ fn tools() -> Result<&'static Path> {
     }
 }
 
-/// `skopeo` with these arguments.
+/// Runs `skopeo` with these arguments, and returns its output.
 pub(crate) fn skopeo(arguments: &[&str]) -> Result<String> {
     run(Command::new(tools()?.join("skopeo")).arg("--insecure-policy").args(arguments))
 }
 
 impl Layout {
-    /// As programs name it.
+    /// The image reference for `skopeo`.
     pub(crate) fn reference(&self) -> String {
         format!("oci:{}:{}", self.folder.display(), env!("CARGO_PKG_VERSION"))
     }
@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// The manifests of its platforms, each with its architecture.
+    /// The manifests of all platforms, each with its architecture.
     pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>> {
         let index: Value = serde_json::from_str(&skopeo(&["inspect", "--raw", &self.reference()])?)?;
         let manifests = index["manifests"].as_array().context("it is no index")?;
@@ -85,7 +85,7 @@ impl Layout {
         named.collect()
     }
 
-    /// The architectures that it is for.
+    /// The architectures of the image.
     pub(crate) fn platforms(&self) -> Result<Vec<String>> {
         Ok(self.manifests()?.into_iter().map(|(platform, _)| platform).collect())
     }
@@ -105,7 +105,7 @@ impl Layout {
 
 /// Unpacks a platform of an image, and returns the root of its files.
 pub(crate) fn unpacked(image: &Layout, platform: &str, folder: &Path) -> Result<PathBuf> {
-    // umoci knows no index: it takes an image of one platform.
+    // umoci supports no index, only an image of one platform.
     let one = folder.join("one");
     skopeo(&[
         "--override-arch",

@@ -1,7 +1,8 @@
-//! The image: the same binary packs to the same image, what is in it is what is listed, and it runs.
+//! Tests of the container image: packing is reproducible, the image contains exactly the expected files, and
+//! it runs.
 //!
-//! By default the binary of the tests is packed, which is neither static nor small. `POLICY_SYNC_IMAGE` names a layout that
-//! `hack/image` has built: then that is looked at, and more is asked of it.
+//! By default, the image has the test binary, which is neither static nor small. If `POLICY_SYNC_IMAGE` names
+//! a layout that `hack/image` has built, that is tested instead, with additional checks.
 
 mod layout;
 mod released;
@@ -14,9 +15,9 @@ use anyhow::{Context, Result, ensure};
 
 use layout::{Layout, pack, packed, unpacked};
 
-/// The controller, as it was built for tests.
+/// The controller, as built for tests.
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
-/// Where the binary is.
+/// The path of the binary in the image.
 const INSIDE: &str = "usr/bin/policy-sync";
 
 /// Runs a program and returns its output.
@@ -28,11 +29,11 @@ fn run(command: &mut Command) -> Result<String> {
 }
 
 #[test]
-fn the_same_binary_packs_to_the_same_image_and_another_to_another() -> Result<()> {
+fn packing_is_reproducible_and_depends_on_the_binary() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let digest = |name: &str, binary: &Path| pack(binary, &folder.path().join(name));
     let first = digest("first", BINARY.as_ref())?;
-    // Neither the file's own times nor its modes are in the image.
+    // The image contains neither the file's times nor its mode.
     let copy = folder.path().join("copy");
     fs::write(&copy, fs::read(BINARY)?)?;
     ensure!(digest("second", &copy)? == first, "the digest is another");
@@ -42,7 +43,7 @@ fn the_same_binary_packs_to_the_same_image_and_another_to_another() -> Result<()
 }
 
 #[test]
-fn the_image_holds_what_is_listed_and_nothing_else() -> Result<()> {
+fn image_contains_exactly_the_expected_files() -> Result<()> {
     let image = packed()?;
     for platform in image.platforms()? {
         let mut listed = vec!["755 usr/bin/policy-sync", "644 usr/share/doc/policy-sync/LICENSE"];
@@ -84,7 +85,7 @@ fn files(root: &Path, folder: &Path) -> Result<Vec<String>> {
 }
 
 #[test]
-fn what_is_unpacked_runs() -> Result<()> {
+fn unpacked_binary_runs() -> Result<()> {
     let image = packed()?;
     let folder = tempfile::tempdir()?;
     let root = unpacked(&image, &Layout::own_platform()?, folder.path())?;
@@ -94,7 +95,7 @@ fn what_is_unpacked_runs() -> Result<()> {
 }
 
 #[test]
-fn nothing_but_an_image_is_replaced() -> Result<()> {
+fn packing_replaces_only_an_existing_image() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let precious = folder.path().join("precious");
     fs::write(&precious, "")?;

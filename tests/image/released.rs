@@ -1,4 +1,4 @@
-//! What is asked of an image that was built to be released, beyond what any has: `POLICY_SYNC_IMAGE` names it.
+//! Additional checks of a release image, which `POLICY_SYNC_IMAGE` names.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use crate::layout::{Layout, packed, released, skopeo, unpacked};
 use crate::{INSIDE, run};
 
-/// How long a registry may take to start.
+/// The time limit for the start of a registry.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most that a platform may take to be fetched, in bytes.
+/// The maximum download size of a platform, in bytes.
 const SIZE: u64 = 20 << 20;
 
 /// The image, unpacked for a platform.
@@ -30,14 +30,14 @@ struct Unpacked {
 impl Unpacked {
     fn new(image: &Layout, platform: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        // Another user than ours reads it.
+        // The files must be readable by the container's user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         Ok(Self { root: unpacked(image, platform, folder.path())?, _folder: folder })
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_released_image_is_small_describes_itself_and_works_on_both_platforms() -> Result<()> {
+async fn release_image_is_small_and_works_on_both_platforms() -> Result<()> {
     if released().is_none() {
         eprintln!("POLICY_SYNC_IMAGE names no image");
         return Ok(());
@@ -57,12 +57,13 @@ async fn a_released_image_is_small_describes_itself_and_works_on_both_platforms(
     runs_on_arm64(hub, &Unpacked::new(&image, "arm64")?.root).await
 }
 
-/// The binary needs nothing of another system and has no path of the one that built it; what it is made of stands beside it.
+/// Checks that the binary is static and contains no path of the build machine, and that the list of its
+/// dependencies is beside it.
 fn is_described(root: &Path) -> Result<()> {
     let binary = fs::read(root.join(INSIDE))?;
     let has = |text: &str| binary.windows(text.len()).any(|bytes| bytes == text.as_bytes());
     ensure!(!has("ld-linux") && !has("ld-musl"), "it asks for a loader");
-    // Where cargo-auditable keeps the list of crates.
+    // The section in which cargo-auditable stores the list of crates.
     ensure!(has(".dep-v0"), "it does not list its crates");
     let home = std::env::var("HOME")?;
     for path in [env!("CARGO_MANIFEST_DIR"), &format!("{home}/.cargo"), &format!("{home}/.rustup")] {
@@ -87,7 +88,7 @@ fn is_described(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// As it is published, and fetched again.
+/// Pushes the image to a registry, pulls it, and compares the digests.
 async fn travels_through_a_registry(image: &Layout) -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let port = Port::reserve()?;
@@ -111,7 +112,7 @@ async fn travels_through_a_registry(image: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// As 65532, with nothing but the image, and nothing to write to.
+/// Runs the controller as user 65532 in a read-only root with nothing but the image.
 async fn runs_as_in_a_pod(hub: &ControlPlane, root: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let pod = folder.path().join("pod");
@@ -139,7 +140,7 @@ exec unshare --mount sh -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "
     controller.terminate().await.map(drop)
 }
 
-/// Under an emulator: it starts, and asks a hub.
+/// Runs the arm64 binary under an emulator against a hub.
 async fn runs_on_arm64(hub: &ControlPlane, root: &Path) -> Result<()> {
     let emulator = binaries::debian("qemu-user-static", "usr/bin/qemu-aarch64-static").await?;
     let binary = root.join(INSIDE);
@@ -155,7 +156,7 @@ async fn runs_on_arm64(hub: &ControlPlane, root: &Path) -> Result<()> {
         .arg(hub.kubeconfig())
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // That nobody has programmed its Gateway yet is an answer.
+    // Exit code 1 is a valid result: the Gateway is not programmed.
     ensure!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let shown: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
     ensure!(shown["items"][0]["name"] == "web", "{shown}");

@@ -1,7 +1,7 @@
-//! A hub as another version of the controller left it: the present one takes it over.
+//! Upgrades and downgrades: the present version takes over a hub in the state that another version has left.
 //!
-//! `<version>/hub.yaml` is what a hub looked like under that version, recorded by
-//! `POLICY_SYNC_UPDATE=1 cargo test --test upgrade the_present_version`. A release adds a folder; the last two stay.
+//! `<version>/hub.yaml` is the state of a hub under that version, recorded by `POLICY_SYNC_UPDATE=1 cargo
+//! test --test upgrade the_present_version`. Each release adds a directory; the last two are kept.
 
 mod recording;
 mod restoring;
@@ -20,7 +20,7 @@ use recording::{CONTROLLER, Recording};
 use restoring::Restored;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
-/// How long anything may take on a busy machine.
+/// A time limit that is sufficient on a busy machine.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
 async fn start(hub: &Restored) -> Result<Controller> {
@@ -28,7 +28,7 @@ async fn start(hub: &Restored) -> Result<Controller> {
         .await
 }
 
-/// The writes of works, by work: each has been changed once at most, and none was created or deleted.
+/// Checks that works were only patched, each of them at most once.
 fn changed_at_most_once(writes: &[Request]) -> Result<()> {
     let mut changes: BTreeMap<(String, String), usize> = BTreeMap::new();
     for write in writes {
@@ -42,13 +42,13 @@ fn changed_at_most_once(writes: &[Request]) -> Result<()> {
     Ok(())
 }
 
-/// A restart finds nothing to write.
+/// Checks that a restart writes nothing.
 async fn is_silent(hub: &Restored, controller: Controller) -> Result<()> {
     controller.terminate().await?;
     let again = start(hub).await?;
     let before = hub.works().await?;
     let earlier = again.settled(hub.control_plane()).await?.len();
-    // The log knows users, not processes: both are the same.
+    // The audit log distinguishes users, not processes, and all processes run as the same user.
     ensure!(hub.works().await? == before, "works have changed");
     again.terminate().await?;
     let third = start(hub).await?;
@@ -58,7 +58,7 @@ async fn is_silent(hub: &Restored, controller: Controller) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_as_it_was_recorded_is_taken_over() -> Result<()> {
+async fn recorded_hubs_are_taken_over_without_recreating_works() -> Result<()> {
     let recordings = Recording::all()?;
     ensure!(!recordings.is_empty() && recordings.len() <= 3, "{} are recorded", recordings.len());
     for recording in recordings {
@@ -115,7 +115,7 @@ async fn works_of_a_newer_version_are_patched_once_and_its_lease_is_kept() -> Re
 }
 
 #[tokio::test]
-async fn parameters_of_a_newer_version_freeze_until_they_are_taken_back() -> Result<()> {
+async fn parameters_of_a_newer_version_freeze_until_they_are_reverted() -> Result<()> {
     let mut recording = Recording::present()?;
     let mut written = Value::Null;
     for map in recording.of_kind("ConfigMap") {
@@ -154,7 +154,7 @@ async fn parameters_of_a_newer_version_freeze_until_they_are_taken_back() -> Res
     controller.settled(hub.control_plane()).await?;
     ensure!(hub.works().await? == before, "works have changed");
 
-    // It still holds them: a policy that is deleted goes.
+    // The controller still owns the works: it withdraws a deleted policy.
     let policy = recording.of_kind("RateLimitPolicy").next().context("no policy")?.clone();
     let (policies, name) = api_for(&client, &policy).await?;
     policies.delete(&name, &DeleteParams::default()).await?;

@@ -1,4 +1,4 @@
-//! What a hub looks like under a version: its objects, with their status and who owns which field.
+//! Records the state of a hub: its objects with status and managed fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::BINARY;
 const TENANT: &str = "upgrade";
 pub(crate) const CONTROLLER: &str = "example.com/upgrade";
 
-/// What is recorded, in the order in which it is made.
+/// The recorded kinds, in the order of their restoration.
 const KINDS: [(&str, &str); 11] = [
     ("cluster.open-cluster-management.io/v1", "ManagedCluster"),
     ("cluster.open-cluster-management.io/v1beta1", "Placement"),
@@ -39,14 +39,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upgrade")
 }
 
-/// A hub under a version.
+/// The recorded state of a hub under a version.
 pub(crate) struct Recording {
     pub(crate) version: String,
     pub(crate) objects: Vec<Value>,
 }
 
 impl Recording {
-    /// All that are there.
+    /// The recordings of all versions.
     pub(crate) fn all() -> Result<Vec<Self>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(folder())? {
@@ -59,7 +59,7 @@ impl Recording {
         Ok(all)
     }
 
-    /// That of this version.
+    /// The recording of the present version.
     pub(crate) fn present() -> Result<Self> {
         Self::of(env!("CARGO_PKG_VERSION"))
     }
@@ -70,12 +70,12 @@ impl Recording {
         Ok(Self { version: version.to_owned(), objects: serde_saphyr::from_multiple(&text)? })
     }
 
-    /// Its objects of a kind.
+    /// The objects of a kind.
     pub(crate) fn of_kind(&mut self, kind: &str) -> impl Iterator<Item = &mut Value> {
         self.objects.iter_mut().filter(move |object| object["kind"] == kind)
     }
 
-    /// The specs of its works.
+    /// The specs of the works.
     pub(crate) fn specs(&self) -> BTreeMap<String, Value> {
         let works = self.objects.iter().filter(|object| object["kind"] == "ManifestWork");
         works.map(|work| (place(work), work["spec"].clone())).collect()
@@ -88,7 +88,8 @@ pub(crate) fn place(object: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// All objects of a kind that are the tenant's, or of no namespace, or in those of clusters.
+/// The objects of a kind that are cluster-scoped or in the tenant's namespace; ManifestWorks of all
+/// namespaces.
 pub(crate) async fn objects(hub: &ControlPlane, api_version: &str, kind: &str) -> Result<Vec<Value>> {
     let client = hub.client()?;
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -96,7 +97,7 @@ pub(crate) async fn objects(hub: &ControlPlane, api_version: &str, kind: &str) -
     let all: Api<DynamicObject> = Api::all_with(client, &resource);
     let is_theirs = |object: &DynamicObject| match (kind, object.namespace()) {
         (_, None) | ("ManifestWork", _) => true,
-        // The administrator's namespace is where a controller without a pod has its Lease.
+        // A controller outside of a pod has its Lease in this namespace.
         ("Lease", Some(namespace)) => namespace == "default",
         (_, Some(namespace)) => namespace == TENANT,
     };
@@ -113,7 +114,7 @@ pub(crate) async fn objects(hub: &ControlPlane, api_version: &str, kind: &str) -
     Ok(found)
 }
 
-/// Brings a hub to where every policy and the Gateway have their answers, and returns its objects.
+/// Creates a hub whose policies and Gateway have reported statuses, and returns its objects.
 async fn record() -> Result<Vec<Value>> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
     let hub = fleet.hub();
@@ -141,7 +142,7 @@ async fn record() -> Result<Vec<Value>> {
         found.sort_by_key(place);
         for object in &mut found {
             let metadata = object["metadata"].as_object_mut().context("no metadata")?;
-            // `generation` stays: what was observed is told by it.
+            // `generation` is kept, because observed generations refer to it.
             metadata
                 .retain(|key, _| !matches!(key.as_str(), "uid" | "resourceVersion" | "creationTimestamp"));
         }
@@ -150,7 +151,7 @@ async fn record() -> Result<Vec<Value>> {
     Ok(recorded)
 }
 
-/// `POLICY_SYNC_UPDATE=1` writes it anew. Otherwise the present version's is there.
+/// With `POLICY_SYNC_UPDATE=1`, writes the recording first. Otherwise only checks that it is complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_present_version_is_recorded() -> Result<()> {
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {

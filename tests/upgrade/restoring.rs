@@ -1,4 +1,4 @@
-//! A recorded hub, made again on a real one.
+//! Restores a recorded state on a real hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::recording::{Recording, objects, place};
 
-/// A hub without agents, as it was recorded.
+/// A restored hub without agents.
 pub(crate) struct Restored {
     fleet: Fleet,
 }
 
-/// Works by their place: uid, generation, metadata that others write, spec, and whether they are going.
+/// The works by `<namespace>/<name>`, without managed fields.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Works(BTreeMap<String, Value>);
 
@@ -38,7 +38,7 @@ impl Works {
 }
 
 impl Restored {
-    /// Makes all objects of a recording, each with its status and the owners of its fields.
+    /// Creates all recorded objects with their statuses and managed fields.
     pub(crate) async fn new(recording: &Recording) -> Result<Self> {
         let options = FleetOptions::spokes([]);
         let fleet = Fleet::start(options).await?;
@@ -58,16 +58,15 @@ impl Restored {
         self.fleet.hub()
     }
 
-    /// All objects of a kind.
+    /// The objects of a kind, as by [`objects`].
     pub(crate) async fn objects(&self, api_version: &str, kind: &str) -> Result<Vec<Value>> {
         objects(self.fleet.hub(), api_version, kind).await
     }
 
-    /// The works.
     pub(crate) async fn works(&self) -> Result<Works> {
         let works = self.objects("work.open-cluster-management.io/v1", "ManifestWork").await?;
         let keyed = works.into_iter().map(|mut work| {
-            // Of a patch that changes nothing it would tell.
+            // Managed fields change even with a patch that changes nothing else.
             if let Some(metadata) = work["metadata"].as_object_mut() {
                 metadata.remove("managedFields");
             }
@@ -89,7 +88,7 @@ async fn restore(hub: &ControlPlane, recorded: &Value) -> Result<()> {
     let made = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let parameters = PatchParams::default();
     if let Some(mut status) = status {
-        // The object has another generation than the one that was observed.
+        // The restored object has another generation than the recorded one.
         observed(&mut status, &generation, &json!(made.metadata.generation));
         api.patch_status(&name, &parameters, &Patch::Merge(json!({ "status": status }))).await?;
     }
@@ -99,7 +98,8 @@ async fn restore(hub: &ControlPlane, recorded: &Value) -> Result<()> {
     }
     let restored = serde_json::to_value(api.get(&name).await?)?;
     for part in ["spec", "data"] {
-        // Of clusters and Placements, published definitions have fields that those of tests need not have.
+        // For clusters and Placements, the published definitions have fields that those of the tests may
+        // lack.
         let group = recorded["apiVersion"].as_str().unwrap_or_default();
         let is_cut = group.starts_with("cluster.open-cluster-management.io/");
         ensure!(is_cut || restored[part] == recorded[part], "{part} became {}", restored[part]);
@@ -107,14 +107,14 @@ async fn restore(hub: &ControlPlane, recorded: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whatever has observed `old` has observed `new`.
+/// Replaces each observed generation `old` by `new`.
 fn observed(value: &mut Value, old: &Value, new: &Value) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match key.as_str() {
                     "observedGeneration" if value == old => *value = new.clone(),
-                    // What the agent has fed back is of the copy, not of this object.
+                    // Feedback refers to generations of the copy, not of this object.
                     "statusFeedback" => {}
                     _ => observed(value, old, new),
                 }
