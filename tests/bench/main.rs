@@ -1,5 +1,5 @@
-//! The benchmark itself, small: every row can be measured and tells a value. What the values are is not looked at here,
-//! but for those that are counts, and so the same on every machine.
+//! Runs the benchmark with small numbers: every row must yield a value. The values are checked only for
+//! counts of writes, which are the same on every machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use policy_sync_benchmark::{self as bench, Options, Row};
 use serde_json::Value;
 
-/// So many rows are measured at a time, each on a hub of its own: they wait most of the time.
+/// The number of rows measured concurrently, each on its own hub. They mostly wait.
 const AT_ONCE: usize = 6;
 
 fn options(row: Row, folder: &Path) -> Options {
@@ -37,7 +37,7 @@ fn options(row: Row, folder: &Path) -> Options {
     }
 }
 
-/// What is written of a row, which is what is measured.
+/// Measures a row, and returns the results that it writes.
 async fn measure(row: Row, folder: &Path) -> Vec<Value> {
     let options = options(row, folder);
     let measures = bench::run(&options).await.unwrap();
@@ -49,7 +49,7 @@ async fn measure(row: Row, folder: &Path) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_row_tells_a_value() {
+async fn every_row_yields_a_value() {
     let folder = tempfile::tempdir().unwrap();
     let rows = stream::iter(Row::value_variants()).map(|row| measure(*row, folder.path()));
     let results: Vec<Value> = rows.buffer_unordered(AT_ONCE).concat().await;

@@ -1,9 +1,9 @@
-//! What the fuzz targets have found worth keeping, and their seeds, held against their bodies again: on any toolchain,
-//! in seconds. `hack/fuzz` looks for more.
+//! Runs the corpora of the fuzz targets (seeds and inputs kept from fuzzing) against the same code, on any
+//! toolchain and in seconds. `hack/fuzz` searches for new inputs.
 
 #![allow(clippy::unwrap_used)]
 
-// Targets call the bodies from outside; here they are part of this crate.
+// The fuzz targets call these from another crate; here they are part of this crate.
 #[allow(unreachable_pub)]
 #[path = "../../fuzz/src/bodies/mod.rs"]
 mod bodies;
@@ -13,7 +13,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-/// As in the product: the limits of an evaluation's memory read the counters of this allocator.
+/// As in the product: the memory limits of evaluations read the counters of this allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -41,7 +41,8 @@ fn builtins() {
     replay("builtins");
 }
 
-/// Beside the target, on any toolchain. `POLICY_SYNC_FUZZ_CASES=100000` runs other modules, and more.
+/// Random modules without the fuzzer, on any toolchain. `POLICY_SYNC_FUZZ_CASES=100000` runs more modules,
+/// with another seed.
 #[test]
 fn builtins_of_dice() {
     let cases = std::env::var("POLICY_SYNC_FUZZ_CASES").map_or(150, |cases| cases.parse().unwrap());

@@ -1,4 +1,5 @@
-//! A capability beside the sync: ConfigMaps with a label are annotated with how many keys they have.
+//! A second capability beside the sync, for tests: annotates labelled ConfigMaps with the number of their
+//! keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The annotation that says how many keys there are.
+/// The annotation with the number of keys.
 pub(crate) const COUNT: &str = "example.com/keys";
 
 static CONFIG_MAPS: Kind<Counted> =
@@ -48,7 +49,7 @@ impl Pruned for Counted {
     }
 }
 
-/// Nothing is derived from rows.
+/// An index without derived data.
 #[derive(Clone, Debug)]
 struct Nothing;
 
@@ -80,7 +81,7 @@ impl Key for ConfigMap {
     }
 }
 
-/// Which keys `changes` affect.
+/// The keys that `changes` affect.
 fn affected(changes: &Changes<'_, Nothing>) -> BTreeSet<ConfigMap> {
     let of = |changed: &Changed| match changed {
         Changed::Everything => everything(changes.view()),
@@ -134,7 +135,7 @@ impl Capability for Counting {
     }
 }
 
-/// Starts it; it ends with `stop`, and as long as the sender is kept it watches.
+/// Starts the capability. It runs until `stop` is cancelled, and watches while the returned sender exists.
 pub(crate) fn start(client: Client, clock: Clock, stop: CancellationToken) -> Result<watch::Sender<Wanted>> {
     let (name, metrics) = (ControllerName::new("example.com/counting"), Metrics::new()?);
     let (tasks, leadership) = (Tasks::new(metrics.clone()), Leadership::always());

@@ -16,19 +16,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::counting::{self, COUNT};
 
-/// As whom the capability asks.
+/// The user that the capability runs as.
 const USER: &str = "counting";
-/// Longer than a watch lasts: nothing is held back for longer.
+/// Longer than one watch; no fault holds anything back for longer.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault: more than the longest backoff.
 const SOON: Duration = Duration::from_secs(65);
-/// Longer than a watch lasts, after which something else might be tried.
+/// Longer than one watch, so that retries would be seen.
 const QUIET: Duration = Duration::from_secs(350);
 
-/// What a user does with a ConfigMap.
+/// A user's action on a ConfigMap.
 #[derive(Clone, Copy)]
 enum Act {
-    /// Writes it with so many keys, and asks for them to be counted or does not.
+    /// Writes it with this number of keys, with or without the label that requests a count.
     Write(&'static str, usize, bool),
     Delete(&'static str),
 }
@@ -42,7 +42,7 @@ const STORY: [Act; 7] = [
     Act::Delete("empty"),
     Act::Write("empty", 4, true),
 ];
-/// How many writes that takes: one for each count that is another.
+/// The writes that the story needs: one for each new count.
 const WRITES: usize = 5;
 
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Waits until each ConfigMap that asked for it is annotated, and no other.
+    /// Waits until exactly the labelled ConfigMaps are annotated with their counts.
     async fn until(&self, counts: &BTreeMap<String, usize>, limit: Duration) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -95,7 +95,7 @@ impl Hub {
     }
 }
 
-/// Plays the story under `faults`, and returns how many writes were carried out.
+/// Plays the story under `faults`, and returns the number of successful writes.
 async fn play(faults: &Faults) -> Result<usize> {
     let server = MemoryServer::new();
     let hub = Hub { config_maps: Api::namespaced(server.client(), "default"), server };
@@ -127,32 +127,31 @@ fn played(faults: &Faults) -> Result<usize> {
     Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(play(faults))
 }
 
-/// Plays each of `plans`.
 fn sweep(plans: &[Plan], faults: &[&str]) {
     let tried: BTreeSet<&str> = plans.iter().map(|plan| plan.fault).collect();
     assert_eq!(tried.len(), faults.len(), "{tried:?}");
     for plan in plans {
         let writes = played(&Faults::of(plan)).with_context(|| plan.to_string()).unwrap();
-        // What is not answered may have been carried out, and is sent again. What arrives late undoes a later write, which
-        // is then sent again too.
+        // A request without a response may have been executed, and is repeated. A late request can undo a
+        // later write, which is then repeated too.
         assert!((WRITES..=WRITES + 2).contains(&writes), "{plan}: {writes} writes");
     }
 }
 
 #[test]
-fn what_asks_for_it_is_counted_with_one_write_each() {
+fn each_count_causes_one_write() {
     assert_eq!(played(&Faults::default()).unwrap(), WRITES);
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_request_it_is_counted() {
+fn counts_are_correct_after_any_fault_of_a_request() {
     let faults = Faults::default();
     played(&faults).unwrap();
     sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault));
 }
 
 #[test]
-fn whatever_goes_wrong_with_an_event_it_is_counted() {
+fn counts_are_correct_after_any_fault_of_an_event() {
     let faults = Faults::default();
     played(&faults).unwrap();
     sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault));
