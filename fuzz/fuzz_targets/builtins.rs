@@ -3,9 +3,9 @@
 use libfuzzer_sys::fuzz_target;
 use policy_sync_fuzz::bodies;
 
-/// As in the product: the limits of an evaluation's memory read the counters of this allocator.
+/// As in the product: the memory limits of evaluations read the counters of this allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-// Bytes are choices: there is no form that a mutation could break.
+// Each byte is a choice, so plain byte mutations keep the input valid.
 fuzz_target!(|data: &[u8]| bodies::run("builtins", data));

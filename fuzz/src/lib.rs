@@ -1,4 +1,4 @@
-//! What the fuzz targets share: the bodies, which `tests/fuzz` of the product replays as well, and the mutator.
+//! Shared code of the fuzz targets: the bodies, which the product's `tests/fuzz` also runs, and the mutator.
 
 pub mod bodies;
 pub mod mutator;

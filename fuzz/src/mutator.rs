@@ -1,9 +1,9 @@
-//! Changes JSON as JSON: an input that is changed byte by byte is hardly ever JSON any more.
+//! Mutates inputs as JSON values, because random changes of bytes rarely give valid JSON.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// Keys and texts that decisions look at, and texts that are odd.
+/// Keys and values that affect decisions, and unusual texts.
 const WORDS: [&str; 98] = [
     "",
     "-",
@@ -105,7 +105,7 @@ const WORDS: [&str; 98] = [
     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
 ];
 
-/// Changes the first `size` bytes of `data`, which has room for `max_size`; the size afterwards.
+/// Mutates the first `size` bytes of `data`, which has room for `max_size`; returns the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Rng::with_seed(seed.into());
     let value = serde_json::from_slice::<Value>(&data[..size]).ok();
@@ -142,7 +142,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The node number `index`, counted from the root down.
+/// The node number `index` in depth-first order.
 fn nth<'v>(value: &'v mut Value, index: &mut usize) -> Option<&'v mut Value> {
     if *index == 0 {
         return Some(value);
@@ -209,7 +209,7 @@ fn object(fields: &mut Map<String, Value>, other: Value, random: &mut Rng) {
 }
 
 fn text(text: &mut String, random: &mut Rng) {
-    // Parameters and values are JSON in a text.
+    // Parameters and values can be JSON inside a text.
     if let Ok(mut inner @ (Value::Array(_) | Value::Object(_))) = serde_json::from_str(text) {
         change(&mut inner, random);
         *text = inner.to_string();

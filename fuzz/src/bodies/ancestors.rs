@@ -1,7 +1,8 @@
-//! What an agent's rule would tell of ancestors, written in an input as a list, so that it can be changed as such:
-//! `[revision, generation, [[gateway, section, controller, [[type, status, observedGeneration, reason, message], …]], …]]`.
+//! The agent's message about ancestors. The input has it as a list, so that the mutator can change its parts:
+//! `[revision, generation, [[gateway, section, controller, [[type, status, observedGeneration, reason,
+//! message], …]], …]]`.
 //!
-//! It is written a second time here, apart from the product, as it is specified.
+//! The encoding follows the specification and is independent of the product's code.
 
 use serde_json::Value;
 
@@ -10,7 +11,8 @@ const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
 /// The type and the status of a condition.
 pub(super) type Said = (String, String);
 
-/// Puts a text in the place of each list that stands for one. What the first of them says, where it is well formed.
+/// Replaces the list in the condition `PolicySyncAncestors` of the copy by its encoded text. Returns the
+/// conditions in it, or `None` if it is not well formed.
 pub(super) fn write(status: &mut Value) -> Option<Vec<Said>> {
     let manifests = status.get_mut("resourceStatus")?.get_mut("manifests")?.as_array_mut()?;
     let carries = |manifest: &&mut Value| {
@@ -70,7 +72,7 @@ fn sized(text: &str) -> String {
     format!("{}:{text}", text.chars().count())
 }
 
-/// How bad a status is: the lower, the worse.
+/// Orders statuses: the lower, the worse.
 pub(super) fn rank(status: &str) -> u8 {
     match status {
         "False" => 0,

@@ -1,5 +1,5 @@
-//! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is one choice. The evaluation
-//! succeeds or fails, and the memory of the process stays within [`MOST`].
+//! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is
+//! one choice. The evaluation succeeds or fails, and the memory of the process stays within [`MOST`].
 
 use std::fmt::Write;
 
@@ -11,14 +11,16 @@ use policy_sync_rego::module::{ModuleId, Text};
 use regorus::unstable::BUILTINS;
 use serde_json::json;
 
-/// The limit of the process in bytes. An evaluation may take 32 MiB; the rest is for the process and for the serialized result.
+/// The limit of the process in bytes. An evaluation may take 32 MiB; the rest is for the process and for the
+/// serialized result.
 const MOST: usize = 512 << 20;
 /// The maximum number of rules.
 const RULES: usize = 24;
 
-/// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array, `t` set, `o` object, `f`
-/// format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML, `m` JSON Schema, `g` a query and `h` a schema of GraphQL,
-/// `x` certificates, `q` private keys, `w` options for a chain of certificates.
+/// Builtins with large results: name, argument types and result type. Types: `s` text, `n` number, `a` array,
+/// `t` set, `o` object, `f` format, `b` boolean, `j` token, `k` keys, `c` constraints of a token, `y` YAML,
+/// `m` JSON Schema, `g` a query and `h` a schema of GraphQL, `x` certificates, `q` private keys, `w` options
+/// for a chain of certificates.
 const LARGE: [(&str, &str, char); 78] = [
     ("concat", "sa", 's'),
     ("concat", "st", 's'),

@@ -1,7 +1,7 @@
-//! PlacementDecisions: a list of steps, of which Placements and their decisions count.
+//! PlacementDecisions: the input is a list of steps. Only Placements and their decisions are used.
 //!
-//! At each moment a Gateway and its policy are on exactly the clusters that the decisions name, and beyond these on the
-//! ones that only may have left.
+//! At any time, a Gateway and its policy are on exactly the clusters in the decisions, and on clusters that
+//! may only temporarily have left.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub fn body(data: &[u8]) {
     is_exact(&hub);
 }
 
-/// The Gateway `web`, which the Placement `all` places, and the policy `limits` for it.
+/// The Gateway `web`, placed by the Placement `all`, and its policy `limits`.
 fn base() -> [Value; 4] {
     let params = json!({"policiesToSync": [
         {"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"},

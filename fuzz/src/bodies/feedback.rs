@@ -1,10 +1,11 @@
-//! Feedback to fold: a list with the status of the work on each cluster, first perhaps a number: the bytes of another
-//! annotation of the policy, then perhaps `true`, where policies answer for each of their ancestors. The text `REVISION`
-//! stands for the revision that is planned.
+//! Folds feedback into a policy's annotations. The input is a list with the status of the work on each
+//! cluster. It may begin with a number, the size in bytes of another annotation of the policy, and then
+//! `true` if the policy kind has a status for each ancestor. The text `REVISION` is replaced by the planned
+//! revision.
 //!
-//! Whatever the spokes say, the annotations are JSON within the limits, their numbers add up, no cluster counts as applied
-//! that does not say so for the present copy, none looks better than what one of its ancestors says, and none changes what
-//! is told of another.
+//! For any feedback, the annotations are JSON within their limits and their numbers add up. No cluster counts
+//! as applied without reporting that for the present copy, or looks better than the status of one of its
+//! ancestors. No cluster's feedback changes the entries of others.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +20,9 @@ use serde_json::{Map, Value, json};
 use super::ancestors::{self, Said};
 use super::hub::{Hub, Works};
 
-/// The most clusters of one input.
+/// The maximum number of clusters in an input.
 const CLUSTERS: usize = 24;
-/// The most bytes of all annotations together.
+/// The API server's limit for all annotations together, in bytes.
 const API_LIMIT: u64 = 256 * 1024;
 
 pub fn body(data: &[u8]) {
@@ -37,7 +38,7 @@ pub fn body(data: &[u8]) {
     }
     statuses.truncate(CLUSTERS);
     let told = told(&statuses, other_bytes, has_ancestors);
-    // Without what one of them says, the others are told the same.
+    // Without the status of one cluster, the entries of the others are the same.
     let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
     if let Some(status) = statuses.get_mut(silenced) {
         *status = Value::Null;
@@ -46,7 +47,7 @@ pub fn body(data: &[u8]) {
 }
 
 thread_local! {
-    /// Works by the number of clusters that they are for, and by whether they ask for ancestors.
+    /// Planned works, by the number of clusters and by whether they have the rule for ancestors.
     static WORKS: RefCell<BTreeMap<(usize, bool), Works>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -58,10 +59,10 @@ fn cluster(index: usize) -> String {
     format!("cluster-{index:02}")
 }
 
-/// What is told of the clusters: how much, and of each.
+/// The annotation with the level of detail, and the entries of the clusters.
 type Told = Option<(String, Vec<Synced>)>;
 
-/// What is told where these are the statuses; nothing where other annotations leave no room.
+/// Folds the statuses; `None` if other annotations leave no room.
 fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
     let mut hub = Hub::new();
     hub.has_ancestors = has_ancestors;
@@ -113,7 +114,7 @@ fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
     told
 }
 
-/// None looks better than what one of its ancestors says.
+/// No condition looks better than the status of one of its ancestors.
 fn no_better(entry: &Synced, said: Option<&Vec<Said>>) {
     for (condition_type, status) in said.into_iter().flatten().filter(|_| entry.applied && !entry.pending) {
         let shown = entry.conditions.iter().find(|shown| shown.condition_type == *condition_type);
@@ -125,7 +126,8 @@ fn no_better(entry: &Synced, said: Option<&Vec<Said>>) {
     }
 }
 
-/// Writes the works for so many clusters. They are the same each time, and planning them takes longer than all the rest.
+/// Writes the works for `clusters` clusters. They are cached, because they are always the same and planning
+/// them would take most of the time.
 fn write_works(hub: &mut Hub, clusters: usize) {
     WORKS.with_borrow_mut(|known| {
         let key = (clusters, hub.has_ancestors);
@@ -139,7 +141,7 @@ fn write_works(hub: &mut Hub, clusters: usize) {
     });
 }
 
-/// Reads the annotations back as anyone would.
+/// Parses the annotations and checks their contents.
 fn read(found: &Map<String, Value>, clusters: usize, other_bytes: usize, applied: &BTreeSet<String>) -> Told {
     let bytes = |(key, text): (&String, &Value)| key.len() + text.as_str().map_or(0, str::len);
     let ours: usize = found.iter().filter(|(key, _)| key.starts_with("kuadrant.io/polic")).map(bytes).sum();
@@ -182,7 +184,7 @@ fn adds_up(summary: &Summary, entries: &[Synced], full: bool) {
 }
 
 fn say_the_same(with: &Told, without: &Told, silenced: usize) {
-    // Less detail of everyone is how a long text takes its room.
+    // A long text may reduce the level of detail of all clusters.
     let (Some((level, with)), Some((other, without))) = (with, without) else { return };
     if level != other {
         return;
@@ -193,7 +195,7 @@ fn say_the_same(with: &Told, without: &Told, silenced: usize) {
     assert_eq!(others(with), others(without), "{} changes what is told of another", cluster(silenced));
 }
 
-/// Whether `status` says somewhere what it takes to count as applied.
+/// Whether `status` contains everything that is needed to count as applied.
 fn may_be_applied(status: &Value, revision: &Value, generation: &Value) -> bool {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let is_applied = |condition: &Value| {
@@ -216,7 +218,7 @@ fn replace(value: &mut Value, revision: &Value) {
     }
 }
 
-/// A policy on so many clusters, with an annotation of its owner of so many bytes.
+/// A policy on `clusters` clusters, with an annotation of its owner of `other_bytes` bytes.
 fn objects(clusters: usize, other_bytes: usize) -> Vec<Value> {
     let fields = ["generation", "text", "flag", "list"];
     let fields = fields.map(|name| json!({"name": name, "path": format!(".status.{name}")}));

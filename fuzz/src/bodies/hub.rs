@@ -1,8 +1,8 @@
-//! A hub without a server: steps go in as JSON, and plans are written back as the server would show them.
+//! A simulated hub: steps go in as JSON, and plans are written back as an API server would return them.
 //!
-//! A *step* is an object as it comes off the wire, at its top level `"deleted": true` where it goes; a number, for
-//! milliseconds that pass; or `"write"`, where all that is planned is written. What no server would keep, such as an
-//! object without a name, is passed over.
+//! A *step* is an object as sent by an API server, with `"deleted": true` at its top level if it is deleted;
+//! a number of milliseconds that pass; or `"write"`, which writes everything that is planned. Objects that no
+//! API server would store, such as one without a name, are skipped.
 
 mod model;
 mod writing;
@@ -29,15 +29,15 @@ use serde_json::{Value, json};
 pub(super) use model::names;
 use model::placement_of;
 
-/// The controller that the works are of.
+/// The name of the controller.
 pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
-/// What namespaces are prefixed with on the spokes.
+/// The prefix of namespaces on the spokes.
 pub(super) const PREFIX: &str = "kuadrant-";
-/// The kind of policies that has a schema.
+/// The kind of policy that has a schema.
 const TYPED: &str = "AuthPolicy";
-/// When hubs are listed first; not zero, because a moment of zero stands for never.
+/// The time of the first lists. It is not zero, because a time of zero means never.
 const START: i64 = 1_000_000_000_000;
-/// The most steps of one input: more take time and show nothing new.
+/// The maximum number of steps of an input; more take longer without reaching new code.
 const STEPS: usize = 64;
 
 /// ManifestWorks by cluster and name.
@@ -49,19 +49,19 @@ pub(super) struct Hub {
     now: i64,
     version: u64,
     followed: BTreeSet<Source>,
-    /// The names of kinds in objects.
+    /// The kinds of the resources in the input.
     kinds: BTreeMap<GroupResource, String>,
     schema: Arc<Schema>,
-    /// Whether policies answer for each of their ancestors.
+    /// Whether policies have a status for each of their ancestors.
     pub(super) has_ancestors: bool,
     pub(super) objects: BTreeMap<(Source, ObjectKey), Value>,
     pub(super) works: Works,
-    /// When a Placement or a decision of it last changed.
+    /// When each Placement or one of its decisions last changed.
     changed: BTreeMap<ObjectKey, i64>,
 }
 
 impl Hub {
-    /// A hub that was listed long ago and holds nothing.
+    /// An empty hub that was listed long ago.
     pub(super) fn new() -> Self {
         let mirror = Mirror::new(ControllerName::new(CONTROLLER));
         mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
@@ -84,7 +84,7 @@ impl Hub {
         }
     }
 
-    /// Takes `steps` in, those that `takes` has nothing against.
+    /// Applies the `steps` that `takes` accepts, and calls `look` before each write and at the end.
     pub(super) fn steps(&mut self, steps: &[Value], takes: impl Fn(&Value) -> bool, look: impl Fn(&Self)) {
         for step in steps.iter().take(STEPS).filter(|step| takes(step)) {
             match step {
@@ -139,7 +139,7 @@ impl Hub {
         self.follow();
     }
 
-    /// Where `object` is kept, `None` where no server would keep it.
+    /// Source and key of `object`; `None` if no API server would store it.
     fn address(&mut self, object: &Value) -> Option<(Source, ObjectKey)> {
         let text = |field: &str| object["metadata"][field].as_str();
         let name = text("name").filter(|name| is_name(name, 253, true))?;
@@ -193,7 +193,7 @@ impl Hub {
         self.change(Change::Applied { source: source.clone(), key: key.clone(), version: self.version, row });
     }
 
-    /// Watches what the plan wants to be watched.
+    /// Watches the sources of the watch plan.
     fn follow(&mut self) {
         let wanted = self.see(watches::plan);
         let stale =
@@ -235,12 +235,12 @@ impl Hub {
         look(self.mirror.read().view(Moment(self.now)))
     }
 
-    /// Every key there is.
+    /// All keys of the controller.
     pub(super) fn everything(&self) -> Keys {
         self.see(triggers::everything)
     }
 
-    /// The plans of all Gateways and policies, and of what there are works for.
+    /// The plans of all Gateways and policies, and of the origins of works.
     pub(super) fn plans(&self) -> BTreeMap<Origin, WorksPlan> {
         let origins = self.everything().into_iter().filter_map(|key| match key {
             Key::Works(origin) => Some(origin),
@@ -258,7 +258,7 @@ impl Hub {
     }
 }
 
-/// A schema with some of everything.
+/// A schema that uses each supported feature.
 fn schema() -> Schema {
     let rule = json!({"type": "object", "required": ["when"], "properties": {
         "when": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 9},
@@ -277,7 +277,7 @@ fn schema() -> Schema {
     Schema::new(&serde_json::from_value(spec).expect("it is a schema"))
 }
 
-/// Whether `text` is the name of an object, with dots or without them.
+/// Whether `text` is a valid name of an object, with or without dots.
 pub(super) fn is_name(text: &str, limit: usize, dots: bool) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_label = |part: &str| {

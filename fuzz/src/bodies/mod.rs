@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets: what has to hold for any input. Each takes the bytes of one input and panics where it
-//! does not hold.
+//! The code of the fuzz targets: properties that must hold for any input. Each function takes the bytes of an
+//! input and panics if a property is violated.
 
 mod ancestors;
 mod builtins;
@@ -13,10 +13,10 @@ mod secrets;
 mod selectors;
 mod topology;
 
-/// A body.
+/// Checks one input.
 pub type Body = fn(&[u8]);
 
-/// All bodies, by the names of their targets and of the folders of their corpora.
+/// All bodies, by the names of their targets and of the directories of their corpora.
 pub const ALL: [(&str, Body); 8] = [
     ("builtins", builtins::body),
     ("decisions", decisions::body),
@@ -32,7 +32,7 @@ pub const ALL: [(&str, Body); 8] = [
 ///
 /// # Panics
 ///
-/// Where it does not hold, or there is no such body.
+/// If a property is violated, or no body has this name.
 pub fn run(name: &str, data: &[u8]) {
     let (_, body) = ALL.iter().find(|(known, _)| *known == name).expect("a body of that name");
     body(data);

@@ -1,7 +1,9 @@
-//! Policies to plan: a list of steps, objects of any kind among them.
+//! Plans for any objects: the input is a list of steps.
 //!
-//! Whatever they are, a copy gets no further than its namespace maps to and its Gateways are placed, it has the policy's
-//! spec with the patches that match its cluster and nothing else, with a Gateway travel the TLS Secrets that may and no others, no more than a work may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
+//! Copies stay within their mapped namespace and the clusters of their Gateways. A copy has the policy's spec
+//! with the matching patches and no other changes. A Gateway is copied with exactly the TLS Secrets that it
+//! may use. No work exceeds its size limit, equal hubs have equal plans, and after writing, nothing is left
+//! to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +38,7 @@ pub fn body(data: &[u8]) {
     holds(&hub);
 }
 
-/// All that is planned, as one text.
+/// All plans as text.
 fn text(hub: &Hub) -> String {
     let plans = hub.plans();
     plans.iter().map(|(origin, plan)| format!("{origin}: {plan:?}\n{:?}\n", hub.fold(origin))).collect()
@@ -63,7 +65,7 @@ fn holds(hub: &Hub) {
     }
 }
 
-/// Works are planned, or kept, where a Gateway may be or where they are already.
+/// Works are planned only on clusters that may have a Gateway of the policy; existing works may be kept.
 fn within_placement(hub: &Hub, origin: &Origin, plan: &WorksPlan) {
     let namespace = &origin.object().namespace;
     let gateways = hub.objects.keys().filter(|(source, key)| {
@@ -79,7 +81,7 @@ fn within_placement(hub: &Hub, origin: &Origin, plan: &WorksPlan) {
     }
 }
 
-/// The work is what a work may be; what travels with its copy, and that.
+/// Checks the limits of a work. Returns the manifests that accompany the copy, and the copy.
 fn is_whole<'w>(
     origin: &Origin,
     work: &PlannedWork,
@@ -106,7 +108,7 @@ fn is_whole<'w>(
     (companions.iter().map(|manifest| &manifest.0).collect(), &copy.0)
 }
 
-/// The valid parameters of the class of the Gateway `key`, where it is ours.
+/// The valid parameters of the class of the Gateway `key`, if it is a class of this controller.
 fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
     let class = hub.objects.get(&(GATEWAYS.all(), key.clone()))?["spec"]["gatewayClassName"].as_str()?;
     let spec = &hub.objects.get(&(CLASSES.all(), ObjectKey::new("", class)))?["spec"];
@@ -128,7 +130,7 @@ fn is_of_the_downstream_class(hub: &Hub, key: &ObjectKey, copy: &Value) {
     assert_eq!(copy["metadata"]["labels"]["kuadrant.io/managed"], "true");
 }
 
-/// The copy refers to Gateways that are placed on its cluster, to one at least, and to nothing else.
+/// The copy has at least one target, and all its targets are Gateways that are placed on its cluster.
 fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &PlannedWork, copy: &Value) {
     let namespace = &*origin.object().namespace;
     let singular = Some(&copy["spec"]["targetRef"]).filter(|reference| !reference.is_null());
@@ -153,7 +155,7 @@ fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &Plann
     assert_eq!(told, names);
 }
 
-/// Beside its references, the copy has what the matching overrides make of the policy's spec, one after the other.
+/// Apart from targets, the copy has the policy's spec with the matching overrides applied in order.
 fn only_matching_patches_differ(hub: &Hub, origin: &Origin, cluster: &str, copy: &Value) {
     let policy = &hub.objects[&(POLICIES.resource(origin.kind().clone()), origin.object().clone())];
     let labels = hub.objects.get(&(CLUSTERS.all(), ObjectKey::new("", cluster)));
@@ -182,7 +184,7 @@ fn only_matching_patches_differ(hub: &Hub, origin: &Origin, cluster: &str, copy:
     assert_eq!(found, wanted);
 }
 
-/// A merge patch, as RFC 7396 has it in its section 2.
+/// Applies a merge patch (RFC 7396, section 2).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -1,4 +1,6 @@
-//! A request, and the objects of a cluster: `{"request": ["host", "/path", "METHOD", "header=value", port], "objects": […]}`.
+//! A request and the objects of a cluster: `{"request": ["host", "/path", "METHOD", "header=value", port],
+//! "objects": […]}`. Each result is on an existing path with the right port, and repeated requests have the
+//! same results.
 
 use policy_sync_topology::show::{EffectiveReport, Scope};
 use policy_sync_topology::{BadRequest, Graph, Request};

@@ -1,5 +1,5 @@
-//! What the contract says of the Secrets that travel with a Gateway, in its own words: from the objects, without the
-//! product's reading of references and grants.
+//! The Secrets that are copied with a Gateway according to the contract, computed from the objects
+//! independently of the product's handling of references and grants.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::hub::{Hub, PREFIX};
 
-/// The type of Secrets that travel, and what of them does.
+/// The type of the copied Secrets, and the names of the copied values.
 const TYPE: &str = "kubernetes.io/tls";
 const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
-/// What travels with the copy of the Gateway `key` is what may, and all of it; `copies` says whether its class copies.
+/// The copy of the Gateway `key` is accompanied by exactly the allowed Secrets; `copies` is whether its class
+/// copies Secrets.
 pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
     let of = |kind: &'static str| companions.iter().copied().filter(move |object| object["kind"] == kind);
     let text =
@@ -38,7 +39,7 @@ pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, co
         let known = ["apiVersion", "data", "kind", "metadata", "type"];
         assert_eq!(fields.collect::<Vec<_>>(), known);
     }
-    // Each of another namespace has a grant on the spoke that is for it alone, and there is no other.
+    // Each Secret of another namespace has exactly one grant on the spoke, and there are no other grants.
     let granted = of("ReferenceGrant").map(|grant| {
         let (namespace, _) = address(grant);
         let name = grant["spec"]["to"][0]["name"].as_str().unwrap_or_default().to_owned();
@@ -59,7 +60,7 @@ pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, co
     assert!(companions.iter().all(known), "something else travels");
 }
 
-/// The Secrets that the Gateway's listeners name and may have, by namespace and name.
+/// The Secrets that the Gateway's listeners reference and may use, by namespace and name.
 fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
     let gateway = &hub.objects[&(GATEWAYS.all(), key.clone())];
     let mut allowed = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! Selectors over labels: a selector in the first line, a label `key=value` in each other one.
+//! Label selectors: the first line of the input is a selector, and each other line a label `key=value`.
 //!
-//! What is accepted is read a second time here, token by token as Kubernetes reads it, and has to select the same.
+//! An independent second parser, token by token as in Kubernetes, has to select the same.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub fn body(data: &[u8]) {
     }
 }
 
-/// Whether `selector` selects `labels`, `None` where it cannot be read.
+/// Whether `selector` selects `labels`; `None` if it cannot be parsed.
 fn naive(selector: &str, labels: &Labels) -> Option<bool> {
     let tokens = tokens(selector);
     let mut rest = tokens.as_slice();
@@ -73,7 +73,7 @@ fn take<'t>(rest: &mut &[&'t str]) -> Option<&'t str> {
     Some(first)
 }
 
-/// A word, empty where something else comes next.
+/// The next word, or an empty one if the next token is not a word.
 fn word<'t>(rest: &mut &[&'t str]) -> &'t str {
     match rest.first() {
         Some(token) if is_word(token) => take(rest).unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! Objects of a cluster: a list of them, as they come off the wire.
+//! The topology of a list of objects: its output is sorted, consistent, and independent of the order of the
+//! objects.
 
 use std::collections::BTreeSet;
 
@@ -22,19 +23,19 @@ pub fn body(data: &[u8]) {
     assert_eq!(self::printed(&list), printed, "the order of objects changes what is printed");
 }
 
-/// The objects, each identity once.
+/// Parses the objects, and keeps the first of each identity.
 pub fn objects(list: &[Value]) -> Vec<HubObject> {
     let mut known = BTreeSet::new();
     let objects = list.iter().filter_map(|value| serde_json::from_str::<HubObject>(&value.to_string()).ok());
     let is_new = |object: &HubObject| {
-        // Locators do not tell kinds apart that differ in case.
+        // Locators do not distinguish kinds that differ only in case.
         let (kind, key) = (kind_of(object), object.key());
         known.insert((kind.group.to_owned(), kind.kind.to_ascii_lowercase(), key))
     };
     objects.filter(is_new).collect()
 }
 
-/// What a cluster has that has these.
+/// Adds the objects to an empty topology; faults must have a message.
 pub fn taken(list: &[HubObject]) -> Objects {
     let mut objects = Objects::default();
     for object in list {

@@ -1,4 +1,4 @@
-//! What the contract says of placements, in its own words: from the objects, without the product's mirror.
+//! Placement according to the contract, computed from the objects independently of the product's mirror.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::{Hub, START, is_name};
 
-/// How long a Placement settles.
+/// How long a Placement takes to settle, in milliseconds.
 const SETTLES: i64 = 5_000;
 
 impl Hub {
-    /// The clusters of the works that say that they are for `origin`, and that `holds` is true of.
+    /// The clusters of the works whose annotation names `origin` and that `holds` accepts.
     pub(in crate::bodies) fn clusters_of(
         &self,
         origin: &Origin,
@@ -27,7 +27,7 @@ impl Hub {
         works.map(|((cluster, _), _)| cluster.clone()).collect()
     }
 
-    /// The clusters that the decisions of the Placement `placement` name.
+    /// The clusters in the decisions of `placement`.
     pub(in crate::bodies) fn decided(&self, placement: &ObjectKey) -> BTreeSet<String> {
         let decisions = self.objects.iter().filter(|(address, object)| {
             address.0 == DECISIONS.all() && placement_of(address, object).as_ref() == Some(placement)
@@ -39,7 +39,7 @@ impl Hub {
         names.filter(|name| is_name(name, 63, false)).map(str::to_owned).collect()
     }
 
-    /// Whether a cluster that the decisions do not name has really left the Placement.
+    /// Whether a cluster that is missing in the decisions has really left the Placement.
     pub(in crate::bodies) fn is_settled(&self, placement: &ObjectKey) -> bool {
         let found = self.objects.get(&(PLACEMENTS.all(), placement.clone()));
         let selected = found.map_or(0, |found| {
@@ -51,7 +51,8 @@ impl Hub {
             && self.now >= changed + SETTLES
     }
 
-    /// Where the Gateway `key` may be: where it is placed, and where it only may have left.
+    /// The clusters that may have the Gateway `key`: its placed clusters, and clusters that may only
+    /// temporarily have left.
     pub(in crate::bodies) fn placed(&self, key: &ObjectKey) -> BTreeSet<String> {
         let Some(gateway) = self.objects.get(&(GATEWAYS.all(), key.clone())) else {
             return BTreeSet::new();
@@ -70,7 +71,7 @@ impl Hub {
     }
 }
 
-/// The Placement that an object belongs to, where it is one or a decision of one.
+/// The Placement that an object is or that it is a decision of.
 pub(super) fn placement_of((source, key): &(Source, ObjectKey), object: &Value) -> Option<ObjectKey> {
     if source.is(&PLACEMENTS) {
         return Some(key.clone());
@@ -79,7 +80,7 @@ pub(super) fn placement_of((source, key): &(Source, ObjectKey), object: &Value) 
     Some(ObjectKey::new(&key.namespace, name))
 }
 
-/// The names of clusters, as plans have them.
+/// Converts names of clusters to the type in plans.
 pub(in crate::bodies) fn names(clusters: &BTreeSet<String>) -> BTreeSet<ClusterName> {
     clusters.iter().map(|name| ClusterName::from(name.as_str())).collect()
 }

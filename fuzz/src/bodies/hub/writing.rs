@@ -1,4 +1,4 @@
-//! Writes what is planned as the controller does, to a server that takes everything.
+//! Writes plans as the controller does, to a simulated server that accepts everything.
 
 use policy_sync_api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync_api::json::normalize;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 use super::Hub;
 
-/// How often what is planned is written before it has to be settled.
+/// The maximum number of rounds until nothing is left to write.
 const ROUNDS: usize = 12;
 
 impl Hub {
-    /// Writes what is planned until nothing is left to write, which has to be soon.
+    /// Writes everything that is planned until nothing is left, for at most [`ROUNDS`] rounds.
     pub(in crate::bodies) fn write(&mut self) {
         for _ in 0..ROUNDS {
             if !self.round() {
@@ -75,13 +75,13 @@ impl Hub {
         true
     }
 
-    /// Writes the annotations of a policy, and tells whether there was anything to write.
+    /// Writes the annotations of a policy, and returns whether there was anything to write.
     pub(in crate::bodies) fn write_fold(&mut self, origin: &Origin) -> bool {
         let Fold::Write { annotations, .. } = self.fold(origin).fold else { return false };
         let address = (POLICIES.resource(origin.kind().clone()), origin.object().clone());
         let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
         let metadata = object["metadata"].as_object_mut().expect("it has metadata");
-        // A forced apply takes what it writes from other owners.
+        // A forced apply takes over the written fields from other owners.
         metadata.remove("managedFields");
         let found = metadata.entry("annotations").or_insert_with(|| json!({}));
         let found = found.as_object_mut().expect("annotations are an object");
@@ -128,7 +128,7 @@ impl Hub {
         self.show_work(&key);
     }
 
-    /// Shows a work to the mirror as it is now.
+    /// Delivers the present state of a work to the mirror.
     pub(in crate::bodies) fn show_work(&mut self, key: &(String, String)) {
         self.version += 1;
         let work = self.works.get_mut(key).expect("a work that is there");
@@ -138,7 +138,7 @@ impl Hub {
     }
 }
 
-/// `work` as the server gives it back: numbers in its form, defaults filled in.
+/// `work` as an API server returns it, with normalized numbers and defaults.
 fn as_served(mut work: Value) -> Value {
     normalize(&mut work);
     for config in work["spec"]["manifestConfigs"].as_array_mut().into_iter().flatten() {
