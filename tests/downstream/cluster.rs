@@ -19,7 +19,7 @@ use crate::shorthand;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Waits until this second, counted from 1970, has passed.
+/// Waits until the time is after this second since the Unix epoch.
 pub(crate) async fn until_after(second: u64) -> Result<()> {
     wait::until("the next second", LIMIT, || async move {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
@@ -29,7 +29,7 @@ pub(crate) async fn until_after(second: u64) -> Result<()> {
     .await
 }
 
-/// The second in which `object` was created, counted from 1970.
+/// The creation time of `object` in seconds since the Unix epoch.
 pub(crate) fn second(object: &DynamicObject) -> Result<u64> {
     let created =
         object.metadata.creation_timestamp.as_ref().context("an object without creationTimestamp")?;
@@ -38,7 +38,7 @@ pub(crate) fn second(object: &DynamicObject) -> Result<u64> {
 
 /// A control plane with some of the controllers.
 pub(crate) struct Cluster {
-    // Fields drop in this order: what calls the API server goes before it.
+    // Fields are dropped in this order, so that clients stop before the API server.
     controllers: Controllers,
     /// A certificate and its key, in base64.
     certificate: (String, String),
@@ -46,7 +46,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the controllers `names`; `None` where `POLICY_SYNC_DOWNSTREAM` is not set.
+    /// Starts the controllers `names`; `None` if `POLICY_SYNC_DOWNSTREAM` is not set.
     pub(crate) async fn start(names: &[&'static str]) -> Result<Option<Self>> {
         let Some(folder) = Folder::with(names) else { return Ok(None) };
         let crds = folder.crds()?;
@@ -82,7 +82,7 @@ impl Cluster {
         self.apply(&self.object(short)).await
     }
 
-    /// The object of the short form, as the API server takes it.
+    /// The object of the short form, in the form that the API server accepts.
     fn object(&self, short: &Value) -> Value {
         let mut object = shorthand::object(short);
         let metadata = object["metadata"].as_object_mut().into_iter();
@@ -100,8 +100,8 @@ impl Cluster {
         object
     }
 
-    /// Creates the objects of all `worlds`, those with a greater `created` in a later second. It becomes the second in which the
-    /// object was created, counted from the first of its world.
+    /// Creates the objects of all `worlds` in the order of their `created`, greater ones in a later second.
+    /// Then sets `created` to the actual second of creation, counted from the first object of the world.
     pub(crate) async fn create(&self, worlds: &mut [Vec<Value>]) -> Result<()> {
         let age = |short: &Value| short["created"].as_u64().unwrap_or_default();
         let last = worlds.iter().flatten().map(age).max().unwrap_or_default();

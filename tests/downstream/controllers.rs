@@ -1,4 +1,4 @@
-//! istiod, the Kuadrant operator and the operators beside it, as processes beside an API server.
+//! Runs istiod, the Kuadrant operator and the operators that it needs as processes beside an API server.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 /// The namespace of the operators.
 pub(crate) const OPERATORS: &str = "kuadrant-system";
 
-/// The folder that `POLICY_SYNC_DOWNSTREAM` names.
+/// The directory in `POLICY_SYNC_DOWNSTREAM`.
 pub(crate) struct Folder(PathBuf);
 
-/// Controllers that run. Dropping it stops them.
+/// Running controllers; dropping it stops them.
 pub(crate) struct Controllers {
     servers: HashMap<&'static str, Server>,
     _ports: Vec<Port>,
 }
 
-/// How to run a controller.
+/// The command, arguments and environment of a controller.
 #[derive(Default)]
 struct Launch {
     arguments: Vec<String>,
@@ -33,7 +33,7 @@ struct Launch {
     ports: Vec<Port>,
 }
 
-/// The object for which the Kuadrant operator starts its work.
+/// The object that makes the Kuadrant operator start its work.
 pub(crate) fn kuadrant() -> Value {
     json!({
         "apiVersion": "kuadrant.io/v1beta1", "kind": "Kuadrant",
@@ -42,7 +42,8 @@ pub(crate) fn kuadrant() -> Value {
 }
 
 impl Folder {
-    /// The folder, in which the tests expect the programs `names`; `None` where `POLICY_SYNC_DOWNSTREAM` is not set.
+    /// The directory, in which the tests expect the programs `names`; `None` if `POLICY_SYNC_DOWNSTREAM` is
+    /// not set.
     pub(crate) fn with(names: &[&str]) -> Option<Self> {
         let path = env::var_os("POLICY_SYNC_DOWNSTREAM").filter(|path| !path.is_empty());
         if path.is_none() {

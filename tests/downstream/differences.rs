@@ -1,10 +1,10 @@
-//! The known differences, each with its reason.
+//! The known differences between this product and the real controllers, each with its reason.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-/// A field for which our result differs from the controller's.
+/// A field for which this product's result differs from the controller's.
 pub(crate) struct Difference {
     /// Both results, without the names of objects.
     pub(crate) class: String,

@@ -1,4 +1,4 @@
-//! istiod's statuses of listeners and routes, and ours.
+//! Compares istiod's statuses of listeners and routes with those of `topology`.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::fixtures::{Answers, World};
 use crate::shorthand::objects;
 
 const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"];
-/// The suffix of our `BackendNotFound` if the Service exists without that port.
+/// The suffix of `BackendNotFound` in `topology` if the Service exists without that port.
 const NO_PORT: &str = " (no port)";
 const CONTROLLER: &str = "istio.io/gateway-controller";
 
@@ -24,7 +24,7 @@ const CONTROLLER: &str = "istio.io/gateway-controller";
 pub(crate) async fn ask(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
     cluster.create(&mut worlds).await?;
     let mut before = None;
-    // Several workers of istiod write statuses. They have finished if two rounds see the same.
+    // Several workers of istiod write statuses. They have finished if two rounds give the same result.
     for round in 1.. {
         mark(cluster, round).await?;
         let answers = statuses(cluster).await?;
@@ -107,7 +107,7 @@ fn condition(conditions: &Value, name: &str) -> Option<Value> {
     Some(format!("{} {}", found["status"].as_str()?, found["reason"].as_str()?).into())
 }
 
-/// All that istiod reports of listeners and routes.
+/// All that istiod reports about listeners and routes.
 async fn statuses(cluster: &Cluster) -> Result<Answers> {
     let mut answers = Answers::new();
     for kind in ["Gateway", "ListenerSet"] {
@@ -146,7 +146,7 @@ fn same_parent(left: &Value, right: &Value) -> bool {
     ["kind", "namespace", "name", "sectionName", "port"].iter().all(|field| left[field] == right[field])
 }
 
-/// The same of `topology`.
+/// The same reports by `topology`.
 fn ours(objects_of_world: &[Value]) -> Answers {
     let objects = objects(objects_of_world);
     let facts = objects.facts();
@@ -190,7 +190,7 @@ fn ours(objects_of_world: &[Value]) -> Answers {
     answers
 }
 
-/// Where istiod's statuses differ from `topology`.
+/// The differences between istiod's statuses and `topology`.
 pub(crate) fn compare(world: &World) -> Vec<Difference> {
     let ours = ours(&world.objects);
     let context =

@@ -1,4 +1,5 @@
-//! The operator's effective policies, which it logs in each round, and ours.
+//! Compares the Kuadrant operator's effective policies, which it logs in each round, with those of
+//! `effective`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -105,7 +106,7 @@ fn last_round(log: &Path, offset: u64, round: u32) -> Result<Option<Answers>> {
     Ok(last)
 }
 
-/// The path of a line of the log, the rules in force there and the policies that they are of.
+/// The path in a line of the log, with the rules in force there and their policies.
 fn effective(line: &Value) -> Result<(String, Value)> {
     let kind = line["kind"].as_str().context("a line without kind")?;
     let path: Vec<&str> = texts(&line["path"]).collect();
@@ -142,7 +143,7 @@ fn texts(array: &Value) -> impl Iterator<Item = &str> {
     array.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// A locator without the groups that are known.
+/// A locator without the known groups.
 fn short(locator: &str) -> String {
     locator.replacen(".gateway.networking.k8s.io:", ":", 1).replacen(".kuadrant.io:", ":", 1)
 }
@@ -152,7 +153,7 @@ fn key(kind: &str, path: &[&str]) -> Result<String> {
     Ok(format!("{kind} {} > {}", short(listener), short(rule)))
 }
 
-/// The same of `effective`.
+/// The same paths and rules by `effective`.
 fn ours(graph: &Graph<'_>) -> Result<Answers> {
     let json = serde_json::to_value(TopologyReport::new(graph, Scope::default(), Vec::new()))?;
     let mut answers = Answers::new();
@@ -176,7 +177,7 @@ fn ours(graph: &Graph<'_>) -> Result<Answers> {
     Ok(answers)
 }
 
-/// Where the operator's effective policies differ from `effective`.
+/// The differences between the operator's effective policies and `effective`.
 pub(crate) fn compare(world: &World) -> Vec<Difference> {
     let objects = objects(&world.objects);
     let facts = objects.facts();

@@ -1,11 +1,12 @@
 //! Compares `topology` with istiod and `effective` with the Kuadrant operator.
 //!
-//! A fixture holds random worlds in the short form of `tests/topology`, with the reports of the real controllers for them. Two tests
-//! compare these on every run. If `POLICY_SYNC_DOWNSTREAM` is set to a folder with the controllers, two more tests apply the same worlds
-//! to a real API server and compare the new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
+//! A fixture holds random worlds in the short form of `tests/topology`, with the reports of the real
+//! controllers for them. Two tests compare these on every run. If `POLICY_SYNC_DOWNSTREAM` is set to a
+//! directory with the controllers, two more tests apply the same worlds to a real API server and compare the
+//! new reports. `POLICY_SYNC_UPDATE` stores these in the fixture.
 //!
-//! With these controllers, the tests in `travel` also run the whole way: a policy of the hub is enforced on a spoke, and the reports of
-//! the controllers return to the hub.
+//! With these controllers, the tests in `travel` also cover the path from hub to spoke and back: a policy of
+//! the hub is enforced on a spoke, and the reports of the controllers return to the hub.
 
 mod cluster;
 mod controllers;

@@ -1,5 +1,5 @@
-//! Policies travel from a hub to a spoke with istiod and the Kuadrant operator, and the reports of these return to the hub. The test plays
-//! only the kubelet and the load balancer.
+//! Policies are synced from a hub to a spoke with istiod and the Kuadrant operator, and the reports of these
+//! return to the hub. The test plays only the kubelet and the load balancer.
 
 use std::path::Path;
 use std::pin::pin;
@@ -30,7 +30,7 @@ const ALL: [&str; 5] =
 
 /// A hub, and the spoke `eu-1` with controllers.
 struct Downstream {
-    // Fields drop in this order: what calls the API server goes before it.
+    // Fields are dropped in this order, so that clients stop before the API server.
     _kubelet: AbortOnDropHandle<()>,
     _controllers: Controllers,
     fleet: Fleet,
@@ -74,7 +74,7 @@ async fn play_pods(api: &Api<Deployment>, deployment: Deployment) -> Result<()> 
 }
 
 impl Downstream {
-    /// Starts the controllers `names`; `None` where `POLICY_SYNC_DOWNSTREAM` does not have them.
+    /// Starts the controllers `names`; `None` if `POLICY_SYNC_DOWNSTREAM` does not have them.
     async fn start(names: &[&'static str]) -> Result<Option<Self>> {
         let Some(folder) = Folder::with(names).filter(|folder| folder.has(names)) else { return Ok(None) };
         let options = FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
@@ -147,7 +147,7 @@ impl Traveller<'_> {
         rate_limit_policy(self.tenant.name(), name, "web")
     }
 
-    /// The object as it is on the spoke.
+    /// The copy of the object on the spoke.
     fn downstream(&self, object: &Value) -> Value {
         let mut copy = object.clone();
         copy["metadata"]["namespace"] = self.namespace().into();
@@ -400,8 +400,9 @@ async fn refusals(traveller: &Traveller<'_>) -> Result<()> {
     delete(&traveller.spoke, &own).await
 }
 
-/// Of two policies of the hub with one target, the spoke enforces the one that the hub would enforce: the younger one. Both are planned at
-/// once, and if their copies were created in one second, the operator would enforce the older one because of its name.
+/// If two policies of the hub have the same target, the spoke enforces the same one as the hub would: the
+/// younger one. Both are planned at once, and if their copies were created in the same second, the operator
+/// would enforce the older one because of its name.
 async fn same_policy_wins(downstream: &Downstream) -> Result<()> {
     let mut traveller = downstream.tenant("order", &["ratelimitpolicies"], &["one"]).await?;
     let (zzz, aaa) = (with_limit(&traveller.limits("zzz"), 7), with_limit(&traveller.limits("aaa"), 8));

@@ -1,5 +1,5 @@
-//! Random worlds in the short form of `tests/topology`, with fixed seeds. The namespaces of each world have unique names, so that
-//! one cluster can hold all worlds.
+//! Random worlds in the short form of `tests/topology`, with fixed seeds. The namespaces of each world have
+//! unique names, so that one cluster can hold all worlds.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ impl Generator {
         let mut listeners: Vec<Value> = Vec::new();
         for index in 0..self.dice.u32(1..limit) {
             let listener = self.listener(index);
-            // The API server rejects two with the same port, protocol and hostname.
+            // The API server rejects two listeners with the same port, protocol and hostname.
             let place =
                 |listener: &Value| ["port", "protocol", "hostname"].map(|field| listener[field].clone());
             if !listeners.iter().any(|other| place(other) == place(&listener)) {
