@@ -231,7 +231,8 @@ struct Context<'w> {
 }
 
 impl Context<'_> {
-    /// Returns the kind and the field of `key`. Adds the parent's kind, or the protocols on the port, if they explain differences.
+    /// Returns the kind and the field of `key`. Adds the parent's kind, or the protocols on the port, if they
+    /// explain differences.
     fn class(&self, key: &str) -> String {
         let words: Vec<&str> = key.split(' ').collect();
         let field = words[words.len() - 1];

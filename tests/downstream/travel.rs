@@ -110,7 +110,8 @@ impl Downstream {
         Ok(())
     }
 
-    /// A tenant of the hub whose Gateway `web` is programmed on the spoke, where `routes` are attached to it, with its controller.
+    /// A tenant of the hub whose Gateway `web` is programmed on the spoke, where `routes` are attached to it,
+    /// with its controller.
     async fn tenant(&self, name: &str, kinds: &[&str], routes: &[&str]) -> Result<Traveller<'_>> {
         let tenant = Tenant::new(self.fleet.hub(), Path::new(BINARY), name, &["eu-1"]).await?;
         let kinds: Vec<Value> = kinds
@@ -233,7 +234,8 @@ impl Traveller<'_> {
         Ok((entries.remove(0), summary))
     }
 
-    /// Waits until the limits that the operator has given to Limitador for the policies of this tenant are these.
+    /// Waits until the limits that the operator has given to Limitador for the policies of this tenant are
+    /// these.
     async fn until_limited(&self, expected: &[i64]) -> Result<()> {
         let object = json!({
             "apiVersion": "limitador.kuadrant.io/v1alpha1", "kind": "Limitador",

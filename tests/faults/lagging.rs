@@ -64,7 +64,7 @@ async fn deletes_nothing(hub: &Hub, lags: &AtomicBool) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_is_retargeted_to_a_gateway_whose_watch_lags_stays() -> Result<()> {
+async fn policy_retargeted_to_a_gateway_with_a_lagging_watch_is_kept() -> Result<()> {
     let (hub, lags) = synced("gateways").await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("all"))).await?;
     hub.apply(&rate_limit_policy(SHOP, "limits", "api")).await?;
@@ -76,7 +76,7 @@ async fn a_policy_that_is_retargeted_to_a_gateway_whose_watch_lags_stays() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_selects_a_cluster_by_a_label_whose_watch_lags_stays() -> Result<()> {
+async fn policy_that_selects_a_label_with_a_lagging_watch_is_kept() -> Result<()> {
     let (hub, lags) = synced("managedclusters").await?;
     let labels = [("region".to_owned(), "eu".to_owned()), ("tier".to_owned(), "edge".to_owned())].into();
     hub.apply(&managed_cluster("eu-1", &labels)).await?;
@@ -89,7 +89,7 @@ async fn a_policy_that_selects_a_cluster_by_a_label_whose_watch_lags_stays() -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_whose_new_placement_lags_stays_with_its_policy() -> Result<()> {
+async fn gateway_and_policy_are_kept_while_the_watch_of_placements_lags() -> Result<()> {
     for resource in ["placements", "placementdecisions"] {
         let (hub, lags) = synced(resource).await?;
         hub.place("edge", &["eu-1"]).await?;
@@ -101,7 +101,7 @@ async fn a_gateway_whose_new_placement_lags_stays_with_its_policy() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_whose_new_class_lags_stays_with_its_policy() -> Result<()> {
+async fn gateway_and_policy_are_kept_while_the_watch_of_classes_lags() -> Result<()> {
     let (hub, lags) = synced("gatewayclasses").await?;
     hub.apply(&gateway_class("other", CONTROLLER, Some((SHOP, "params")))).await?;
     hub.apply(&gateway(SHOP, "web", "other", Some("all"))).await?;

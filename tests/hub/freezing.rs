@@ -121,7 +121,7 @@ async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -
 }
 
 #[tokio::test]
-async fn a_namespace_that_maps_to_a_reserved_one_is_not_synced() -> Result<()> {
+async fn policy_in_the_namespace_system_is_reported_and_not_synced() -> Result<()> {
     // Maps to kuadrant-system, the namespace of Kuadrant on the spokes.
     let tenant = tenant("system", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
@@ -138,7 +138,7 @@ async fn a_namespace_that_maps_to_a_reserved_one_is_not_synced() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()> {
+async fn reference_to_another_namespace_is_dropped_and_reported() -> Result<()> {
     let tenant = tenant("crosses", &["eu-1"]).await?;
     let _controller = tenant.controller().await?;
     let mut timeouts = fixtures::timeout_policy(tenant.name(), "timeouts", &["web", "web"]);

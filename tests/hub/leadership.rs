@@ -76,7 +76,7 @@ async fn a_follower_watches_and_writes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn after_a_crash_another_takes_over() -> Result<()> {
+async fn follower_takes_over_after_a_crash_of_the_leader() -> Result<()> {
     let tenant = tenant("crashes", &["eu-1", "us-1"]).await?;
     let (leader, follower, limits) = pair(&tenant, &[]).await?;
     leader.kill();

@@ -111,7 +111,8 @@ async fn routes_of_many_expressions_delay_no_status_in_another_namespace() -> Re
     let writing = tokio::spawn(async move {
         let mut writes = 0;
         while !stopped.is_cancelled() {
-            // The API server accepts at most 128 matches per route; these 112 matches have 1,792 expressions.
+            // The API server accepts fewer than 128 matches per route; these 112 matches have 1,792
+            // expressions.
             let rules = rules_of_expressions(7, EXPRESSIONS[0]);
             let spec = json!({"parentRefs": [{"name": "web", "namespace": "infra"}], "hostnames": [format!("{writes}.example.com")], "rules": rules});
             apply(&client, &object("HTTPRoute", ("hostile", &format!("r-{}", writes % 8)), spec)).await?;

@@ -137,7 +137,7 @@ async fn feedback_within_one_window_causes_one_status_write() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_stops_within_five_seconds() -> Result<()> {
+async fn controller_stops_within_five_seconds() -> Result<()> {
     let tenant = tenant("stops", &["eu-1"]).await?;
     let controller = tenant.controller().await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;

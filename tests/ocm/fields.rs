@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{downstream, tenant};
 
 #[tokio::test]
-async fn configured_fields_come_back() -> Result<()> {
+async fn configured_status_fields_are_reported() -> Result<()> {
     let (tenant, _) = tenant("fields", &["eu-1"]).await?;
     let field = |name: &str, path: &str| json!({"name": name, "path": path});
     tenant

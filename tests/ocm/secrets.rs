@@ -34,8 +34,8 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
     .await
 }
 
-/// Waits until the agent reports the current generation of the work as applied. Only then does it remove
-/// objects that are no longer in the work.
+/// Waits until the agent reports the current generation of the work as applied. It records the applied
+/// objects after that, and later removes only recorded ones.
 async fn until_told(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let told = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);

@@ -282,7 +282,8 @@ impl Hub {
         for work in made.iter().take(NAMES / 2).map(work) {
             assert!(!is_there(&work), "{work} is left");
         }
-        // The controller no longer deletes works that the spoke has detached from their names.
+        // Works whose identifying metadata the spoke has removed belong to the spoke, and the controller does
+        // not delete them.
         for work in made.iter().skip(NAMES / 2).map(work).filter(is_there) {
             self.takes_out(&WORKS.all(), work);
         }

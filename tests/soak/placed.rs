@@ -1,8 +1,8 @@
 //! Placement by Rego policies beside hostile actors.
 //!
-//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes modules that are rejected, or that
-//! exceed the limits of an evaluation. The policies of the shop still move to the right clusters soon after each change, and reviews of others
-//! are decided.
+//! A spoke flips a label, tenants write large ConfigMaps and opt out of remediation, and an author writes
+//! modules that are rejected or that exceed the limits of an evaluation. The shop's policies still move to
+//! the right clusters soon after each change, and reviews for others are decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,7 +52,8 @@ deny contains "bad is denied" if input.request.name == "bad"
 const BYTES: usize = 1 << 19;
 /// The limit until policies are placed: the longest backoff and a margin.
 const SOON: Duration = Duration::from_secs(65);
-/// The time between two changes of users. Three moves within 10 minutes would make a cluster count as flapping.
+/// The time between two changes of users. Three moves within 10 minutes would make a cluster count as
+/// flapping.
 const BETWEEN: Duration = Duration::from_secs(301);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The interval between two moves of the attackers.
@@ -202,8 +203,8 @@ impl World {
         apply_all(&self.server.client(), [&carrier, &costly]).await
     }
 
-    /// Whether the admission rules in force deny an object. A rejected module of their package makes reviews fail by design, and does not
-    /// count here.
+    /// Whether the admission rules in force deny an object. A rejected module of their package makes reviews
+    /// fail by design, and does not count here.
     fn is_denied(&self, name: &str, labels: &Value) -> Result<bool, Unanswered> {
         let object = json!({"metadata": {"name": name, "labels": labels}});
         let input = json!({"request": {"name": name, "object": object}});
