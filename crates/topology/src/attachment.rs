@@ -1,4 +1,4 @@
-//! What attaches to what: each rule of Gateway API that decides it.
+//! The rules of Gateway API that decide which object attaches to which.
 
 mod backends;
 mod gateways;

@@ -1,6 +1,7 @@
-//! What is on the clusters of a hub, as plain data: which Gateways, and which policies, each as it is there.
+//! The Gateways and policies on the clusters of a hub, as plain data, with the state of each.
 //!
-//! Only Gateways travel, and the policies that target them: what is known of a cluster ends at the listener.
+//! Only Gateways and the policies that target them are delivered to clusters. So the topology of a cluster
+//! ends at its listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -12,70 +13,70 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ClusterName, ObjectKey};
 use policy_sync_api::policy_state::PolicyState;
 
-/// What is on clusters.
+/// The objects on all clusters of a hub.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
-    /// The Gateways, each with the clusters that it is on.
+    /// The Gateways, each with its clusters.
     pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayThere>>,
     /// The policies that target them.
     pub policies: BTreeMap<(Kind, ObjectKey), PolicyOn>,
 }
 
-/// Where a policy is.
+/// The places of a policy: the Gateways and clusters that it is delivered to.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyOn {
-    /// The Gateways that its copies refer to: of those that it targets, those whose class takes its kind.
+    /// The Gateways that its copies refer to: the targeted Gateways whose class supports the policy's kind.
     pub gateways: BTreeSet<ObjectKey>,
-    /// How it is on every cluster of these.
+    /// The state of the policy on each cluster of these Gateways.
     pub clusters: BTreeMap<ClusterName, PolicyThere>,
-    /// When the copy was created on a cluster, by the clock of that cluster, if its agent reports it.
+    /// The creation time of the copy on a cluster, by the clock of that cluster, if its agent reports it.
     pub created: BTreeMap<ClusterName, Moment>,
 }
 
-/// How a Gateway is on a cluster.
+/// The state of a Gateway on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GatewayThere {
-    /// Until when it serves on there in grace, in RFC 3339; none where it is placed.
+    /// The end of the grace period, in RFC 3339; `None` if the Gateway is placed on the cluster.
     pub until: Option<String>,
-    /// The reason for which it is not in force there: a code and a sentence.
+    /// The reason why the Gateway is not in force on the cluster: a code and a sentence.
     pub reason: Option<(&'static str, String)>,
-    /// Whether what is there is what the hub has.
+    /// Whether the cluster is known to have the hub's current revision.
     pub certain: bool,
-    /// How many routes each listener carries there, as far as the cluster has said.
+    /// The number of routes attached to each listener, as reported by the cluster.
     pub attached_routes: BTreeMap<String, i64>,
 }
 
 impl GatewayThere {
-    /// How it is there, in a word.
+    /// The state as one word: `grace` or `placed`.
     #[must_use]
     pub fn state(&self) -> &'static str {
         if self.until.is_some() { "grace" } else { "placed" }
     }
 }
 
-/// How a policy is on a cluster.
+/// The state of a policy on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyThere {
-    /// Its state; `None` if it is not there, and is not to be.
+    /// The sync state; `None` if the policy is neither on the cluster nor intended for it.
     pub state: Option<PolicyState>,
-    /// Whether its rules are merged into those that are in force there.
+    /// Whether the policy's rules are part of the merge on the cluster.
     pub counts: bool,
-    /// Whether that is certain.
+    /// Whether `counts` is certain.
     pub certain: bool,
-    /// Why it does not count, or not certainly, in the words of `explain`.
+    /// The reason why the policy does not count, or not certainly, with the text that `explain` prints.
     pub reason: Option<(&'static str, String)>,
-    /// Its spec there, where the cluster's overrides make it another.
+    /// The policy's spec on the cluster, if the cluster's overrides change it.
     pub variant: Option<Arc<Variant>>,
 }
 
-/// A spec of a policy that is not the hub's.
+/// A spec of a policy that differs from the spec on the hub.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// Which of the policy's it is: two of one number are equal.
+    /// The number of the variant: two variants of a policy with the same number are equal.
     pub number: usize,
     /// The spec, as JSON.
     pub spec: Arc<str>,
-    /// The places at which it differs from the hub's, as JSON pointers.
+    /// The paths at which it differs from the spec on the hub, as JSON pointers.
     pub differs: Vec<String>,
 }
 
@@ -94,14 +95,14 @@ impl Hash for Variant {
 }
 
 impl PolicyThere {
-    /// What its state does not say; empty if there is nothing.
+    /// An addition to the state; empty if there is none.
     #[must_use]
     pub fn note(&self) -> &'static str {
-        // On a hub a policy counts only after its cluster has reported.
+        // On a hub, a policy counts only after its cluster has reported.
         if self.counts && self.state == Some(PolicyState::Pending) { ", no cluster has reported" } else { "" }
     }
 
-    /// The reason as text. Its code is left out if it repeats the state.
+    /// The reason as text. The code is omitted if it repeats the state.
     #[must_use]
     pub fn why(&self) -> Option<String> {
         let (code, text) = self.reason.as_ref()?;
@@ -109,15 +110,15 @@ impl PolicyThere {
         Some(if repeats { text.clone() } else { format!("{code}: {text}") })
     }
 
-    /// The places at which its spec differs from the hub's.
+    /// The paths at which the spec differs from the spec on the hub.
     #[must_use]
     pub fn differs(&self) -> &[String] {
         self.variant.as_ref().map_or(&[], |variant| &variant.differs)
     }
 }
 
-/// Whether `target` of a policy in `namespace` is the Gateway `key`, or a listener of it. Policies target Gateways of their own
-/// namespace.
+/// Whether `target`, of a policy in `namespace`, is the Gateway `key` or one of its listeners. Policies
+/// target Gateways of their own namespace.
 #[must_use]
 pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
     let to = target.locator(namespace);

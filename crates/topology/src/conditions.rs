@@ -1,6 +1,7 @@
-//! The conditions of Gateways, listeners and routes: the policies that affect an object, its attachments and its references.
+//! The conditions of Gateways, listeners and routes: the policies that affect an object, its attachments and
+//! its references.
 //!
-//! They name policies and say no values, so that a changed limit changes none of them.
+//! They contain the names of policies but no values, so that a changed limit does not change a condition.
 
 mod gateways;
 mod listeners;
@@ -22,45 +23,46 @@ pub use gateways::gateway_conditions;
 pub use listeners::ListenerConditions;
 pub use routes::{ParentConditions, RouteConditions};
 
-/// What types of conditions begin with that say which policies affect an object.
+/// The prefix of the condition types that list the policies affecting an object.
 pub const AFFECTED_DOMAIN: &str = "policysync.kuadrant.io/";
-/// What they end with, after the policies' kind.
+/// The suffix of these types, after the policies' kind.
 pub const AFFECTED: &str = "Affected";
-/// The most conditions of an object that the API takes, and of an entry of a route's status.
+/// The maximum number of conditions of an object, and of an entry in a route's status, that the API accepts.
 pub const CONDITIONS_LIMIT: usize = 8;
-/// The most of these that say which policies affect it: two others stand beside them.
+/// The maximum number of conditions about affecting policies. Two others are always present.
 pub const AFFECTED_LIMIT: usize = CONDITIONS_LIMIT - 2;
 
-/// The most bytes of a message that repeats what others wrote.
+/// The maximum length in bytes of a message that contains text from users.
 const MESSAGE_LIMIT: usize = 4096;
 
-/// A condition, without when it became so, and of which generation.
+/// A condition without its transition time and its generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionText {
     /// Its type.
     pub name: String,
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// Why, in a word.
+    /// The reason, in CamelCase.
     pub reason: &'static str,
-    /// The same in a sentence.
+    /// The message.
     pub message: String,
 }
 
 impl ConditionText {
-    /// The condition of an object of this `generation`. Since when it has its status is as `found` knows, or now.
+    /// The complete condition for an object of this `generation`. The transition time is that in `found` if
+    /// the status is the same, otherwise `now`.
     #[must_use]
     pub fn dated(&self, found: &[Condition], generation: i64, now: Moment) -> Condition {
         condition(found, &self.name, (self.status, self.reason), self.message.clone(), generation, now)
     }
 }
 
-/// Conditions that stand together.
+/// The conditions of one object or of one entry in a route's status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conditions {
-    /// Each.
+    /// The conditions.
     pub texts: Box<[ConditionText]>,
-    /// The hash of all of them.
+    /// The hash of all conditions.
     pub hash: Hash,
 }
 
@@ -71,17 +73,17 @@ impl From<Vec<ConditionText>> for Conditions {
     }
 }
 
-/// The hash of conditions, each of its type, its status, its reason and its message.
+/// The hash of conditions, each given by its type, status, reason and message.
 #[must_use]
 pub fn hash<'t>(conditions: impl Iterator<Item = [&'t str; 4]>) -> Hash {
     Hash::of_parts(conditions.flatten().collect::<Vec<_>>().as_slice())
 }
 
-/// The names of the policies of one kind that affect something, by the kind's name. Kinds of two groups may share one.
+/// The policies that affect an object, by the name of their kind. Kinds of two groups may share a name.
 #[derive(Debug, Default)]
 struct Affecting<'f>(BTreeMap<&'f str, Affects>);
 
-/// Policies of a kind, by their numbers, which are in the order of their locators.
+/// Policies of one kind. Their ids are in the order of their locators.
 #[derive(Debug, Default)]
 struct Affects {
     in_force: BTreeSet<PolicyId>,
@@ -93,7 +95,7 @@ impl<'f> Affecting<'f> {
         self.0.entry(kind).or_default()
     }
 
-    /// The conditions, at most `room` of them: the last counts the kinds that have none of their own.
+    /// The conditions, at most `room`. The message of the last one lists the kinds without a condition.
     fn conditions(&self, room: usize, message: impl Fn(&Affects) -> String) -> Vec<ConditionText> {
         let mut texts: Vec<ConditionText> =
             self.0.iter().take(room).map(|(kind, of)| affects(kind, message(of))).collect();
@@ -104,7 +106,7 @@ impl<'f> Affecting<'f> {
             last.message =
                 format!("{}; and policies of {} more kinds: {}", last.message, more.len(), named(&more));
         }
-        // As they are compared.
+        // In the order of comparison with the object's present conditions.
         texts.sort_by(|left, right| left.name.cmp(&right.name));
         texts
     }
@@ -120,7 +122,7 @@ fn affects(kind: &str, message: String) -> ConditionText {
 }
 
 impl Graph<'_> {
-    /// The names of policies, those of kinds of different groups with their groups.
+    /// The names of policies; with their groups if the policies are of kinds in different groups.
     fn names_of(&self, policies: &BTreeSet<PolicyId>) -> Vec<String> {
         let locators = || policies.iter().map(|number| self.policy(*number).locator);
         let mut groups = locators().map(|locator| locator.kind.group);

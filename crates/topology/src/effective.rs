@@ -1,4 +1,4 @@
-//! Effective policies of the paths of a graph. Many paths have the same policies, which are merged once.
+//! The effective policies of the paths of a graph. Many paths have the same policies, which are merged once.
 
 mod fold;
 mod hierarchy;
@@ -15,30 +15,30 @@ use fold::{is_assumed, layers};
 pub(super) use hierarchy::{NotHonored, not_honored};
 use policy_sync_api::json::Hash;
 
-/// A stack that was folded, by its number.
+/// The id of a merged stack of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectiveId(u32);
 
-/// What a stack comes to, without its rules: these are [folded again](Folds::rules) where they are asked for, because stacks of
-/// many rules have them in common.
+/// The effective policy of a stack, without its rules. The rules are [merged again](Folds::rules) on demand,
+/// because stacks with many rules would repeat them.
 #[derive(Debug)]
 pub struct Effective<'f> {
     /// The kind of its policies.
     pub kind: KindRef<'f>,
-    /// Equal where equal rules come from the same policies.
+    /// Equal if equal rules come from the same policies.
     pub id: Hash,
-    /// The policies of the stack that no rule in force is of, in the order of their locators.
+    /// The policies of the stack without a rule in force, in the order of their locators.
     pub lost: Box<[PolicyId]>,
-    /// The policies that rules in force are of, in the same order.
+    /// The policies of the stack with a rule in force, in the same order.
     pub sources: Box<[PolicyId]>,
     stack: Box<[PolicyId]>,
-    /// Whether the merge is assumed.
+    /// Whether the merge is assumed: the kind's merge strategy is not known for certain.
     pub assumed: bool,
-    /// On how many paths it is in force.
+    /// The number of paths on which it is in force.
     pub paths: u64,
 }
 
-/// All stacks of a graph that were folded, each once.
+/// The effective policies of all stacks merged so far, each stored once.
 #[derive(Debug)]
 pub struct Folds<'g, 'f> {
     graph: &'g Graph<'f>,
@@ -47,19 +47,19 @@ pub struct Folds<'g, 'f> {
 }
 
 impl<'g, 'f> Folds<'g, 'f> {
-    /// None so far.
+    /// No effective policies yet.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>) -> Self {
         Self { graph, known: HashMap::new(), effective: Vec::new() }
     }
 
-    /// What a stack came to.
+    /// The effective policy with this id.
     #[must_use]
     pub fn get(&self, id: EffectiveId) -> &Effective<'f> {
         &self.effective[id.0 as usize]
     }
 
-    /// All that were folded.
+    /// All effective policies so far.
     pub fn all(&self) -> impl Iterator<Item = (EffectiveId, &Effective<'f>)> {
         let ids = (0..).map(EffectiveId);
         ids.zip(&self.effective)
@@ -77,7 +77,7 @@ impl<'g, 'f> Folds<'g, 'f> {
         &self.get(id).stack
     }
 
-    /// The policy of this number.
+    /// The policy with this id.
     #[must_use]
     pub fn policy(&self, number: PolicyId) -> &'g PolicyNode<'f> {
         self.graph.policy(number)
@@ -87,7 +87,8 @@ impl<'g, 'f> Folds<'g, 'f> {
         self.effective[id.0 as usize].paths += paths;
     }
 
-    /// On how many paths each rule of each policy is in force, by the policy's number and the rule's key.
+    /// The number of paths on which each rule of each policy is in force, by the policy's id and the rule's
+    /// key.
     #[must_use]
     pub fn shared(&self) -> HashMap<(PolicyId, &'g str), u64> {
         let mut shared = HashMap::new();
@@ -99,7 +100,8 @@ impl<'g, 'f> Folds<'g, 'f> {
         shared
     }
 
-    /// What the policies `stack` come to, which lie along a path to a route of the kind `route`, in the order of their kinds.
+    /// The effective policies for `stack`, the policies along a path to a route of the kind `route`, in the
+    /// order of their kinds.
     pub(super) fn along(&mut self, stack: &[PolicyId], route: Option<RouteKind>) -> Vec<EffectiveId> {
         let mut kinds: BTreeMap<KindRef<'f>, Vec<PolicyId>> = BTreeMap::new();
         for number in stack {

@@ -1,4 +1,4 @@
-//! What is known of a cluster, as plain rows: of a hub's mirror, of lists, or of files.
+//! The input of a graph: the known objects of a cluster as plain rows, from watches, lists or files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use policy_sync_api::names::ObjectKey;
 /// The objects of one kind.
 #[derive(Debug)]
 pub struct Rows<'f, R> {
-    /// Whether these are all that there are. Where they are not, what is missing is nobody's fault.
+    /// Whether these are all objects of the kind. If not, a missing object is not a fault.
     pub known: bool,
     /// The objects.
     pub objects: Vec<(&'f ObjectKey, &'f R)>,
@@ -28,7 +28,7 @@ impl<R> Default for Rows<'_, R> {
     }
 }
 
-/// What is known of a cluster.
+/// The known objects of a cluster.
 #[derive(Debug, Default)]
 pub struct Facts<'f> {
     /// GatewayClasses.
@@ -45,31 +45,32 @@ pub struct Facts<'f> {
     pub secrets: Rows<'f, Secret>,
     /// Namespaces.
     pub namespaces: Rows<'f, Namespace>,
-    /// ReferenceGrants. Where they are not known, everything is taken to be granted.
+    /// ReferenceGrants. If they are unknown, every reference is permitted.
     pub grants: Rows<'f, Grant>,
     /// Policies, with their kinds.
     pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
-    /// How policies of a kind are merged, where that was said for it.
+    /// How policies of a kind are merged, where that was configured or defined.
     pub manners: BTreeMap<&'f Kind, Manner<'f>>,
-    /// What names of namespaces with copies begin with; nothing is taken for a copy where it is empty.
+    /// The prefix of namespaces for copies; if empty, no object counts as a copy.
     pub downstream_prefix: &'f str,
-    /// The controller that is no implementation of Gateways: its entries in the status of routes are not read.
+    /// The name of this controller, which implements no Gateways: its entries in the status of routes are
+    /// ignored.
     pub controller: &'f str,
 }
 
-/// What else has to be known of a cluster, as objects refer to it.
+/// The kinds that the known objects refer to, and that have to be read as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Services and other backends, in the order of [`BackendKind::ALL`].
     pub backends: [bool; 3],
-    /// Namespaces, which are chosen by their labels.
+    /// Namespaces: a selector of namespaces uses their labels.
     pub namespaces: bool,
-    /// ReferenceGrants, because something refers to another namespace.
+    /// ReferenceGrants: an object refers to another namespace.
     pub grants: bool,
 }
 
 impl<'f> Facts<'f> {
-    /// How many objects there are that are nodes by themselves.
+    /// The number of objects that are nodes, without their sections.
     pub(super) fn count(&self) -> usize {
         let routes: usize = self.routes.iter().map(|rows| rows.objects.len()).sum();
         let sets: usize = self.sets.iter().map(|rows| rows.objects.len()).sum();
@@ -77,7 +78,7 @@ impl<'f> Facts<'f> {
         self.classes.objects.len() + self.gateways.objects.len() + sets + backends + routes
     }
 
-    /// What else has to be known, as what is known refers to it.
+    /// The kinds that have to be read because of the references of the known objects.
     #[must_use]
     pub fn needs(&self) -> Needs {
         let backends = self.routes.iter().flat_map(|rows| &rows.objects).flat_map(|(key, route)| {
@@ -105,7 +106,7 @@ impl<'f> Facts<'f> {
         needs
     }
 
-    /// All listeners, each with the Gateway or the ListenerSet that has it.
+    /// All listeners, each with the Gateway or the ListenerSet that contains it.
     fn listeners(&self) -> impl Iterator<Item = (&'f ObjectKey, &'f Listener)> {
         let of_gateways = self.gateways.objects.iter().map(|(key, gateway)| (*key, &gateway.listeners));
         let of_sets = self.sets.iter().flat_map(|rows| &rows.objects);
@@ -133,7 +134,7 @@ impl<'f> Facts<'f> {
         &self.backends[kind as usize]
     }
 
-    /// Whether all objects of `kind` are known; `None` where the graph has no objects of that kind.
+    /// Whether all objects of `kind` are known; `None` if the graph has no objects of that kind.
     #[must_use]
     pub fn knows(&self, kind: KindRef<'_>) -> Option<bool> {
         match kind {
@@ -146,7 +147,7 @@ impl<'f> Facts<'f> {
         }
     }
 
-    /// Whether objects of some kind are known, and not all of them.
+    /// Whether some but not all objects of a kind are known.
     pub(super) fn is_partial(&self) -> bool {
         fn partial<R>(rows: &Rows<'_, R>) -> bool {
             !rows.known && !rows.objects.is_empty()
@@ -165,7 +166,7 @@ impl<'f> Facts<'f> {
     }
 }
 
-/// The grants of each namespace.
+/// The ReferenceGrants of each namespace.
 #[derive(Debug)]
 pub(super) struct Grants<'f> {
     known: bool,
@@ -181,7 +182,7 @@ impl<'f> Grants<'f> {
         Self { known: facts.grants.known, by_namespace }
     }
 
-    /// Whether the object `from` may refer to `to`: what is cluster-scoped belongs to nobody.
+    /// Whether the object `from` may refer to `to`. References to cluster-scoped objects need no grant.
     pub(super) fn permit(&self, from: Locator<'_>, to: Locator<'_>) -> bool {
         let allows = |grant: &&Grant| grant.allows(from.kind, from.namespace, to.kind, to.name);
         !self.known
@@ -190,7 +191,7 @@ impl<'f> Grants<'f> {
             || self.by_namespace.get(to.namespace).into_iter().flatten().any(allows)
     }
 
-    /// What is said where it may not.
+    /// The reason and message for a reference that is not permitted.
     pub(super) fn refusal(from: Locator<'_>, to: Locator<'_>) -> (Reason, String) {
         let message = format!(
             "no ReferenceGrant of namespace {} lets {}s of namespace {} refer to {} {}",
@@ -213,7 +214,8 @@ impl<'f> Labels<'f> {
         Self { known: facts.namespaces.known, by_name }
     }
 
-    /// The labels of `namespace`, of one that is not there those of its name; `None` where that is not known.
+    /// The labels of `namespace`. If it does not exist, only the label with its name; `None` if that is
+    /// unknown.
     pub(super) fn of(&self, namespace: &str) -> Option<Cow<'f, BTreeMap<String, String>>> {
         match self.by_name.get(namespace) {
             Some(labels) if labels.contains_key(NAME_LABEL) => Some(Cow::Borrowed(labels)),

@@ -1,4 +1,4 @@
-//! What is wrong with an object.
+//! Faults in the fields of objects.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use policy_sync_api::json::step::Step;
 use policy_sync_api::json::type_of;
 
-/// What is wrong with a field of an object.
+/// A fault in a field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// `spec.limits.a`.
+    /// The path of the field, such as `spec.limits.a`; empty for the whole object.
     pub place: String,
-    /// What is wrong there.
+    /// The description of the fault.
     pub text: String,
 }
 
@@ -25,7 +25,7 @@ impl Fault {
         Self::new(place, format!("expected {expected}, found {}", type_of(found)))
     }
 
-    /// The same, where the place is inside `outer`.
+    /// Returns the fault with a path inside `outer`.
     pub(super) fn under(self, outer: &Step) -> Self {
         Self { place: format!("{outer}{}", self.place), ..self }
     }

@@ -1,11 +1,12 @@
-//! The graph: what is attached to what, why not, and which policies lie on what.
+//! The graph of Gateway API objects: which object attaches to which, why others do not, and which policies
+//! target them.
 //!
 //! ```text
 //! GatewayClass ─▶ Gateway ─▶ (ListenerSet ─▶) listener ─▶ route ─▶ rule ─▶ Service or a port of it
 //! ```
 //!
-//! Every link leads to a later layer, so there is no loop to look for. The graph is built anew from rows and dropped after use.
-//! A node is a number: nodes are in the order of their locators, the sections of an object follow it.
+//! Every link leads to a later layer, so the graph has no loops. It is built anew from rows and dropped after
+//! use. Nodes are numbered in the order of their locators; the sections of an object follow the object.
 
 mod build;
 mod object;
@@ -22,14 +23,14 @@ use super::reason::{Reason, Unattached, Unresolved};
 use super::rows::{BackendKind, Gateway, Listener, Route, Rule};
 use super::topology::{PolicyId, Topology};
 
-/// An object, or a section of it by its place in the object.
+/// An object, or a section of it by its index in the object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     object: u32,
     section: Option<u16>,
 }
 
-/// What is attached to what.
+/// Objects of Gateway API, the links between them, and the policies on them.
 #[derive(Debug)]
 pub struct Graph<'f> {
     objects: Vec<Object<'f>>,
@@ -40,11 +41,11 @@ pub struct Graph<'f> {
     knows_gateways: bool,
     /// The nodes, their links and the policies on them.
     topology: Topology<Node, PolicyNode<'f>>,
-    /// Links from a listener to a route that it may not allow: the labels that decide are not known.
+    /// Links from a listener to a route that the listener may not allow: the decisive labels are unknown.
     pub(super) uncertain: HashSet<(NodeId, NodeId)>,
-    /// What attaches nowhere, in the order of its locators.
+    /// Objects and sections that do not attach, in the order of their locators.
     pub(super) unattached: Vec<Unattached<'f>>,
-    /// References that do not resolve, or may not, in the order of their locators.
+    /// References that do not resolve or may not resolve, in the order of their locators.
     pub(super) unresolved: Vec<Unresolved<'f>>,
 }
 
@@ -54,7 +55,7 @@ impl<'f> Graph<'f> {
         self.topology.nodes()
     }
 
-    /// Whether all ReferenceGrants are known. Where they are not, everything is taken to be granted.
+    /// Whether all ReferenceGrants are known. If not, every reference is permitted.
     pub(super) fn knows_grants(&self) -> bool {
         self.knows_grants
     }
@@ -70,20 +71,20 @@ impl<'f> Graph<'f> {
         self.nodes().filter(|node| !self.is_section(*node))
     }
 
-    /// The object that `node` is, or is a section of.
+    /// The object that `node` is, or that it is a section of.
     #[must_use]
     pub fn object(&self, node: NodeId) -> &Object<'f> {
         &self.objects[self.topology.node(node).object as usize]
     }
 
-    /// The node's name.
+    /// The locator of `node`.
     #[must_use]
     pub fn locator(&self, node: NodeId) -> Locator<'f> {
         let (object, section) = (self.object(node), self.topology.node(node).section);
         object.locator.with(section.and_then(|place| object.row.section(place.into())))
     }
 
-    /// Of a copy that a hub has sent: the hub's own, `<namespace>/<name>`.
+    /// For a copy of a hub's Gateway, the name of the original: `<namespace>/<name>`.
     #[must_use]
     pub fn origin(&self, node: NodeId) -> Option<String> {
         let Object { locator, row } = self.object(node);
@@ -93,13 +94,13 @@ impl<'f> Graph<'f> {
         (!self.downstream_prefix.is_empty()).then(|| format!("{namespace}/{}", locator.name))
     }
 
-    /// The listener that `node` is.
+    /// The listener, if `node` is one.
     #[must_use]
     pub fn listener(&self, node: NodeId) -> Option<&'f Listener> {
         self.object(node).row.listeners().get(usize::from(self.topology.node(node).section?))
     }
 
-    /// The rule of a route that `node` is.
+    /// The rule, if `node` is a rule of a route.
     #[must_use]
     pub fn rule(&self, node: NodeId) -> Option<&'f Rule> {
         match self.object(node).row {
@@ -114,30 +115,30 @@ impl<'f> Graph<'f> {
         self.topology.node(node).section.is_some()
     }
 
-    /// The nodes that `node` leads to.
+    /// The children of `node`.
     pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.topology.children(node)
     }
 
-    /// Whether `listener` is known to allow `route`, which it leads to.
+    /// Whether it is known that `listener` allows its child `route`.
     #[must_use]
     pub fn is_certain(&self, listener: NodeId, route: NodeId) -> bool {
         !self.uncertain.contains(&(listener, route))
     }
 
-    /// All links.
+    /// All links, from parents to children.
     pub fn all_links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         self.topology.links()
     }
 
-    /// The nodes where paths begin.
+    /// The nodes at which paths begin.
     #[must_use]
     pub fn roots(&self) -> Vec<NodeId> {
         let begins = |node: &NodeId| self.object(*node).row.begins() && self.links(*node).next().is_some();
         self.topology.roots().filter(begins).collect()
     }
 
-    /// The kinds of which nothing is known, though something refers to them.
+    /// The kinds that objects refer to, but whose objects are unknown.
     #[must_use]
     pub fn unknown(&self) -> Vec<KindRef<'f>> {
         let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
@@ -152,8 +153,9 @@ impl<'f> Graph<'f> {
         kinds
     }
 
-    /// What `node` is, in a word: `HTTPRoute`, of sections `Listener`, `HTTPRouteRule` or `ServicePort`; `Other` where it is of a kind
-    /// that the graph has only where something refers to it.
+    /// The type of `node` as one word: its kind, such as `HTTPRoute`; for a section `Listener`,
+    /// `HTTPRouteRule` or `ServicePort`; `Other` for kinds that the graph has only because of references to
+    /// them.
     #[must_use]
     pub fn nature(&self, node: NodeId) -> &'static str {
         let Object { locator, row } = self.object(node);
@@ -182,7 +184,8 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The listeners in force, each with its Gateway: of each Gateway its own, then those of its sets.
+    /// The listeners in force, each with its Gateway: for each Gateway its own, then those of its
+    /// ListenerSets.
     pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let is_gateway = |node: &NodeId| matches!(self.object(*node).row, ObjectRow::Gateway(_));
         self.object_nodes().filter(is_gateway).flat_map(move |gateway| {
@@ -192,7 +195,7 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The object that `node` is, or is a section of.
+    /// The object that `node` is, or that it is a section of.
     pub(super) fn holder(&self, node: NodeId) -> NodeId {
         let before = (0..=node.index()).rev().map(NodeId::new);
         before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
@@ -204,7 +207,7 @@ impl<'f> Graph<'f> {
         (first..first + self.object(holder).row.sections()).contains(&node.index())
     }
 
-    /// The place in its object of the section `node`.
+    /// The index of the section `node` in its object.
     pub(super) fn place(&self, node: NodeId) -> usize {
         self.topology.node(node).section.unwrap_or_default().into()
     }
@@ -214,7 +217,7 @@ impl<'f> Graph<'f> {
         self.topology.policies_of(node).map(|id| self.policy(id))
     }
 
-    /// The nodes, their links and the policies on them, without what is particular to Gateway API.
+    /// The nodes, their links and the policies on them, without the parts specific to Gateway API.
     pub(super) fn topology(&self) -> &Topology<Node, PolicyNode<'f>> {
         &self.topology
     }
@@ -223,30 +226,30 @@ impl<'f> Graph<'f> {
         self.topology.policy(id)
     }
 
-    /// Whether `node` is known only because something refers to it.
+    /// Whether `node` is in the graph only because other objects refer to it.
     pub(super) fn is_leaf(&self, node: NodeId) -> bool {
         matches!(self.object(node).row, ObjectRow::Leaf(_))
     }
 
-    /// All policies, those that do not count included.
+    /// All policies, including those without effect.
     #[must_use]
     pub fn policies(&self) -> &[PolicyNode<'f>] {
         self.topology.all_policies()
     }
 
-    /// What attaches nowhere, and why.
+    /// The objects and sections that do not attach, each with the reason.
     #[must_use]
     pub fn unattached(&self) -> &[Unattached<'f>] {
         &self.unattached
     }
 
-    /// References of attached objects that do not resolve, or may not.
+    /// The references of attached objects that do not resolve or may not resolve.
     #[must_use]
     pub fn unresolved(&self) -> &[Unresolved<'f>] {
         &self.unresolved
     }
 
-    /// The node of a section of the object `node`.
+    /// The first section of the object `node` that `is` accepts.
     fn section_node(&self, node: NodeId, is: impl Fn(Section<'f>) -> bool) -> Option<NodeId> {
         self.sections(node).find(|section| self.locator(*section).section.is_some_and(&is))
     }

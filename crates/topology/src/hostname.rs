@@ -1,19 +1,20 @@
-//! Host names of listeners and of routes, and what two of them have in common.
+//! Host names of listeners and routes, and their intersection.
 //!
-//! `*.` stands for one label or more, never for none: `*.example.com` has `a.example.com` and `a.b.example.com`, and not
+//! `*.` matches one label or more: `*.example.com` covers `a.example.com` and `a.b.example.com`, but not
 //! `example.com`.
 
-/// Whether `pattern` has the host `name`, or all hosts that `name` has.
+/// Whether `pattern` matches the host `name`; if `name` is a wildcard, whether it matches all hosts of
+/// `name`.
 #[must_use]
 pub fn covers(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix('*') {
-        // `.example.com`, with something before it.
+        // The suffix is `.example.com`, and a host has at least one character before it.
         Some(suffix) => pattern == name || (name.len() > suffix.len() && name.ends_with(suffix)),
         None => pattern == name,
     }
 }
 
-/// The hosts that both have: one of the two, where there are any.
+/// The hosts in common: the more specific of the two names, or `None`.
 #[must_use]
 pub fn meet<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
     if covers(left, right) {
@@ -25,7 +26,8 @@ pub fn meet<'h>(left: &'h str, right: &'h str) -> Option<&'h str> {
     }
 }
 
-/// The hosts that a listener of `listener` and a route of `route` both let through, sorted; `*` where that is all of them.
+/// The hosts that a listener with the host `listener` and a route with the hosts `route` both serve, sorted;
+/// `*` for all hosts.
 pub fn between<'h>(listener: Option<&'h str>, route: impl IntoIterator<Item = &'h str>) -> Vec<&'h str> {
     let mut route = route.into_iter().peekable();
     if route.peek().is_none() {

@@ -1,4 +1,4 @@
-//! Names of nodes: `<kind>.<group>:<namespace>/<name>#<section>`.
+//! Locators, the names of nodes: `<kind>.<group>:<namespace>/<name>#<section>`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use policy_sync_api::gateway::{EXPERIMENTAL_GROUP, GROUP};
 use policy_sync_api::names::ObjectKey;
 
-/// A kind of objects, whatever its version.
+/// A kind of objects, independent of its version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     /// The API group, empty for core.
@@ -17,7 +17,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The same, borrowed.
+    /// The kind with borrowed names.
     #[must_use]
     pub fn as_ref(&self) -> KindRef<'_> {
         KindRef { group: &self.group, kind: &self.kind }
@@ -30,7 +30,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The same, borrowed.
+/// A [`Kind`] with borrowed names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KindRef<'k> {
     /// The API group, empty for core.
@@ -71,7 +71,7 @@ pub const SERVICE_IMPORT: KindRef<'static> =
 /// [Backends](https://gateway.envoyproxy.io/docs/api/extension_types/#backend) of Envoy Gateway.
 pub const ENVOY_BACKEND: KindRef<'static> = KindRef { group: "gateway.envoyproxy.io", kind: "Backend" };
 
-/// The kind, where the graph has objects of it by themselves, and not only where something refers to them.
+/// Returns the kind if the graph has all of its objects, not only those that others refer to.
 #[must_use]
 pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
     [
@@ -93,13 +93,13 @@ pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
 }
 
 impl KindRef<'_> {
-    /// The same, owned.
+    /// The kind with owned names.
     #[must_use]
     pub fn to_kind(self) -> Kind {
         Kind { group: self.group.into(), kind: self.kind.into() }
     }
 
-    /// The bytes of a locator's first part, with what ends it.
+    /// The bytes of a locator up to and including the colon.
     fn bytes(&self) -> impl Iterator<Item = u8> {
         let dot = if self.group.is_empty() { "" } else { "." };
         let kind = self.kind.bytes().map(|byte| byte.to_ascii_lowercase());
@@ -111,7 +111,7 @@ impl KindRef<'_> {
     }
 }
 
-/// The order of locators. Two kinds may differ in case alone.
+/// In the order of locators. Two kinds may differ in case only.
 impl Ord for KindRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.cmp_text(other).then_with(|| (self.group, self.kind).cmp(&(other.group, other.kind)))
@@ -124,7 +124,7 @@ impl PartialOrd for KindRef<'_> {
     }
 }
 
-/// `<Kind>.<group>`, of the core group the kind alone.
+/// `<Kind>.<group>`; for the core group the kind only.
 impl fmt::Display for KindRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind)?;
@@ -137,11 +137,11 @@ impl fmt::Display for KindRef<'_> {
 pub struct Locator<'l> {
     /// The object's kind.
     pub kind: KindRef<'l>,
-    /// Its namespace, empty for a cluster-scoped object.
+    /// Its namespace; empty for a cluster-scoped object.
     pub namespace: &'l str,
     /// Its name.
     pub name: &'l str,
-    /// The section of it that the node is.
+    /// The section, if the node is one.
     pub section: Option<Section<'l>>,
 }
 
@@ -150,9 +150,9 @@ pub struct Locator<'l> {
 pub enum Section<'l> {
     /// A listener, a named rule or a named port.
     Named(&'l str),
-    /// A rule without a name, by its place from 1.
+    /// A rule without a name, by its number from 1.
     Rule(usize),
-    /// The same where another rule is called like it.
+    /// A rule without a name, whose default name is the name of another rule.
     Shadowed(usize),
     /// A port without a name.
     Port(u16),
@@ -170,7 +170,7 @@ impl fmt::Display for Section<'_> {
 }
 
 impl Section<'_> {
-    /// Whether a reference can mean it by `name`.
+    /// Whether a reference to the section `name` means this section.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         match self {
@@ -180,12 +180,12 @@ impl Section<'_> {
         }
     }
 
-    /// The order of locators.
+    /// Compares sections as their text.
     #[must_use]
     pub fn cmp_text(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Named(left), Self::Named(right)) => left.cmp(right),
-            // Of one digit each, which most are.
+            // Most rules have one digit: no text is needed.
             (Self::Rule(left @ ..10), Self::Rule(right @ ..10)) => left.cmp(right),
             _ => self.to_string().cmp(&other.to_string()),
         }
@@ -211,13 +211,13 @@ impl<'l> Locator<'l> {
         Self { section: Some(Section::Named(name)), ..self }
     }
 
-    /// The object, or another section of it.
+    /// The same object with `section`, or without one.
     #[must_use]
     pub fn with(self, section: Option<Section<'l>>) -> Self {
         Self { section, ..self }
     }
 
-    /// Its namespace and name, as people write them.
+    /// `<namespace>/<name>`; for a cluster-scoped object the name only.
     #[must_use]
     pub fn object(&self) -> String {
         if self.namespace.is_empty() {
@@ -227,7 +227,7 @@ impl<'l> Locator<'l> {
         }
     }
 
-    /// The order of the objects' locators, as bytes.
+    /// Compares the objects' locators as bytes, without sections.
     #[must_use]
     pub fn cmp_object(&self, other: &Self) -> Ordering {
         let text = self.kind.cmp_text(&other.kind).then_with(|| {

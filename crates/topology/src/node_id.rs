@@ -1,8 +1,8 @@
-//! The numbers of nodes.
+//! The ids of nodes.
 
 use std::fmt;
 
-/// A node. A lower one has the lower locator.
+/// The id of a node. Ids are in the order of the nodes' locators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 
@@ -14,7 +14,7 @@ impl fmt::Debug for NodeId {
 
 impl NodeId {
     pub(super) fn new(index: usize) -> Self {
-        // A cluster has no four billion objects.
+        // A cluster has fewer than four billion objects.
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 

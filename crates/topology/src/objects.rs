@@ -1,4 +1,4 @@
-//! Objects of a cluster, taken in one by one: what files and lists come to.
+//! A collection of a cluster's objects, from files or lists: the source of [`Facts`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::syntax::{is_dns_label, is_dns_subdomain, is_kind};
 use policy_sync_api::text::excerpt;
 
-/// Definitions of kinds.
+/// CustomResourceDefinitions.
 const DEFINITION: KindRef<'static> =
     KindRef { group: "apiextensions.k8s.io", kind: "CustomResourceDefinition" };
 /// Namespaces.
@@ -27,7 +27,7 @@ pub const GRANT: KindRef<'static> = KindRef { group: GROUP, kind: "ReferenceGran
 
 type Table<R> = BTreeMap<ObjectKey, Arc<R>>;
 
-/// An object, as far as a graph reads it.
+/// The fields of an object that a graph reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Row {
     /// A GatewayClass.
@@ -51,11 +51,12 @@ pub enum Row {
 }
 
 impl Row {
-    /// The row of `object`, which is of `kind`; where a graph knows no such kind, that of a policy.
+    /// Reads `object`, which is of `kind`. An object of a kind that the graph does not have is read as a
+    /// policy.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(kind: KindRef<'_>, object: &HubObject) -> Result<Self, Fault> {
         Ok(match kind {
             GATEWAY_CLASS => Self::Class,
@@ -77,7 +78,8 @@ impl Row {
         })
     }
 
-    /// Has `shared` keep once what other rows are likely to say as well, where nobody else has this one yet.
+    /// Lets `shared` store text once that other rows are likely to repeat. Does nothing if the row is in use
+    /// elsewhere.
     pub fn share(&mut self, shared: &mut Shared) {
         if let Self::Route(_, route) = self
             && let Some(route) = Arc::get_mut(route)
@@ -87,7 +89,7 @@ impl Row {
     }
 }
 
-/// Objects, as far as a graph reads them.
+/// The fields that a graph reads, of any number of objects.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     classes: Table<Class>,
@@ -100,36 +102,36 @@ pub struct Objects {
     grants: Table<Grant>,
     policies: BTreeMap<(Kind, ObjectKey), Arc<Policy>>,
     definitions: BTreeMap<Kind, Definition>,
-    /// What parameters say of kinds, the first of a kind.
+    /// The merge configuration of kinds from parameters. The first of a kind applies.
     configured: Vec<(GroupResource, Configured)>,
-    /// The kinds of which these are all objects; of files, what they have tells.
+    /// The kinds whose objects are complete. `None` for objects from files, where the kinds present decide.
     listed: Option<BTreeSet<Kind>>,
-    /// What names of namespaces with copies of a hub begin with.
+    /// The prefix of namespaces for copies of a hub's objects.
     pub downstream_prefix: String,
     /// The name of this controller. Its own entries in the status of routes are skipped, because they repeat the graph.
     pub controller: String,
-    /// What many routes say, once.
+    /// Text that many routes repeat, stored once.
     shared: Shared,
 }
 
-/// What the definition of a kind says.
+/// The parts of a CustomResourceDefinition that a graph needs.
 #[derive(Clone, Debug)]
 struct Definition {
     plural: Arc<str>,
-    /// Whether its policies are direct.
+    /// Whether policies of the kind are direct: they apply to their target only.
     direct: bool,
 }
 
-/// What an object is to a graph.
+/// The use of an object in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// An object of one of its kinds, and whether such objects are in namespaces.
+    /// An object of one of the graph's kinds; true if the kind is namespaced.
     Of(bool),
-    /// A policy.
+    /// A policy, by its target references or selectors.
     Policy,
-    /// The definition of a kind.
+    /// A CustomResourceDefinition.
     Definition,
-    /// Nothing.
+    /// Not part of a graph.
     None,
 }
 
@@ -140,7 +142,7 @@ pub fn kind_of(object: &HubObject) -> KindRef<'_> {
     KindRef { group, kind: &object.kind }
 }
 
-/// What `object` is to a graph.
+/// The use of `object` in a graph.
 #[must_use]
 pub fn role(object: &HubObject) -> Role {
     let kind = kind_of(object);
@@ -159,28 +161,29 @@ pub fn role(object: &HubObject) -> Role {
 }
 
 impl Objects {
-    /// Those of a cluster, which are all that there are of `kinds`.
+    /// An empty collection for a cluster, whose objects of `kinds` will be complete.
     #[must_use]
     pub fn of_cluster(kinds: BTreeSet<Kind>) -> Self {
         Self { listed: Some(kinds), ..Self::default() }
     }
 
-    /// Takes in that these are all objects of `kind`, too.
+    /// Marks the objects of `kind` as complete.
     pub fn lists(&mut self, kind: KindRef<'_>) {
         self.listed.get_or_insert_default().insert(kind.to_kind());
     }
 
-    /// Takes in that `kind` has this plural, and whether its policies are direct.
+    /// Sets the plural of `kind`, and whether its policies are direct.
     pub fn define(&mut self, kind: Kind, plural: &str, direct: bool) {
         self.definitions.insert(kind, Definition { plural: plural.into(), direct });
     }
 
-    /// Takes in how policies of a kind are merged. What was said of it before holds.
+    /// Configures how policies of a kind are merged. An earlier configuration of the same kind takes
+    /// precedence.
     pub fn configure(&mut self, resource: GroupResource, configured: Configured) {
         self.configured.push((resource, configured));
     }
 
-    /// What else has to be known of a cluster that has these objects.
+    /// The kinds that have to be read because of the references of these objects.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.facts().needs()
@@ -198,7 +201,7 @@ impl Objects {
         &self.policies
     }
 
-    /// The same without policies and without Gateways, as a base for others.
+    /// A copy without policies and without Gateways, as a base for other collections.
     #[must_use]
     pub fn without_them(&self) -> Self {
         Self {
@@ -210,22 +213,22 @@ impl Objects {
         }
     }
 
-    /// Takes in a GatewayClass.
+    /// Adds a GatewayClass.
     pub fn put_class(&mut self, key: ObjectKey) {
         self.classes.insert(key, Class.into());
     }
 
-    /// Takes in a Gateway.
+    /// Adds a Gateway.
     pub fn put_gateway(&mut self, key: ObjectKey, gateway: Gateway) {
         self.gateways.insert(key, gateway.into());
     }
 
-    /// Takes in a policy of `kind`.
+    /// Adds a policy of `kind`.
     pub fn put_policy(&mut self, kind: Kind, key: ObjectKey, policy: Policy) {
         self.policies.insert((kind, key), policy.into());
     }
 
-    /// Takes in the row of the object `key` of `kind`.
+    /// Adds the row of the object `key` of `kind`.
     pub fn put(&mut self, kind: KindRef<'_>, key: ObjectKey, row: Row) {
         match row {
             Row::Class => self.put_class(key),
@@ -240,11 +243,11 @@ impl Objects {
         }
     }
 
-    /// Takes `object` in.
+    /// Adds `object`.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse. Then nothing is taken.
+    /// If the API server would reject the object. Then nothing is added.
     pub fn take(&mut self, object: &HubObject) -> Result<(), Fault> {
         check(object)?;
         match role(object) {
@@ -278,10 +281,10 @@ impl Objects {
         }
     }
 
-    /// What is known of a cluster that has these objects.
+    /// The input of a graph with these objects.
     ///
-    /// Where they are of files, these are all that there are of a kind that one of them is of; and where there is a Gateway, there are
-    /// no ListenerSets and routes beside these. What files do not grant is not granted.
+    /// Objects from files are complete for each kind that they contain. If they contain a Gateway, they are
+    /// complete for ListenerSets and routes as well. ReferenceGrants from files are always complete.
     #[must_use]
     pub fn facts(&self) -> Facts<'_> {
         let whole = !self.gateways.is_empty();
@@ -309,7 +312,7 @@ impl Objects {
         facts
     }
 
-    /// The objects of `kind`; `of_files` says whether these are all that there are where they are of files, though there is none.
+    /// The objects of `kind`. Objects from files are complete if `of_files` is set or the table is not empty.
     fn rows<'o, R>(&self, table: &'o Table<R>, kind: KindRef<'_>, of_files: bool) -> Rows<'o, R> {
         let known = match &self.listed {
             Some(listed) => listed.iter().any(|listed| listed.as_ref() == kind),
@@ -318,22 +321,22 @@ impl Objects {
         Rows { known, objects: table.iter().map(|(key, row)| (key, &**row)).collect() }
     }
 
-    /// The Secrets. Those of files are complete only if one of them is of the type `kubernetes.io/tls`: files often hold other Secrets, while
-    /// a cluster issues the certificates.
+    /// The Secrets. Those of files are complete only if one of them is of the type `kubernetes.io/tls`: files
+    /// often contain other Secrets, while a cluster issues the certificates.
     fn secrets(&self) -> Rows<'_, Secret> {
         let mut rows = self.rows(&self.secrets, SECRET, false);
         rows.known &= self.listed.is_some() || self.secrets.values().any(|secret| secret.is_tls);
         rows
     }
 
-    /// The Namespaces. Those of files are never complete: files have objects of Namespaces that they do not have.
+    /// The Namespaces. Those of files are never complete: files contain objects of Namespaces that they omit.
     fn namespaces(&self) -> Rows<'_, Namespace> {
         let mut rows = self.rows(&self.namespaces, NAMESPACE, false);
         rows.known &= self.listed.is_some();
         rows
     }
 
-    /// How policies are merged of each kind of which that is said.
+    /// The merge strategies of kinds that have a configuration or a definition.
     fn manners(&self) -> BTreeMap<&Kind, Manner<'_>> {
         let mut manners = BTreeMap::new();
         let mut kinds: Vec<&Kind> = self.policies.keys().map(|(kind, _)| kind).collect();
@@ -358,7 +361,7 @@ impl Objects {
     }
 }
 
-/// Whether the API server would take what every object has.
+/// Checks the fields that every object has, as the API server does.
 fn check(object: &HubObject) -> Result<(), Fault> {
     let metadata = &object.metadata;
     let bad = |place: &str, text: &str, what: &str| {

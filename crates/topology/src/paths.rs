@@ -1,7 +1,9 @@
-//! Paths: GatewayClass, Gateway, (ListenerSet,) listener, route, rule, each with what is in force along it.
+//! Paths from a GatewayClass through a Gateway, a ListenerSet (optional), a listener and a route to a rule,
+//! each with its effective policies.
 //!
-//! Within the limits of the API there may be thirty million of them: they are walked, in the order of their locators, and never
-//! kept. A rule without policies of its own has what its route has, and so on upwards.
+//! A cluster within the limits of the API may have thirty million paths. They are visited in the order of
+//! their locators, and never stored. A rule without policies of its own shares the effective policies of its
+//! route, and so on upwards.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -18,15 +20,15 @@ use crate::topology::PolicyId;
 /// A path.
 #[derive(Debug)]
 pub struct Path<'p, 'f> {
-    /// Its nodes, from the least specific.
+    /// Its nodes, the least specific first.
     pub nodes: &'p [NodeId],
-    /// What is in force along it, in the order of kinds.
+    /// Its effective policies, in the order of kinds.
     pub effective: &'p [EffectiveId],
     above: Above<'f>,
 }
 
 impl<'f> Path<'_, 'f> {
-    /// The hosts that all of it lets through, sorted; `*` for all.
+    /// The hosts that all nodes of the path serve, sorted; `*` for all.
     #[must_use]
     pub fn hostnames(&self) -> Vec<&'f str> {
         let Above { listener, route } = self.above;
@@ -42,7 +44,7 @@ impl<'f> Path<'_, 'f> {
 }
 
 impl<'f> Graph<'f> {
-    /// Visits every path, in order, until `visit` breaks.
+    /// Visits every path in order, until `visit` breaks.
     pub fn walk<B>(
         &self,
         folds: &mut Folds<'_, 'f>,
@@ -55,12 +57,12 @@ impl<'f> Graph<'f> {
         ControlFlow::Continue(())
     }
 
-    /// Adds to `stack` the policies on `node` that go on below it, the oldest first.
+    /// Adds the inherited policies on `node` to `stack`, in ascending order of precedence.
     pub(super) fn push_policies(&self, node: NodeId, stack: &mut Vec<PolicyId>) {
         stack.extend(self.topology().by_precedence(node).filter(|id| self.policy(*id).is_inherited()));
     }
 
-    /// Whether requests come to `node`: it is no backend.
+    /// Whether paths include `node`: all nodes but backends.
     fn is_on_paths(&self, node: NodeId) -> bool {
         match &self.object(node).row {
             ObjectRow::Backend(_) => false,
@@ -73,7 +75,7 @@ impl<'f> Graph<'f> {
     }
 }
 
-/// What is above a node.
+/// The listener and the route of a path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Above<'f> {
     listener: Option<&'f Listener>,
@@ -83,9 +85,9 @@ struct Above<'f> {
 struct Walk<'g, 'f> {
     graph: &'g Graph<'f>,
     nodes: Vec<NodeId>,
-    /// The policies on them, in order.
+    /// The inherited policies on `nodes`, in order.
     stack: Vec<PolicyId>,
-    /// What the first so many of the stack come to along routes of a kind.
+    /// The effective policies of prefixes of `stack`: the length, the kind of routes, and the result.
     folded: Vec<(usize, Option<RouteKind>, Rc<[EffectiveId]>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Policies of the graph: what they target, whether they count, and what they say.
+//! The policies of a graph: their targets, their effect and their rules.
 
 use super::facts::Facts;
 use super::locator::Locator;
@@ -12,28 +12,28 @@ use super::rules::{Manner, PolicyRule, PolicyRules, Strategy};
 /// A policy.
 #[derive(Debug)]
 pub struct PolicyNode<'f> {
-    /// Its name.
+    /// Its kind, namespace and name.
     pub locator: Locator<'f>,
-    /// Its row.
+    /// The fields that are read of it.
     pub row: &'f rows::Policy,
     /// How policies of its kind are merged.
     pub manner: Manner<'f>,
-    /// What it says.
+    /// Its rules and their merge strategy.
     pub rules: PolicyRules,
-    /// What it targets, in the order of their locators.
+    /// Its targets, in the order of their locators.
     pub targets: Vec<AttachedTarget<'f>>,
     /// The reasons why its selectors may select more targets.
     pub unknown: Vec<String>,
-    /// The reason why it does not count, or may not count.
+    /// The reason why it has no effect, or may have none.
     pub void: Option<(Reason, String)>,
 }
 
 /// A target of a policy.
 #[derive(Debug)]
 pub struct AttachedTarget<'f> {
-    /// Its name.
+    /// The object or section that the policy names.
     pub locator: Locator<'f>,
-    /// The node that it is, or why the policy does not lie on it.
+    /// The node, or the reason why the policy does not attach to it.
     pub node: Result<NodeId, (Reason, String)>,
 }
 
@@ -60,7 +60,7 @@ impl Policy for PolicyNode<'_> {
         self.row.created
     }
 
-    /// The older first, of inherited policies of GEP-2649 the newer, as in gwctl.
+    /// The older first; for inherited policies of GEP-2649 the newer, as in gwctl.
     fn precedence(&self) -> Precedence {
         match self.rules.strategy {
             Strategy::Inherited => Precedence::newest_first(self.row.created, &self.locator),
@@ -74,7 +74,7 @@ impl Policy for PolicyNode<'_> {
 }
 
 impl PolicyNode<'_> {
-    /// Whether it counts; `None` if its targets are not known.
+    /// Whether the policy has an effect; `None` if its targets are unknown.
     #[must_use]
     pub fn counts(&self) -> Option<bool> {
         match &self.void {
@@ -83,19 +83,19 @@ impl PolicyNode<'_> {
         }
     }
 
-    /// The reason why it does not count. `None` also if its targets are not known.
+    /// The reason why the policy has no effect. Also `None` if its targets are unknown.
     #[must_use]
     pub fn without_effect(&self) -> Option<&(Reason, String)> {
         self.void.as_ref().filter(|(reason, _)| reason.is_fault())
     }
 
-    /// What tells policies on one target apart, the oldest first, then by name.
+    /// The order of policies on one target: the oldest first, then by name.
     pub(super) fn age(&self) -> impl Ord + use<> {
         (self.row.created, self.locator.object())
     }
 }
 
-/// The policies of `facts`, in the order of their locators, each without targets.
+/// The policies of `facts`, in the order of their locators, without targets yet.
 pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
     let policies = facts.policies.iter().map(|(kind, key, row)| {
         let manner = facts.manner(kind);

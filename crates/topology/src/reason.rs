@@ -1,64 +1,67 @@
-//! Why something is not attached, in the words of Gateway API and of GEP-713.
+//! The reasons why an object does not attach or a reference does not resolve, with the names of Gateway API
+//! and of GEP-713.
 
 use std::fmt;
 
 use super::locator::Locator;
 
-/// Why something is not attached.
+/// The reason why an object does not attach, a reference does not resolve, or a policy has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// A rule's backend, or a port of it, is not there.
+    /// A rule's backend, or a port of it, does not exist.
     BackendNotFound,
-    /// Another, which is older or first by name, holds the place.
+    /// It conflicts with another object, which is older or first by name.
     Conflicted,
-    /// The policy was asked to go.
+    /// The policy is being deleted.
     Deleting,
-    /// Another listener of the same protocol has the port and the host.
+    /// Another listener of the same protocol has the same port and host.
     HostnameConflict,
-    /// An implementation accepts a reference that does not attach or resolve by Gateway API. Not a fault.
+    /// An implementation accepts a reference that does not attach or resolve according to Gateway API. Not a
+    /// fault.
     ImplementationAccepts,
-    /// An implementation reports that it rejects what attaches or resolves by Gateway API.
+    /// An implementation rejects a reference that attaches or resolves according to Gateway API.
     ImplementationRejects,
     /// Whether the reference resolves is specific to the implementation. Not a fault.
     ImplementationSpecific,
-    /// A certificate does not exist, is malformed, or is of a kind that holds none.
+    /// A certificate does not exist, is malformed, or is of a kind without certificates.
     InvalidCertificateRef,
-    /// No policy of the kind may lie there, or no backend is of the kind.
+    /// Policies of the kind cannot target such an object, or objects of the kind cannot be backends.
     InvalidKind,
     /// The listener allows a kind of routes that its protocol does not carry.
     InvalidRouteKinds,
     /// No listener has a host of the route.
     NoMatchingListenerHostname,
-    /// The parent has no listener of the name, or of the port.
+    /// The parent has no listener with the name or the port.
     NoMatchingParent,
-    /// The policy's status refuses it.
+    /// The policy's status has `Accepted=False`.
     NotAccepted,
-    /// The Gateway lets no ListenerSet of the namespace attach.
+    /// The Gateway does not allow ListenerSets of the namespace.
     NotAllowed,
-    /// No listener lets a route of the kind, or of the namespace, attach.
+    /// No listener allows routes of the kind or of the namespace.
     NotAllowedByListeners,
-    /// The parent is of a kind that is another controller's matter. No fault.
+    /// The parent is of a kind that other controllers manage. Not a fault.
     OtherParent,
-    /// The parent is not there.
+    /// The parent does not exist.
     ParentNotFound,
-    /// Another listener has the port for a protocol that does not go with this one's.
+    /// Another listener uses the port for an incompatible protocol.
     ProtocolConflict,
-    /// What is in another namespace is not granted.
+    /// No ReferenceGrant permits the reference to another namespace.
     RefNotPermitted,
-    /// The target, or the section of it, is not there.
+    /// The target, or the section of it, does not exist.
     TargetNotFound,
-    /// A listener or a Gateway selects Namespaces by labels, and those of this Namespace are not known. Not a fault.
+    /// A listener or a Gateway selects Namespaces by labels, and the labels of this Namespace are unknown.
+    /// Not a fault.
     UnknownLabels,
-    /// The labels of possible targets are not known. Not a fault.
+    /// The labels of possible targets are unknown. Not a fault.
     UnknownTargets,
-    /// The kind of the referenced object is specific to implementations. Not a fault.
+    /// Only an implementation knows the kind of the referenced object. Not a fault.
     UnknownKind,
     /// The listener's protocol is neither a core protocol nor one of an implementation.
     UnsupportedProtocol,
 }
 
 impl Reason {
-    /// Whether somebody has to mend it.
+    /// Whether a user has to fix it.
     #[must_use]
     pub fn is_fault(self) -> bool {
         !matches!(
@@ -74,13 +77,13 @@ impl Reason {
 }
 
 impl Reason {
-    /// Whether an implementation reports something else than Gateway API says.
+    /// Whether the status of an implementation differs from the rules of Gateway API.
     #[must_use]
     pub fn differs(self) -> bool {
         matches!(self, Self::ImplementationAccepts | Self::ImplementationRejects)
     }
 
-    /// The word that conditions have for it.
+    /// The reason as conditions contain it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -112,39 +115,39 @@ impl Reason {
     }
 }
 
-/// As conditions have it.
+/// The reason as conditions contain it.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-/// What is not attached.
+/// An object or section that does not attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unattached<'f> {
-    /// What does not attach.
+    /// The object or section.
     pub from: Locator<'f>,
-    /// To what.
+    /// The parent or target.
     pub to: Locator<'f>,
-    /// Of a route: the port of listeners that its reference names.
+    /// For a route: the port in its parent reference.
     pub port: Option<u16>,
     /// Why not.
     pub reason: Reason,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     pub message: String,
 }
 
-/// A reference that does not resolve, or may not. Those of listeners and rules count for the condition `ResolvedRefs`; routes and
-/// ListenerSets refer to their parents.
+/// A reference that does not resolve or may not resolve. References of listeners and rules count for the
+/// condition `ResolvedRefs`; routes and ListenerSets refer to their parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved<'f> {
-    /// The object, or the section of it, that refers.
+    /// The object or section with the reference.
     pub from: Locator<'f>,
     /// The referenced object; `None` for kinds of routes.
     pub to: Option<Locator<'f>>,
     /// Why it does not resolve.
     pub reason: Reason,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     pub message: String,
 }
 

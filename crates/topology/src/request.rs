@@ -1,9 +1,10 @@
-//! Which rule of which route answers a request, in Gateway API's order of precedence
+//! Finds the route rule that serves a request, in Gateway API's order of precedence
 //! ([HTTPRoute](https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule),
 //! [GRPCRoute](https://gateway-api.sigs.k8s.io/reference/spec/#grpcrouterule)).
 //!
-//! On each port of each Gateway the listener of the most specific host takes the request, and no other does: the API's extended
-//! feature of isolated listeners. Of its routes the most specific host decides, then the match, then age, name and place.
+//! On each port of each Gateway, only the listener with the most specific host accepts the request (the
+//! extended feature of listener isolation). Among its routes, the most specific host decides, then the match,
+//! then age, name and position.
 
 mod candidate;
 mod verdict;
@@ -21,20 +22,20 @@ use verdict::Budget;
 pub use verdict::NotEvaluated;
 pub use written::BadRequest;
 
-/// A request, as far as it chooses.
+/// The parts of a request that select a listener and a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Request {
-    /// Headers by their names in lower case.
+    /// Headers, by their names in lower case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// The host, in lower case. Without one, only what names no host answers.
+    /// The host, in lower case. Without one, only listeners and routes without a host match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The port of the `Host` header. HTTPRoutes ignore it, because a NodePort or a load balancer may map ports. It selects listeners
     /// only if a Gateway that serves the host has a listener with this port.
     #[serde(rename = "hostPort", skip_serializing_if = "Option::is_none")]
     pub host_port: Option<u16>,
-    /// The method: of HTTP `GET`, of gRPC `POST`, where none is given.
+    /// The method. By default `GET` for HTTP, `POST` for gRPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The path, as it is sent.
@@ -43,23 +44,23 @@ pub struct Request {
     /// TCP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Parameters of the query; of several of one name the first counts.
+    /// Query parameters. The first of several with the same name counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
 }
 
-/// What answers a request at one port of one Gateway.
+/// The rule that serves a request at one port of one Gateway.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The listener.
     pub listener: NodeId,
     /// The route.
     pub route: NodeId,
-    /// The rule of it; of a route without rules the route.
+    /// The rule; for a route without rules the route.
     pub rule: NodeId,
-    /// Whether a regular expression took part, which implementations read each in their own way.
+    /// Whether a regular expression took part. Its evaluation depends on the implementation.
     pub implementation_specific: bool,
-    /// What decided, and against which rule. None where no other matches.
+    /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
     pub decided: Option<(Criterion, NodeId)>,
 }
 
@@ -68,7 +69,7 @@ pub struct Choice {
 pub struct Choices {
     /// At most one for each port of each Gateway, in the order of listeners.
     pub chosen: Vec<Choice>,
-    /// Rules that take precedence over those if a regular expression matches that was not evaluated.
+    /// Rules that would take precedence if their regular expressions match, which were not evaluated.
     pub unknown: Vec<UnknownChoice>,
 }
 
@@ -79,26 +80,26 @@ pub struct UnknownChoice {
     pub listener: NodeId,
     /// The rule.
     pub rule: NodeId,
-    /// Why it is not known.
+    /// The reason why it was not evaluated.
     pub why: NotEvaluated,
 }
 
-/// What decides between two matches, in its order.
+/// A criterion of precedence between two matches. Criteria apply in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Criterion {
     /// The more specific host of the route.
     Hostname,
-    /// Of HTTP: an exact path, then a regular expression, then the longest prefix.
+    /// HTTP: an exact path, then a regular expression, then the longest prefix.
     Path,
-    /// Of HTTP: that a method is named.
+    /// HTTP: a match with a method.
     Method,
-    /// Of gRPC: an exact name, then the longer service.
+    /// gRPC: an exact name, then the longer service.
     Service,
-    /// Of gRPC: the longer method.
+    /// gRPC: the longer method.
     ServiceMethod,
-    /// The number of headers.
+    /// The greater number of headers.
     Headers,
-    /// The number of parameters of the query.
+    /// The greater number of query parameters.
     Query,
     /// The older route.
     Age,
@@ -109,7 +110,7 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    /// The same in words.
+    /// The criterion as text.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -127,8 +128,8 @@ impl Criterion {
     }
 }
 
-/// How specific a host name is that has a host: an exact one more than any wildcard, a longer wildcard more than a shorter one,
-/// and any more than none.
+/// The specificity of a host name: an exact name is more specific than any wildcard, a longer wildcard than a
+/// shorter one, and `*` is the least specific.
 pub(super) fn specificity(hostname: &str) -> (bool, usize) {
     match hostname {
         "*" => (false, 0),
@@ -137,7 +138,7 @@ pub(super) fn specificity(hostname: &str) -> (bool, usize) {
     }
 }
 
-/// Whether `hostname`, `*` for all, has the host of a request; without a host only `*` does.
+/// Whether `hostname` covers the host of a request. `*` covers all, and is the only one without a host.
 pub(super) fn has_host(hostname: &str, host: Option<&str>) -> bool {
     hostname == "*" || host.is_some_and(|host| hostname::covers(hostname, host))
 }
@@ -155,10 +156,11 @@ impl Request {
         choices
     }
 
-    /// The listeners that take the request, at most one for each port of each Gateway, in their order.
+    /// The listeners that accept the request, at most one for each port of each Gateway, in their order.
     #[must_use]
     pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
-        // By the Gateway, the port, and whether it is UDP. Where ports are assigned, each listener has its own.
+        // The key is the Gateway, the port, and whether it is UDP. A listener with an assigned port has a
+        // port of its own.
         let mut chosen: BTreeMap<_, (NodeId, &Listener)> = BTreeMap::new();
         for (gateway, node, listener) in self.reached(graph) {
             let assigned = (listener.port == 0).then_some(node);
@@ -203,13 +205,13 @@ impl Request {
             .then_some(port)
     }
 
-    /// Whether it says anything that chooses among routes alone.
+    /// Whether the request has anything that only routes match.
     #[must_use]
     pub fn chooses_routes(&self) -> bool {
         self.path != "/" || self.method.is_some() || !self.headers.is_empty() || !self.query.is_empty()
     }
 
-    /// Whether `listener` serves the host on `port`; `None` stands for any port.
+    /// Whether `listener` serves the host on `port`; `None` means any port.
     fn reaches(&self, listener: &Listener, port: Option<u16>) -> bool {
         let is_port = port.is_none_or(|port| port == listener.port);
         match listener.protocol {
@@ -257,7 +259,7 @@ impl Request {
     }
 }
 
-/// Whether routes of this kind are chosen by what HTTP says.
+/// Whether routes of this kind match the content of HTTP requests.
 const fn is_of_http(kind: RouteKind) -> bool {
     matches!(kind, RouteKind::Http | RouteKind::Grpc)
 }

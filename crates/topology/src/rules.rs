@@ -1,4 +1,4 @@
-//! How policies of each kind are merged, and what their rules are.
+//! The rules of policies, and how policies of each kind are merged.
 
 mod auth;
 mod block;
@@ -22,34 +22,35 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::params::Level;
 pub use strategy::Strategy;
 
-/// The group of Kuadrant's policies.
+/// The API group of Kuadrant's policies.
 const KUADRANT: &str = "kuadrant.io";
-/// The group of Envoy Gateway's policies.
+/// The API group of Envoy Gateway's policies.
 const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io";
 
-/// How policies of a kind are merged.
+/// How policies of a kind are merged, and how their rules are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner<'t> {
-    /// As Kuadrant's AuthPolicy.
+    /// As Kuadrant's AuthPolicy: a rule for each named entry.
     Auth,
-    /// As Kuadrant's RateLimitPolicy.
+    /// As Kuadrant's RateLimitPolicy: a rule for each limit.
     Limits,
-    /// As Kuadrant's TokenRateLimitPolicy, which knows no GRPCRoutes.
+    /// As Kuadrant's TokenRateLimitPolicy, which does not support GRPCRoutes.
     TokenLimits,
-    /// At listeners, whole: the listener's own in place of its Gateway's.
+    /// As a whole, at listeners: the policy of the listener replaces that of its Gateway.
     Whole,
-    /// As Envoy Gateway: only the most specific policy, merged with its parent if it has a `mergeType`.
+    /// As Envoy Gateway: only the most specific policy applies, merged with its parent if it has a
+    /// `mergeType`.
     Envoy,
-    /// Not at all: a policy is in force at its target alone.
+    /// Not merged: a policy applies to its target only.
     Direct,
-    /// Field by field, as GEP-713 has it where it says nothing else. That the kind means it so is assumed.
+    /// Field by field, the default of GEP-713. This is an assumption about kinds without a known merge.
     Fields,
-    /// As parameters say it of the kind.
+    /// As configured for the kind in parameters.
     Configured(&'t Configured),
 }
 
 impl Manner<'_> {
-    /// How policies of `kind` are merged, as far as that is known of the kind.
+    /// How policies of `kind` are merged, without any configuration.
     #[must_use]
     pub fn of(kind: KindRef<'_>) -> Self {
         match (kind.group, kind.kind) {
@@ -64,7 +65,7 @@ impl Manner<'_> {
         }
     }
 
-    /// Whether such policies say anything of routes of `kind`.
+    /// Whether such policies apply to routes of `kind`.
     #[must_use]
     pub fn is_for(self, kind: RouteKind) -> bool {
         match self {
@@ -74,7 +75,7 @@ impl Manner<'_> {
         }
     }
 
-    /// The most specific that such a policy may lie on.
+    /// The most specific level that such a policy may target.
     #[must_use]
     pub fn level(self) -> Level {
         match self {
@@ -86,13 +87,13 @@ impl Manner<'_> {
         }
     }
 
-    /// Whether only one of them counts on one target.
+    /// Whether only one policy of the kind applies on a target.
     #[must_use]
     pub fn is_alone(self) -> bool {
         matches!(self, Self::Whole | Self::Envoy | Self::Direct)
     }
 
-    /// Whether such a policy is in force at its target alone.
+    /// Whether such a policy applies to its target only.
     #[must_use]
     pub fn is_direct(self) -> bool {
         self == Self::Direct
@@ -104,7 +105,8 @@ impl Manner<'_> {
         self == Self::Fields
     }
 
-    /// Whether a rule is a place in a spec: it displaces rules at places in it, and those of places that it is in.
+    /// Whether the keys of rules are paths in a spec. Such a rule replaces rules at paths inside its own, and
+    /// rules whose paths contain its own.
     #[must_use]
     pub fn has_places(self) -> bool {
         match self {
@@ -115,48 +117,50 @@ impl Manner<'_> {
     }
 }
 
-/// What a policy says.
+/// The rules of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyRules {
-    /// How it is merged with others.
+    /// How the policy is merged with more specific ones.
     pub strategy: Strategy,
     /// Its rules, in the order of their keys.
     pub rules: Vec<PolicyRule>,
-    /// What is wrong with it.
+    /// The faults in its spec.
     pub faults: Vec<Fault>,
 }
 
 /// A rule of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRule {
-    /// Two rules of one key exclude each other.
+    /// The identity of the rule: of two rules with the same key, only one applies.
     pub key: String,
-    /// What it says.
+    /// The value in the spec.
     pub value: Value,
-    /// The hash of that.
+    /// The hash of `value`.
     pub hash: Hash,
-    /// Whether a policy that has it has rules: what only goes with rules is none.
+    /// Whether a policy with this rule counts as one with rules. False for additions such as conditions,
+    /// which have no effect alone.
     pub is_rule: bool,
-    /// Whether it is of `spec.override` of GEP-2649.
+    /// Whether the rule is in `spec.override` (GEP-2649).
     pub is_override: bool,
 }
 
 impl PolicyRule {
-    /// A rule with this value. Its policy counts as one with rules.
+    /// A rule with this value, which makes its policy one with rules.
     #[must_use]
     pub fn new(key: impl Into<String>, value: &Value) -> Self {
         let hash = Hash::of_value(value);
         Self { key: key.into(), value: value.clone(), hash, is_rule: true, is_override: false }
     }
 
-    /// What only goes with rules.
+    /// An addition to rules, which has no effect without them.
     fn beside(key: String, value: &Value) -> Self {
         Self { is_rule: false, ..Self::new(key, value) }
     }
 }
 
 impl PolicyRules {
-    /// What a policy says whose spec is `text`, in `manner`. Where a field has a wrong type, it has no rules.
+    /// Reads the rules of a policy from its spec `text`. If a field has a wrong type, the policy has a fault
+    /// and no rules.
     #[must_use]
     pub fn read(manner: Manner<'_>, text: &str) -> Self {
         let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();

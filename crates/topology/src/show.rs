@@ -1,4 +1,4 @@
-//! What people and programs see of a graph.
+//! Reports on a graph: for terminals, for programs and as pictures.
 
 mod clusters;
 pub mod dot;
@@ -27,17 +27,17 @@ use super::locator::Locator;
 use super::rows::RouteKind;
 use super::rows::expressions::unreadable;
 
-/// A node or a policy as reports name it.
+/// A node or a policy in a report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
     /// Its locator.
     pub id: String,
-    /// The same for people: `HTTPRoute shop/orders`, `listener http`.
+    /// The text for users: `HTTPRoute shop/orders`, `listener http`.
     pub words: String,
 }
 
 impl Named {
-    /// The object, or the section of it, of this name.
+    /// Names the object or the section `locator`.
     #[must_use]
     pub fn object(locator: Locator<'_>) -> Self {
         let section = locator.section.map(|section| format!(" {section}")).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Named {
         Self { id: locator.to_string(), words }
     }
 
-    /// A node on a path, where its object stands before it.
+    /// Names a node on a path. A section omits its object, which precedes it on the path.
     #[must_use]
     pub fn on_path(graph: &Graph<'_>, node: NodeId) -> Self {
         let locator = graph.locator(node);
@@ -58,27 +58,27 @@ impl Named {
     }
 }
 
-/// What is wrong with an object.
+/// A fault of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObjectFault {
-    /// What is wrong.
+    /// The description of the fault.
     pub message: String,
     /// The object's locator.
     pub object: String,
-    /// Where it stands, of files.
+    /// The file and document that contains the object, if it comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
 impl ObjectFault {
-    /// What is wrong with the object `of`, which stands in no file.
+    /// A fault of the object `of`, which does not come from a file.
     #[must_use]
     pub fn new(of: Locator<'_>, fault: &Fault) -> Self {
         Self { message: fault.to_string(), object: of.to_string(), place: None }
     }
 }
 
-/// What is wrong with the policies and the routes of `graph`; `place` says where an object stands.
+/// The faults of the policies and routes of `graph`. `place` returns the file that contains an object.
 #[must_use]
 pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<ObjectFault> {
     let of_object = |locator: Locator<'_>, fault: &Fault| {

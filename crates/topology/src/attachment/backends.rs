@@ -1,7 +1,7 @@
-//! Rules of routes to Services and their ports, and to backends of other kinds. Of a kind that is not read, nothing is known of the
-//! backend.
+//! Resolves the backends of routes: Services and their ports, and backends of other kinds. If objects of a
+//! kind are not read, the graph cannot check whether such a backend exists.
 //!
-//! Copies of requests, of `RequestMirror` filters, go to backends that have to resolve as well. The graph has no links to these.
+//! The backends of `RequestMirror` filters have to resolve as well, but the graph has no links to them.
 
 use crate::facts::Grants;
 use crate::graph::{Builder, NodeId, ObjectRow};
@@ -9,8 +9,8 @@ use crate::locator::{KindRef, Locator, is_of_graph};
 use crate::reason::{Reason, Unresolved};
 use crate::rows::{BackendKind, BackendReference};
 
-/// Whether an implementation may support backends of `kind`, which the graph does not read. Core kinds other than Service receive no
-/// requests, and Gateways, ListenerSets and routes are no backends.
+/// Whether an implementation may support backends of `kind`, which the graph does not read. Core kinds other
+/// than Service cannot receive requests, and neither can Gateways, ListenerSets and routes.
 pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
     !kind.group.is_empty() && is_of_graph(kind).is_none()
 }
@@ -18,9 +18,9 @@ pub(super) fn may_be_backend(kind: KindRef<'_>) -> bool {
 /// The purpose of a reference to a backend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It sends requests there.
+    /// The rule sends requests to the backend.
     Backend,
-    /// A `RequestMirror` filter sends copies of requests there.
+    /// A `RequestMirror` filter sends copies of requests to the backend.
     Mirror,
 }
 
@@ -39,7 +39,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The node of `backend`, a reference of `rule`. Adds the problem if the reference does not resolve, or may not.
+    /// Returns the node of `backend`, a reference of `rule`. Records the problem if the reference does not
+    /// resolve, or may not resolve.
     fn resolve(&mut self, rule: NodeId, backend: &'f BackendReference, purpose: Purpose) -> Option<NodeId> {
         let from = self.graph.locator(rule);
         let to = backend.locator(from.namespace);
@@ -59,7 +60,8 @@ impl<'f> Builder<'f> {
         node
     }
 
-    /// The node of the backend `to` or of its `port`, and why the reference of the rule `from` does not resolve, or may not.
+    /// Returns the node of the backend `to` or of its `port`, and the reason if the reference of the rule
+    /// `from` does not resolve or may not resolve.
     fn backend(
         &self,
         from: Locator<'f>,
@@ -88,7 +90,7 @@ impl<'f> Builder<'f> {
             if self.facts.backends_of(kind).known {
                 return (None, Some((Reason::BackendNotFound, format!("{object} does not exist"))));
             }
-            // A leaf, which is shown as not known.
+            // A leaf: its existence is unknown.
             let node =
                 found.and_then(|node| to.section.and(port).map_or(Some(node), |port| self.port(node, port)));
             let message = format!("whether {object} exists is not known");
@@ -101,7 +103,7 @@ impl<'f> Builder<'f> {
                 "{object} is of the type ExternalName, which Gateway API advises implementations not to support: \
                  refer to a Service with endpoints, or to a backend of the implementation's own kind"
             );
-            // Implementations that support it need none of its ports.
+            // Implementations that support ExternalName do not need the port.
             return (node.or(Some(found)), Some((Reason::ImplementationSpecific, message)));
         }
         let missing = port.filter(|_| node.is_none());

@@ -1,4 +1,4 @@
-//! Gateways to their classes, ListenerSets to their Gateways.
+//! Attaches Gateways to their GatewayClasses and ListenerSets to their Gateways.
 
 use crate::graph::{Builder, NodeId, ObjectRow};
 use crate::locator::Locator;
@@ -57,7 +57,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether `gateway` allows the ListenerSet `set`; `None` if that depends on labels that are not known.
+    /// Whether `gateway` allows the ListenerSet `set`; `None` if that depends on unknown labels.
     fn allows_set(&self, gateway: NodeId, set: Locator<'_>) -> Option<bool> {
         let ObjectRow::Gateway(row) = self.graph.object(gateway).row else { return Some(true) };
         let own = self.graph.locator(gateway).namespace;
@@ -65,7 +65,7 @@ impl Builder<'_> {
     }
 }
 
-/// The reference of `from` to its parent `to`, where `what` selects Namespaces by labels that are not known.
+/// The unresolved reference of `from` to its parent `to`: `what` selects Namespaces by labels that are unknown.
 pub(super) fn unknown_labels<'f>(from: Locator<'f>, to: Locator<'f>, what: &str) -> Unresolved<'f> {
     let namespace = from.namespace;
     let message = format!(

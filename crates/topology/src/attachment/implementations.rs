@@ -8,7 +8,7 @@ use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::{ParentReference, ParentStatus, Route, Verdict};
 
 impl<'f> Builder<'f> {
-    /// The entries of implementations for the reference `parent` of a `route` in the namespace `own`.
+    /// The status entries of implementations for the reference `parent` of a `route` in the namespace `own`.
     fn statuses_of(
         &self,
         route: &'f Route,
@@ -36,7 +36,8 @@ impl<'f> Builder<'f> {
         statuses.find(accepts).map(|status| &*status.controller)
     }
 
-    /// Adds that an implementation rejects the reference `parent` of a `route` that attaches by Gateway API.
+    /// Records an implementation that rejects the reference `parent` of a `route`, although the route
+    /// attaches according to Gateway API.
     pub(super) fn report_rejection(
         &mut self,
         route: &'f Route,
@@ -54,7 +55,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Adds that an implementation accepts a route that does not attach by Gateway API, for the `reason`.
+    /// Records an implementation that accepts a route, although the route does not attach according to
+    /// Gateway API, for `reason`.
     pub(super) fn report_acceptance(
         &mut self,
         controller: &str,
@@ -71,7 +73,7 @@ impl<'f> Builder<'f> {
         self.unresolved(Unresolved { from, to: Some(to), reason, message });
     }
 
-    /// Compares whether the backends of routes resolve with the conditions `ResolvedRefs` that implementations report.
+    /// Compares the backends of routes with the conditions `ResolvedRefs` that implementations report.
     pub(crate) fn compare_backends(&mut self) {
         let routes: Vec<(NodeId, &'f Route)> = self
             .graph
@@ -117,10 +119,11 @@ impl<'f> Builder<'f> {
         self.take_as_resolved(&resolved);
     }
 
-    /// Reports the references of rules of these routes as a difference to the implementation that resolves them.
+    /// For routes whose backends an implementation resolves, turns failed references into reported
+    /// differences.
     fn take_as_resolved(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
         let by = |from: Locator<'f>| resolved.get(&from.with(None)).filter(|_| from.section.is_some());
-        // Whether these resolve is up to the implementation.
+        // The implementation decides whether these resolve.
         self.graph.unresolved.retain(|item| by(item.from).is_none());
         let unattached = std::mem::take(&mut self.graph.unattached);
         for item in unattached {

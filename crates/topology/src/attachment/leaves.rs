@@ -1,4 +1,4 @@
-//! What others refer to, and of whose kind nothing is known: it stands in the graph by its name alone.
+//! Leaves: objects that others refer to, of a kind whose objects are unknown. The graph has only their names.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::facts::{Facts, Grants};
 use crate::locator::{Locator, Section};
 use crate::rows::{BackendKind, Parent, ParentReference, RouteKind};
 
-/// The leaves that `facts` refer to, each with the sections of it that are named.
+/// The leaves that `facts` refer to, each with its sections that references name.
 pub(crate) fn leaves<'f>(
     facts: &Facts<'f>,
     grants: &Grants<'f>,
@@ -59,7 +59,7 @@ impl<'f> Found<'f> {
     fn take(&mut self, to: Locator<'f>) {
         let object = to.with(None);
         let (_, sections) = self.0.entry(object.to_string()).or_insert_with(|| (object, Vec::new()));
-        // A number may be a name as well.
+        // A number may also be a name.
         if let Some(section) = to.section
             && !sections.iter().any(|known| known.to_string() == section.to_string())
         {
@@ -67,7 +67,7 @@ impl<'f> Found<'f> {
         }
     }
 
-    /// A parent, where nothing is known of its kind.
+    /// Adds a parent as a leaf, if objects of its kind are unknown.
     fn parent(&mut self, facts: &Facts<'f>, parent: &'f ParentReference, namespace: &'f str) {
         let is_other = matches!(parent.parent, Parent::Other(_));
         if !is_other && facts.knows(parent.parent.kind()) == Some(false) {

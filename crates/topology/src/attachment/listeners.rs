@@ -1,5 +1,5 @@
-//! Listeners to their Gateways and ListenerSets: those of an unsupported protocol, and those that share a port and do not go together,
-//! carry nothing.
+//! Attaches listeners to their Gateways and ListenerSets. A listener of an unsupported protocol, and one that
+//! conflicts with another on its port, is not attached.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::reason::Reason;
 use crate::rows::{Listener, Protocol};
 
 impl<'f> Builder<'f> {
-    /// Links listeners, and returns those that are in force.
+    /// Links listeners, and returns the nodes of those that are in force.
     pub(crate) fn attach_listeners(&mut self) -> HashSet<NodeId> {
         let mut in_force = HashSet::new();
         let mut sets = self.sets_by_gateway();
@@ -24,7 +24,7 @@ impl<'f> Builder<'f> {
         in_force
     }
 
-    /// The ListenerSets that are attached to each Gateway, the older first, then by name.
+    /// The ListenerSets attached to each Gateway, in the order of precedence: by age, then by name.
     fn sets_by_gateway(&self) -> HashMap<NodeId, Vec<NodeId>> {
         let mut sets: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for (gateway, set) in self.linked() {
@@ -41,7 +41,7 @@ impl<'f> Builder<'f> {
         sets
     }
 
-    /// Links the listeners of the Gateway's own that conflict with none of its others.
+    /// Links the Gateway's own listeners that do not conflict with each other.
     fn own_listeners(&mut self, gateway: NodeId, in_force: &mut HashSet<NodeId>) -> Ports<'f> {
         let listeners = self.listeners(gateway);
         let mut ports = Ports::default();
@@ -60,7 +60,7 @@ impl<'f> Builder<'f> {
         ports
     }
 
-    /// Links the listeners of a ListenerSet that conflict with none before them.
+    /// Links the listeners of a ListenerSet that do not conflict with listeners of higher precedence.
     fn listeners_of_set(&mut self, set: NodeId, ports: &mut Ports<'f>, in_force: &mut HashSet<NodeId>) {
         for (node, listener) in self.listeners(set) {
             if let Some((reason, message)) = self.refusal(ports, listener) {
@@ -73,7 +73,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The listeners of an object, in its own order.
+    /// The listeners of an object, in the order of its spec.
     fn listeners(&self, node: NodeId) -> Vec<(NodeId, &'f Listener)> {
         let sections = self.graph.sections(node);
         let mut listeners: Vec<(NodeId, &Listener)> =
@@ -82,7 +82,7 @@ impl<'f> Builder<'f> {
         listeners
     }
 
-    /// Why `listener` cannot be in force beside those of `ports`.
+    /// The reason why `listener` cannot be in force together with the listeners of `ports`.
     fn refusal(&self, ports: &Ports<'f>, listener: &'f Listener) -> Option<(Reason, String)> {
         let Listener { port, protocol, hostname, .. } = listener;
         if let Protocol::Unsupported(name) = protocol {
@@ -113,21 +113,21 @@ impl<'f> Builder<'f> {
 /// A listener and its node.
 type Holder<'f> = (NodeId, &'f Listener);
 
-/// Listeners by what they hold of a port.
+/// The listeners that hold a port, by the criteria of a conflict.
 #[derive(Default)]
 struct Ports<'f> {
-    /// The first of each protocol and host.
+    /// The first listener of each port, protocol and host.
     hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), Holder<'f>>,
-    /// The first of TCP.
+    /// The first TCP listener of each port.
     tcp: HashMap<u16, Holder<'f>>,
-    /// The first of HTTP, HTTPS or TLS.
+    /// The first HTTP, HTTPS or TLS listener of each port.
     http: HashMap<u16, Holder<'f>>,
 }
 
 impl<'f> Ports<'f> {
     fn add(&mut self, node: NodeId, listener: &'f Listener) {
         let Listener { port, protocol, hostname, .. } = listener;
-        // The implementation assigns each of these a different port.
+        // The implementation assigns a different port to each of these.
         if *port == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl<'f> Ports<'f> {
         self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert((node, listener));
     }
 
-    /// Why `listener` cannot be beside one of these, and which.
+    /// The reason why `listener` conflicts with one of these, and the other listener.
     fn conflict(&self, listener: &'f Listener) -> Option<(Reason, Holder<'f>)> {
         let Listener { port, protocol, hostname, .. } = listener;
         let by_protocol = match protocol {

@@ -1,4 +1,4 @@
-//! Policies to their targets: GEP-713.
+//! Attaches policies to their targets ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::topology::PolicyId;
 use policy_sync_api::params::Level;
 
 impl<'f> Builder<'f> {
-    /// Puts `policies` on their targets.
+    /// Attaches `policies` to their targets, and returns the complete graph.
     pub(crate) fn attach_policies(self, mut policies: Vec<PolicyNode<'f>>) -> Graph<'f> {
         let mut selectors = Selectors::default();
         let mut refusals: Vec<Option<(Reason, String)>> = Vec::with_capacity(policies.len());
@@ -37,7 +37,8 @@ impl<'f> Builder<'f> {
         self.finish(policies, attached)
     }
 
-    /// The targets of `policy`: those of its references and those `selected` by its selectors, without duplicates.
+    /// The targets of `policy`: those of its references, and those `selected` by its selectors, without
+    /// duplicates.
     fn targets(&self, policy: &PolicyNode<'f>, selected: Vec<AttachedTarget<'f>>) -> Vec<AttachedTarget<'f>> {
         let own = policy.locator.namespace;
         let targets = policy.row.targets.iter().map(|target| {
@@ -74,7 +75,7 @@ impl<'f> Builder<'f> {
         check_status(policy).map(|()| node)
     }
 
-    /// Whether `policy` counts on objects such as `target`.
+    /// Checks that a policy such as `policy` may target objects such as `target`.
     pub(super) fn check_target(
         &self,
         policy: &PolicyNode<'f>,
@@ -104,14 +105,15 @@ impl<'f> Builder<'f> {
                 }
             }
             None if SetKind::named(kind).is_some() || is_section && kind == GATEWAY => Level::Listener,
-            // What lies on a backend is in force there alone.
+            // A policy on a backend applies to the backend only.
             None => Level::Gateway,
         };
         manner.level() >= level && self.facts.knows(kind).is_some()
     }
 }
 
-/// Whether the status of `policy` accepts it. Other reasons without effect take precedence, because they name the fault.
+/// Fails if the status of `policy` has `Accepted=False`. Other reasons without effect take precedence,
+/// because they name the fault.
 pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, String)> {
     match policy.row.refused.as_deref() {
         None => Ok(()),
@@ -120,7 +122,8 @@ pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, Strin
     }
 }
 
-/// Of policies of one kind that count alone on one target, the oldest does, then the first by name.
+/// Keeps one policy per kind and target where such policies are not merged: the oldest, then the first by
+/// name.
 fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     let mut by_age: Vec<usize> = (0..policies.len()).collect();
     by_age.sort_by_cached_key(|index| policies[*index].age());
@@ -145,7 +148,8 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     }
 }
 
-/// Why `policy` counts nowhere: its selectors may select something, or its first target or selector is refused.
+/// The reason why `policy` has no effect: its selectors may select something, or the reason of its first
+/// rejected target or selector.
 fn void(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
     if !policy.unknown.is_empty() {
         return (Reason::UnknownTargets, policy.unknown.join("; "));

@@ -1,5 +1,5 @@
-//! References of listeners: the kinds of routes that they allow, and their certificates. A listener whose references do not resolve
-//! stays attached, and carries the routes that it can.
+//! Checks the references of listeners: the kinds of routes that they allow, and their certificates. A
+//! listener with unresolved references stays attached, and carries the routes that it can.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::rows::{CertificateReference, Listener, RouteKind, Secret};
 use policy_sync_api::gateway::GROUP;
 
 impl<'f> Builder<'f> {
-    /// Adds the unresolved references of listeners.
+    /// Records the unresolved references of all listeners.
     pub(crate) fn resolve_listeners(&mut self) {
         let secrets = Secrets::new(self.facts);
         for node in self.graph.nodes() {
@@ -37,7 +37,7 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// Why `listener` cannot carry routes of the `kind` that it allows.
+/// The reason why `listener` cannot carry routes of `kind`, which it allows.
 fn route_kind(listener: &Listener, kind: &Kind) -> Option<(Reason, String)> {
     let protocol = &listener.protocol;
     match RouteKind::named(kind.as_ref()) {
@@ -45,7 +45,7 @@ fn route_kind(listener: &Listener, kind: &Kind) -> Option<(Reason, String)> {
         Some(_) => {
             Some((Reason::InvalidRouteKinds, format!("a listener of {protocol} carries no {}s", kind.kind)))
         }
-        // The routes of a protocol of an implementation are specific to it, too.
+        // If the protocol belongs to an implementation, so do its kinds of routes.
         None if protocol.is_core() && *kind.group == *GROUP => {
             Some((Reason::InvalidRouteKinds, format!("Gateway API has no kind of routes {}", kind.kind)))
         }
@@ -71,7 +71,7 @@ impl<'f> Secrets<'f> {
         Self { known: rows.known, by_name }
     }
 
-    /// Why the listener `from` cannot use `certificate`.
+    /// The reason why the listener `from` cannot use `certificate`.
     fn refusal(
         &self,
         grants: &Grants<'_>,

@@ -1,4 +1,4 @@
-//! Routes to listeners, in the order in which Gateway API says why one does not attach.
+//! Attaches routes to listeners. The reasons for a failure are in the precedence that Gateway API defines.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,23 +11,23 @@ use crate::reason::Reason;
 use crate::rows::{Listener, Parent, ParentReference, Protocol, Route, RouteKind};
 use policy_sync_api::text::named;
 
-/// How far a route got at a listener, in the order of Gateway API.
+/// How far a route got at a listener: the checks in the order of Gateway API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// The listener is none of those that the reference means.
+    /// The parent reference does not select the listener.
     Meant,
-    /// The listener does not let it attach.
+    /// The listener does not allow the route.
     Allowed,
-    /// They have no host in common.
+    /// The listener and the route have no host in common.
     Hosts,
-    /// It attaches if labels of its namespace that are not known match, unless another route is there first.
+    /// The route attaches if unknown labels of its namespace match, unless it conflicts with another route.
     Labels,
-    /// It attaches, unless another route is there first.
+    /// The route attaches, unless it conflicts with another route.
     Attached,
 }
 
 impl<'f> Builder<'f> {
-    /// Links routes to the listeners that are `in_force`, and their rules to them.
+    /// Links routes to the listeners that are `in_force`, and the rules of routes to their routes.
     pub(crate) fn attach_routes(&mut self, in_force: &HashSet<NodeId>) {
         let routes: Vec<(NodeId, RouteKind, &'f Route)> =
             self.graph.object_nodes().filter_map(|node| self.route(node)).collect();
@@ -53,7 +53,7 @@ impl<'f> Builder<'f> {
             let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
             if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
                 self.refuse(&words, Reason::Conflicted, words.conflicted());
-                // An implementation that accepts it serves both routes.
+                // An implementation that accepts the route serves both routes.
                 listeners.retain(|_| accepted_by.is_some());
             } else {
                 listeners.retain(is_there_first);
@@ -74,7 +74,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Adds that it is not known whether some of these `listeners` allow a route.
+    /// Records that unknown labels decide whether some of these `listeners` allow the route.
     fn report_unknown(&mut self, words: &Words<'f>, listeners: &[(NodeId, bool)]) {
         let unknown = listeners.iter().filter(|(_, is_certain)| !is_certain);
         let names: Vec<&str> =
@@ -93,8 +93,9 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The listeners that take a route by one reference, unless another route is there first, each with whether that is certain. Without
-    /// one, reports the reason, or links the route to its unknown parent.
+    /// The listeners that a parent reference attaches the route to, unless it conflicts with another route;
+    /// each with whether that is certain. Without a listener, records the reason, or links the route to its
+    /// unknown parent.
     fn try_parent(
         &mut self,
         in_force: &HashSet<NodeId>,
@@ -141,7 +142,7 @@ impl<'f> Builder<'f> {
 
     fn refuse(&mut self, words: &Words<'f>, reason: Reason, message: String) {
         let Words { from, to, parent, route, .. } = *words;
-        // A status can be older than the deletion of the parent.
+        // The status may be older than the deletion of the parent.
         let may_differ = !matches!(reason, Reason::OtherParent | Reason::ParentNotFound);
         match self.accepted_by(route, from.namespace, parent).filter(|_| may_differ) {
             Some(controller) => self.report_acceptance(controller, (from, to), reason, &message),
@@ -149,7 +150,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// How far a route gets at the listener `section`.
+    /// The last check that a route passes at the listener `section`.
     fn step(&self, in_force: &HashSet<NodeId>, section: NodeId, words: &Words<'_>) -> Step {
         let Words { from, to, route, kind, parent } = words;
         let Some(listener) = self.graph.listener(section).filter(|_| in_force.contains(&section)) else {
@@ -171,8 +172,9 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The routes of a listener that others keep from it: of an HTTPRoute and a GRPCRoute with hosts in common the younger one,
-    /// then the later by name. A route that is turned away, or may not be attached, turns no other away.
+    /// The routes that conflict with others on a listener. If an HTTPRoute and a GRPCRoute have hosts in
+    /// common, the younger one is rejected, then the later by name. A rejected route, and one that may not
+    /// attach, causes no further conflicts.
     fn in_the_way(&self, listener: NodeId, certain: &BTreeMap<NodeId, bool>) -> Vec<(NodeId, NodeId)> {
         let Some(row) = self.graph.listener(listener) else { return Vec::new() };
         let mut routes: Vec<(NodeId, RouteKind, &Route)> = certain
@@ -201,19 +203,20 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// The hosts that `listener` and `route` both let through.
+/// The hosts that both `listener` and `route` serve.
 pub(crate) fn hosts<'h>(listener: &'h Listener, route: &'h Route) -> Vec<&'h str> {
     hostname::between(listener.hostname.as_deref(), route.hostnames.iter().map(|name| &**name))
 }
 
-/// Whether there are any.
+/// Whether `listener` and `route` have a host in common.
 fn meet(listener: &Listener, route: &Route) -> bool {
     let Some(hostname) = listener.hostname.as_deref() else { return true };
     let mut names = route.hostnames.iter();
     route.hostnames.is_empty() || names.any(|name| hostname::meet(hostname, name).is_some())
 }
 
-/// Whether the protocol of `listener` carries routes of `kind`; `None` where only an implementation knows the protocol.
+/// Whether the protocol of `listener` carries routes of `kind`; `None` if only an implementation knows the
+/// protocol.
 pub(super) fn protocol_carries(listener: &Listener, kind: RouteKind) -> Option<bool> {
     Some(match &listener.protocol {
         Protocol::Http | Protocol::Https => matches!(kind, RouteKind::Http | RouteKind::Grpc),
@@ -224,22 +227,22 @@ pub(super) fn protocol_carries(listener: &Listener, kind: RouteKind) -> Option<b
     })
 }
 
-/// Whether `listener` takes routes of `kind`: those of its protocol, and of these the kinds that it names.
+/// Whether `listener` accepts routes of `kind`: by its protocol, and by `allowedRoutes.kinds` if set.
 fn carries(listener: &Listener, kind: RouteKind) -> bool {
     let by_protocol = protocol_carries(listener, kind) != Some(false);
     let is_named = |kinds: &[crate::locator::Kind]| kinds.iter().any(|named| named.as_ref() == kind.kind());
     by_protocol && listener.kinds.as_deref().is_none_or(is_named)
 }
 
-/// The listeners that take a route by one reference, unless another route is there first.
+/// The listeners that one parent reference attaches a route to, unless the route conflicts with another.
 struct Taken<'w> {
     route: NodeId,
     words: Words<'w>,
-    /// Each with whether it is known to allow the route.
+    /// Each with whether it is certain that the listener allows the route.
     listeners: Vec<(NodeId, bool)>,
 }
 
-/// A reference of a route, and what is said where it does not attach.
+/// A parent reference of a route, with the messages for each reason why the route does not attach.
 struct Words<'w> {
     from: Locator<'w>,
     to: Locator<'w>,
@@ -276,7 +279,7 @@ impl<'w> Words<'w> {
         self.parent.port.map(|port| format!(" on port {port}")).unwrap_or_default()
     }
 
-    /// Of the listeners that are meant: that the one does not, or that none of them does.
+    /// Joins the text about one listener, or about all listeners, that the reference selects.
     fn none(&self, does_not: &str, does: &str) -> String {
         match &self.parent.section {
             Some(name) => format!("listener {name:?} of {} {does_not}", self.parent()),

@@ -1,20 +1,20 @@
-//! Which routes of one listener have hosts in common, without comparing each with each.
+//! Finds routes of one listener with hosts in common, without comparing each pair.
 
 use std::collections::HashSet;
 
 /// The hosts of some routes.
 #[derive(Default)]
 pub(super) struct Hosts<'h> {
-    /// Whether one of them is for all.
+    /// Whether a route serves all hosts.
     all: bool,
-    /// Host names, and the suffixes of wildcards as they are written: `*.example.com`.
+    /// Host names, and wildcards as in the spec: `*.example.com`.
     written: HashSet<&'h str>,
-    /// Every `.suffix` of each of them.
+    /// Every suffix of each host: `.example.com`.
     suffixes: HashSet<&'h str>,
 }
 
 impl<'h> Hosts<'h> {
-    /// Adds the hosts of a route, `*` for all.
+    /// Adds the hosts of a route; `*` means all hosts.
     pub(super) fn add(&mut self, hosts: &[&'h str]) {
         for host in hosts {
             self.all |= *host == "*";
@@ -23,7 +23,7 @@ impl<'h> Hosts<'h> {
         }
     }
 
-    /// Whether any of `hosts` is, or has, or is had by one of these.
+    /// Whether any of `hosts` overlaps with one of these hosts.
     pub(super) fn meet(&self, hosts: &[&str]) -> bool {
         if self.written.is_empty() {
             return false;
@@ -36,7 +36,7 @@ impl<'h> Hosts<'h> {
     }
 }
 
-/// `.example.com` and `.com` of `a.example.com`, and of `*.a.example.com` also `.a.example.com` without the wildcard's own.
+/// `.example.com` and `.com` for `a.example.com`. For the wildcard `*.a.example.com` also `.a.example.com`.
 fn suffixes(host: &str) -> impl Iterator<Item = &str> {
     let host = host.strip_prefix("*.").unwrap_or(host);
     let dots = host.match_indices('.').map(|(at, _)| at);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     proptest! {
-        /// Looking them up says the same as comparing each with each.
+        /// The lookup gives the same result as comparing each pair.
         #[test]
         fn hosts_meet_as_each_with_each(
             left in prop::collection::vec(host(), 1..4),

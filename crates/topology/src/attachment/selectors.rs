@@ -1,4 +1,4 @@
-//! Target selectors of policies: objects of the policy's namespace, by their labels.
+//! Evaluates the target selectors of policies: objects in the policy's namespace, selected by labels.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,31 @@ use crate::policies::{AttachedTarget, PolicyNode};
 use crate::reason::Reason;
 use crate::rows::{RouteKind, SetKind, TargetSelector};
 
-/// How many times labels are matched for the policies of one namespace. Policies past that limit may select anything.
+/// How many label comparisons the policies of one namespace may cost. Targets of selectors past this limit
+/// are unknown.
 const MATCHES_LIMIT: usize = 1_000_000;
 
-/// What selectors have in common.
+/// State shared by the selectors of all policies.
 #[derive(Default)]
 pub(super) struct Selectors<'f> {
     /// The objects of each kind and namespace, once a selector needs them.
     nodes: Option<HashMap<(KindRef<'f>, &'f str), Vec<NodeId>>>,
-    /// How many times labels were matched for each namespace.
+    /// The number of label comparisons for each namespace so far.
     matched: HashMap<&'f str, usize>,
 }
 
-/// What the selectors of a policy select.
+/// The result of a policy's selectors.
 #[derive(Default)]
 pub(super) struct Selected<'f> {
     pub(super) targets: Vec<AttachedTarget<'f>>,
-    /// Why it is not known whether they select more.
+    /// The reasons why the selectors may select more.
     pub(super) unknown: Vec<String>,
-    /// Why the first of those without targets has none.
+    /// The reason why the first selector without targets has none.
     pub(super) refusal: Option<(Reason, String)>,
 }
 
 impl<'f> Builder<'f> {
-    /// What the selectors of `policy` select.
+    /// Evaluates the selectors of `policy`.
     pub(super) fn selected(&self, policy: &PolicyNode<'f>, selectors: &mut Selectors<'f>) -> Selected<'f> {
         let mut selected = Selected::default();
         for selector in &policy.row.selectors {
@@ -51,7 +52,7 @@ impl<'f> Builder<'f> {
         selected
     }
 
-    /// Adds what `selector` selects. Why it selects nothing, where that is known.
+    /// Adds the targets of `selector`. Returns the reason if it certainly selects nothing.
     fn select(
         &self,
         policy: &PolicyNode<'f>,

@@ -1,4 +1,4 @@
-//! Of Gateways: the policies on them and on their own listeners.
+//! The conditions of Gateways: the policies on a Gateway and on its own listeners.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::graph::{Graph, NodeId};
 use crate::topology::PolicyId;
 use policy_sync_api::text::named;
 
-/// What the Gateway `node` says of the policies that lie on it and on its own listeners, in at most `room` conditions.
+/// The conditions that list the policies on the Gateway `node` and on its own listeners, at most `room`.
 #[must_use]
 pub fn gateway_conditions(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<ConditionText> {
     let mut affecting = Affecting::default();

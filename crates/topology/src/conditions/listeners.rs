@@ -1,4 +1,5 @@
-//! Of listeners: the [conditions](https://gateway-api.sigs.k8s.io/reference/spec/#listenerstatus) that report a problem.
+//! The [conditions](https://gateway-api.sigs.k8s.io/reference/spec/#listenerstatus) of listeners that report
+//! a problem.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +18,7 @@ pub struct ListenerConditions<'g, 'f> {
 }
 
 impl<'g, 'f> ListenerConditions<'g, 'f> {
-    /// Those of the listeners of `graph`.
+    /// Prepares the conditions of all listeners of `graph`.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>) -> Self {
         let mut all = Self { graph, unattached: HashMap::new(), unresolved: HashMap::new() };
@@ -30,8 +31,8 @@ impl<'g, 'f> ListenerConditions<'g, 'f> {
         all
     }
 
-    /// The conditions of the listener `node` that are not as those of a valid listener: `Accepted` and `ResolvedRefs` that are not
-    /// True, and `Conflicted` that is. None for other nodes.
+    /// The conditions in which the listener `node` differs from a valid listener: `Accepted` and
+    /// `ResolvedRefs` that are not True, and `Conflicted` that is True. Empty for other nodes.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Vec<ConditionText> {
         if self.graph.listener(node).is_none() {

@@ -1,5 +1,5 @@
-//! Of routes: for each reference to a parent whether it attaches there, whether its backends are found, and which policies are in
-//! force on the way.
+//! The conditions of routes: for each parent reference, whether the route attaches, whether its backends
+//! resolve, and which policies apply.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
 use policy_sync_api::text::{capped, named};
 
-/// What a route says of one of its references to parents.
+/// The conditions for one parent reference of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ParentConditions {
-    /// The place of the reference in the route.
+    /// The index of the reference in `parentRefs`.
     pub reference: usize,
-    /// What it says, which other routes may say as well.
+    /// The conditions, shared with other routes that have the same ones.
     pub conditions: Arc<Conditions>,
 }
 
-/// What routes say of the parents that are ours.
+/// The conditions of all routes for the parents that this controller manages.
 #[derive(Debug)]
 pub struct RouteConditions<'g, 'f> {
     graph: &'g Graph<'f>,
-    /// The parents that are ours: Gateways, and ListenerSets of these.
+    /// The managed parents: Gateways, and ListenerSets of these.
     parents: HashMap<Locator<'f>, NodeId>,
-    /// Each route with a listener that carries it, in order.
+    /// Each route with a listener that carries it, sorted.
     carriers: Vec<(NodeId, NodeId)>,
-    /// The policies above each listener that carries routes, the least specific first: the place of it among those that there are.
+    /// The index into `stacks` of the policies above each listener that carries routes.
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<PolicyId>>,
     refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
-    /// The references of each route that may not resolve.
+    /// The references of each route that do not resolve or may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
-    /// What routes without policies of their own say, by what there is above them.
+    /// The policy conditions of routes without policies of their own, by the stacks above them.
     known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
 }
 
 impl<'g, 'f> RouteConditions<'g, 'f> {
-    /// What routes of `graph` say of the Gateways that `is_ours`.
+    /// Prepares the conditions of the routes of `graph`, for the Gateways that `is_ours` accepts.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>, is_ours: impl Fn(Locator<'f>) -> bool) -> Self {
         let mut all = Self {
@@ -118,7 +118,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         self.carriers.sort_unstable();
     }
 
-    /// Each route with what it says: nothing where no parent of it is ours.
+    /// Visits each route with its conditions: an empty list if none of its parents is managed.
     pub fn each(mut self, mut visit: impl FnMut(RouteKind, Locator<'f>, &'f Route, Vec<ParentConditions>)) {
         for node in self.graph.object_nodes() {
             if let ObjectRow::Route(kind, route) = self.graph.object(node).row {
@@ -135,7 +135,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         for (place, parent) in route.parents.iter().enumerate() {
             let to = parent.locator(locator.namespace);
             let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
-            // The API lets no two be the same.
+            // The API rejects duplicate references.
             if route.parents[..place].contains(parent) {
                 continue;
             }
@@ -156,7 +156,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         entries
     }
 
-    /// What another route has as well is kept once.
+    /// Keeps equal conditions of several routes only once.
     fn share(&mut self, texts: Vec<ConditionText>) -> Arc<Conditions> {
         let conditions = Conditions::from(texts);
         self.shared.entry(conditions.hash).or_insert_with(|| Arc::new(conditions)).clone()
@@ -198,11 +198,12 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         ConditionText { name, status: "False", reason, message }
     }
 
-    /// Whether all backends of a route are there, and may be referred to. Of a kind that is not read, that is not known.
+    /// The condition for the backends of a route: whether all exist and may be referred to. It is Unknown for
+    /// kinds that are not read.
     fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.refused.get(&route).into_iter().flatten();
-        // Whoever may not be granted it is not to learn what there is in another namespace.
+        // Without a grant, the route's author must not learn which objects another namespace has.
         let may_know =
             |item: &&&Unattached<'f>| self.graph.knows_grants() || item.to.namespace == route.namespace;
         let of_rules: Vec<&&Unattached<'f>> =
@@ -225,7 +226,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         }
     }
 
-    /// Why it is not known whether all backends of a route resolve.
+    /// The reason why it is unknown whether all backends of a route resolve.
     fn not_known(&self, node: NodeId, route: Locator<'f>) -> Option<(Reason, String)> {
         let graph = self.graph;
         let backends = graph.sections(node).flat_map(|rule| graph.links(rule)).map(|to| graph.object(to));
@@ -248,7 +249,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         Some((all.first()?.0, messages.join("; ")))
     }
 
-    /// The policies along the ways from these listeners to the route.
+    /// The policies along the paths from these listeners to the route.
     fn affected(&mut self, route: NodeId, kind: RouteKind, listeners: &[NodeId]) -> Arc<[ConditionText]> {
         let mut above: Vec<usize> =
             listeners.iter().filter_map(|listener| self.above.get(listener)).copied().collect();
@@ -272,7 +273,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
 
     fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
         let graph = self.graph;
-        // They are not kept: no other route has these stacks.
+        // Not cached in the graph: no other route has these stacks.
         let mut folds = Folds::new(graph);
         let mut affecting = Affecting::default();
         let mut below: BTreeSet<Vec<PolicyId>> = BTreeSet::new();
@@ -297,7 +298,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 }
             }
         }
-        // What is in force at its target alone.
+        // Direct policies apply to their target only.
         for node in [route].into_iter().chain(graph.sections(route)).filter(|_| !above.is_empty()) {
             for number in
                 graph.topology().policies_of(node).filter(|number| graph.policy(*number).manner.is_direct())

@@ -1,4 +1,4 @@
-//! The layers of one stack, and whether their merge is assumed.
+//! The merge layers of one stack of policies, and whether their merge is assumed.
 
 use crate::graph::Graph;
 use crate::merge::Layer;
@@ -7,7 +7,7 @@ use crate::rules::strategy::{MergeByPlace, MostSpecific};
 use crate::rules::{PolicyRule, Strategy};
 use crate::topology::PolicyId;
 
-/// The policies `stack` with their strategies, the least specific first.
+/// The policies of `stack` with their merge strategies, the least specific first.
 pub(super) fn layers<'g>(graph: &'g Graph<'_>, stack: &[PolicyId]) -> Vec<Layer<'g>> {
     let layer = |id: &PolicyId| Layer::of(*id, graph.policy(*id));
     let Some(parent) = parent(graph, stack) else { return stack.iter().map(layer).collect() };
@@ -18,8 +18,8 @@ pub(super) fn layers<'g>(graph: &'g Graph<'_>, stack: &[PolicyId]) -> Vec<Layer<
     stack.iter().map(merged).collect()
 }
 
-/// The policy of Envoy Gateway that the most specific one of `stack` is merged with: the closest one on a Gateway, a ListenerSet or a
-/// listener.
+/// The policy that the most specific policy of `stack` is merged with, if that is a policy of Envoy Gateway:
+/// the closest one on a Gateway, a ListenerSet or a listener.
 fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
     let (last, others) = stack.split_last()?;
     if !matches!(graph.policy(*last).rules.strategy, Strategy::JsonMerge | Strategy::StrategicMerge) {

@@ -1,5 +1,6 @@
-//! Whether the hierarchy of RFC 0007 holds on a spoke: a policy of the spoke takes precedence over a copy of a hub's policy with the
-//! same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2, let the creation times decide instead.
+//! Checks the hierarchy of RFC 0007 on a spoke: a policy of the spoke takes precedence over a copy of a hub's
+//! policy with the same target. Controllers that ignore the annotation of copies, such as Kuadrant 1.5.2,
+//! decide by creation time instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::reason::Reason;
 use crate::topology::PolicyId;
 use policy_sync_api::generators::{GENERATORS, Generator};
 
-/// How many copies, and how many other policies, of a kind on one target are compared: tenants can create any number.
+/// How many copies, and how many other policies, of a kind on one target are compared: tenants can create any
+/// number.
 const COMPARED: usize = 16;
 
 /// A copy that takes precedence over a policy of the spoke.

@@ -1,4 +1,4 @@
-//! Facts to a graph: objects first, in the order of their locators, then what attaches to what.
+//! Builds a graph from facts: first the objects, in the order of their locators, then their attachments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::reason::{Reason, Unattached, Unresolved};
 use crate::rows::{BackendKind, RouteKind, SetKind};
 use crate::topology::{PolicyId, Topology};
 
-/// What is put together.
+/// A graph under construction.
 pub(crate) struct Builder<'f> {
     pub facts: &'f Facts<'f>,
     pub grants: Grants<'f>,
@@ -23,7 +23,7 @@ pub(crate) struct Builder<'f> {
 }
 
 impl<'f> Graph<'f> {
-    /// What is attached to what, by `facts`.
+    /// Builds the graph of `facts`.
     #[must_use]
     pub fn build(facts: &'f Facts<'f>) -> Self {
         let mut builder = Builder::new(facts);
@@ -53,7 +53,7 @@ impl<'f> Builder<'f> {
         for kind in BackendKind::ALL {
             take(&mut objects, kind.kind(), facts.backends_of(kind), ObjectRow::Backend);
         }
-        // Of a kind of which only some objects are known.
+        // Needed only if some but not all objects of a kind are known.
         let known: HashSet<Locator<'f>> = if facts.is_partial() {
             objects.iter().map(|object| object.locator).collect()
         } else {
@@ -62,7 +62,7 @@ impl<'f> Builder<'f> {
         for (object, sections) in leaves(facts, &grants).filter(|(object, _)| !known.contains(object)) {
             objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
         }
-        // Almost sorted, as the rows of each kind are.
+        // Almost sorted already, because the rows of each kind are.
         objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
         let mut nodes = nodes(&objects);
         nodes.shrink_to_fit();
@@ -84,7 +84,7 @@ impl<'f> Builder<'f> {
         Self { facts, grants, labels: Labels::new(facts), graph, by_name, links: Vec::new() }
     }
 
-    /// The node of the object that `to` is, or is a section of.
+    /// The node of the object that `to` names, or whose section it names.
     pub(crate) fn find(&self, to: Locator<'_>) -> Option<NodeId> {
         self.by_name.get(&to.kind)?.get(&(to.namespace, to.name)).copied()
     }
@@ -112,7 +112,7 @@ impl<'f> Builder<'f> {
         })
     }
 
-    /// What is linked so far.
+    /// The links so far.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         self.links.iter().copied()
     }
@@ -132,7 +132,7 @@ impl<'f> Builder<'f> {
         self.turn_away_from((to, None), from, reason, message);
     }
 
-    /// The same from listeners of one port.
+    /// Records that `from` does not attach to `to`, for listeners on one port.
     pub(crate) fn turn_away_from(
         &mut self,
         (to, port): (Locator<'f>, Option<u16>),
@@ -156,7 +156,7 @@ impl<'f> Builder<'f> {
         self.graph.topology = std::mem::take(&mut self.graph.topology).with(self.links, policies, attached);
         let unattached = &mut self.graph.unattached;
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
-        // Of two references that differ in nothing that is told of them, one is told.
+        // Keep one of two references that are equal except for the port.
         unattached.dedup_by(|later, kept| *later == Unattached { port: later.port, ..kept.clone() });
         let to = |item: &Unresolved<'_>| item.to.map(|to| to.to_string());
         self.graph
@@ -178,7 +178,7 @@ fn take<'f, R>(
     );
 }
 
-/// Each object, and its sections in the order of their names.
+/// The nodes of all objects, each followed by its sections in the order of their names.
 fn nodes(objects: &[Object<'_>]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut sorted: Vec<u16> = Vec::new();

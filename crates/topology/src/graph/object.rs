@@ -1,4 +1,4 @@
-//! Objects of the graph, with what is read of each.
+//! The objects of a graph.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::rows::{Class, Gateway, Listener, ListenerSet, Route, RouteKind, Servi
 /// An object.
 #[derive(Debug)]
 pub struct Object<'f> {
-    /// Its name.
+    /// Its kind, namespace and name.
     pub locator: Locator<'f>,
-    /// What is read of it.
+    /// The fields that the graph reads.
     pub row: ObjectRow<'f>,
 }
 
-/// What is read of an object.
+/// The fields of an object that the graph reads.
 #[derive(Debug)]
 pub enum ObjectRow<'f> {
     /// A GatewayClass.
@@ -27,7 +27,7 @@ pub enum ObjectRow<'f> {
     Route(RouteKind, &'f Route),
     /// A Service or another backend.
     Backend(&'f Service),
-    /// What others refer to and nothing else is known of, with the sections that they name.
+    /// An object that others refer to, but whose content is unknown, with the sections that they name.
     Leaf(Vec<Section<'f>>),
 }
 
@@ -52,12 +52,12 @@ impl<'f> ObjectRow<'f> {
         }
     }
 
-    /// Whether a path may begin at it, where nothing leads to it.
+    /// Whether paths may begin at the object, if it has no parent.
     pub(super) fn begins(&self) -> bool {
         matches!(self, Self::Class(_) | Self::Gateway(_) | Self::Leaf(_))
     }
 
-    /// How many sections it has. Nothing refers to one past the greatest place, which no object of the API has.
+    /// The number of sections, at most 65,535. No object of the API has more.
     pub(super) fn sections(&self) -> usize {
         let count = match self {
             Self::Class(_) => 0,

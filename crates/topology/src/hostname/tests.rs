@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_two_have_in_common() {
+fn intersection_is_the_more_specific_host() {
     let cases = [
         ("a.b.io", "a.b.io", Some("a.b.io")),
         ("a.b.io", "c.b.io", None),
@@ -21,7 +21,7 @@ fn what_two_have_in_common() {
 }
 
 #[test]
-fn hosts_are_sorted_and_each_is_there_once() {
+fn hosts_are_sorted_without_duplicates() {
     assert_eq!(between(None, []), ["*"]);
     assert_eq!(between(Some("a.io"), []), ["a.io"]);
     assert_eq!(between(None, ["b.io", "a.io", "b.io"]), ["a.io", "b.io"]);

@@ -18,9 +18,9 @@ fn locator((kind, group, namespace, name): &(String, String, String, String)) ->
 }
 
 proptest! {
-    /// Nodes are in the order of what is printed of them, so that lists of them are sorted.
+    /// Nodes are in the order of their text, so that printed lists are sorted.
     #[test]
-    fn objects_are_in_the_order_of_their_text(left in texts(), right in texts()) {
+    fn locators_compare_as_their_text(left in texts(), right in texts()) {
         let (left, right) = (locator(&left), locator(&right));
         let text = left.to_string().cmp(&right.to_string());
         if text != Ordering::Equal {
@@ -30,7 +30,7 @@ proptest! {
 }
 
 #[test]
-fn a_section_stands_before_every_longer_name() {
+fn section_sorts_before_longer_object_names() {
     let object = Locator { kind: GATEWAY, namespace: "a", name: "b", section: None };
     let section = object.with(Some(Section::Named("z")));
     let other = Locator { name: "b-c", ..object };
@@ -38,7 +38,7 @@ fn a_section_stands_before_every_longer_name() {
 }
 
 #[test]
-fn locators_are_written_as_in_the_contract() {
+fn locators_have_the_documented_format() {
     let object =
         Locator { kind: HTTP_ROUTE, namespace: "shop", name: "r", section: Some(Section::Shadowed(2)) };
     assert_eq!(object.to_string(), "httproute.gateway.networking.k8s.io:shop/r#rule-2~2");
@@ -49,7 +49,7 @@ fn locators_are_written_as_in_the_contract() {
 }
 
 #[test]
-fn nothing_can_mean_a_place_whose_name_another_has() {
+fn shadowed_rule_cannot_be_referenced() {
     assert!(Section::Rule(1).is("rule-1"));
     assert!(!Section::Shadowed(1).is("rule-1~1"));
     assert!(!Section::Shadowed(1).is("rule-1"));

@@ -1,4 +1,4 @@
-//! Matches that have a request, and which of two comes first.
+//! The matches that apply to a request, and their order of precedence.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use crate::graph::{Graph, NodeId};
 use crate::rows::matches::{self, Comparison, GrpcMatch, HttpMatch, PathComparison, PathMatch, ValueMatch};
 use crate::rows::{Created, Listener, Route, RouteKind};
 
-/// A match that has the request, or may have it.
+/// A match that applies to the request, or may apply.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) route: NodeId,
     pub(super) rule: NodeId,
     pub(super) has_expression: bool,
-    /// Why it is not known whether it has the request.
+    /// The reason why it is unknown whether the match applies.
     pub(super) not_evaluated: Option<NotEvaluated>,
-    /// What makes it come first, in the order of criteria, the greater first.
+    /// The ranks in the order of the criteria; a greater one takes precedence.
     ranks: [(Criterion, (u64, u64)); 6],
     age: (Created, String, RouteKind),
     place: (usize, usize),
 }
 
 impl Candidate {
-    /// What puts this one before `other`, which is of another rule.
+    /// The criterion by which this match takes precedence over `other`, a match of another rule.
     pub(super) fn criterion_against(&self, other: &Self) -> Criterion {
         let mut ranks = self.ranks.iter().zip(&other.ranks);
         let differs = ranks.find(|((_, own), (_, others))| own != others);
@@ -37,7 +37,7 @@ impl Candidate {
         }
     }
 
-    /// The one that comes first is the lesser.
+    /// The sort key: the match that takes precedence is the lesser.
     pub(super) fn order(&self) -> impl Ord + '_ {
         let ranks = self.ranks.each_ref().map(|(_, rank)| Reverse(*rank));
         (ranks, &self.age, self.place)
@@ -45,7 +45,7 @@ impl Candidate {
 }
 
 impl Request {
-    /// The matches of `route`, which is attached to `listener`, that have this request, or may have it.
+    /// The matches of `route`, attached to `listener`, that apply to this request, or may apply.
     pub(super) fn candidates(
         &self,
         graph: &Graph<'_>,
@@ -53,7 +53,7 @@ impl Request {
         (node, route): (NodeId, &Route),
         mut expressions: Expressions<'_>,
     ) -> Vec<Candidate> {
-        // What TCP and UDP carry has no host.
+        // TCP and UDP have no host.
         let host = self.host.as_deref().filter(|_| is_of_http(kind) || kind == RouteKind::Tls);
         let hostnames = hosts(listener, route);
         let is_had = |hostname: &&&str| kind == RouteKind::Tcp || has_host(hostname, host);
@@ -222,7 +222,7 @@ fn compare<'c>(
     }
 }
 
-/// What a match is worth.
+/// The rank of a match that applies.
 #[derive(Debug)]
 struct Found {
     has_expression: bool,

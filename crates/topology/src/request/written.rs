@@ -1,4 +1,4 @@
-//! A request as people write it.
+//! Parses the parts of a request from the text of command-line flags and query parameters.
 
 use std::net::IpAddr;
 
@@ -6,32 +6,32 @@ use super::Request;
 use policy_sync_api::syntax::is_dns_subdomain;
 use policy_sync_api::text::excerpt;
 
-/// Why something is no part of a request.
+/// An invalid part of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
-    /// It is no host.
+    /// The host is invalid.
     #[error("{0:?} is no host")]
     Host(String),
-    /// What stands behind the host is no port.
+    /// The port after the host is invalid.
     #[error("{0:?} is no port")]
     Port(String),
-    /// It is no path.
+    /// The path is invalid.
     #[error("{0:?} is no path: it begins with / and has no #, spaces or control characters")]
     Path(String),
-    /// It is no method.
+    /// The method is invalid.
     #[error("{0:?} is no method")]
     Method(String),
-    /// It is no pair.
+    /// The text is not of the form `NAME=VALUE`.
     #[error("{0:?} is not of the form NAME=VALUE")]
     Pair(String),
 }
 
 impl Request {
-    /// The request to `text`, a host that may have a port behind it.
+    /// Sets the host from `text`, which may contain a port.
     ///
     /// # Errors
     ///
-    /// Where it is no host, or what stands behind it no port.
+    /// If the host or the port is invalid.
     pub fn with_host(mut self, text: &str) -> Result<Self, BadRequest> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -60,11 +60,11 @@ impl Request {
         Ok(self)
     }
 
-    /// The request for `path`, which may have a query behind it.
+    /// Sets the path from `text`, which may contain a query.
     ///
     /// # Errors
     ///
-    /// Where it is no path.
+    /// If the path is invalid.
     pub fn with_path(mut self, text: &str) -> Result<Self, BadRequest> {
         let (path, query) = text.split_once('?').map_or((text, ""), |(path, query)| (path, query));
         let is_odd = |c: char| c == '#' || c.is_whitespace() || c.is_control();
@@ -78,11 +78,11 @@ impl Request {
         Ok(self)
     }
 
-    /// The request by `method`.
+    /// Sets the method, in any case.
     ///
     /// # Errors
     ///
-    /// Where it is none.
+    /// If the method is invalid.
     pub fn with_method(mut self, text: &str) -> Result<Self, BadRequest> {
         if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
             return Err(bad(text, BadRequest::Method));
@@ -91,22 +91,22 @@ impl Request {
         Ok(self)
     }
 
-    /// The request with a header, `NAME=VALUE`.
+    /// Adds a header, `NAME=VALUE`.
     ///
     /// # Errors
     ///
-    /// Where it is no pair.
+    /// If `text` is not of this form.
     pub fn with_header(mut self, text: &str) -> Result<Self, BadRequest> {
         let (name, value) = pair(text)?;
         self.headers.entry(name.to_ascii_lowercase()).or_default().push(value);
         Ok(self)
     }
 
-    /// The request with a parameter of the query, `NAME=VALUE`.
+    /// Adds a query parameter, `NAME=VALUE`. The first of a name counts.
     ///
     /// # Errors
     ///
-    /// Where it is no pair.
+    /// If `text` is not of this form.
     pub fn with_query(mut self, text: &str) -> Result<Self, BadRequest> {
         let (name, value) = pair(text)?;
         self.query.entry(name).or_insert(value);

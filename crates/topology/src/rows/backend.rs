@@ -1,4 +1,4 @@
-//! What the rules of routes send requests to.
+//! The backends of route rules, and references to them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl BackendKind {
     /// All.
     pub const ALL: [Self; 3] = [Self::Service, Self::ServiceImport, Self::EnvoyBackend];
 
-    /// The kind as objects name it.
+    /// The kind in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -33,7 +33,7 @@ impl BackendKind {
         }
     }
 
-    /// The name of a port's node.
+    /// The type of the nodes of its ports.
     #[must_use]
     pub const fn port(self) -> &'static str {
         match self {
@@ -48,17 +48,17 @@ impl BackendKind {
         !matches!(self, Self::EnvoyBackend)
     }
 
-    /// The kind of backends that objects name so.
+    /// Returns the kind of backends with this kind in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.kind() == kind)
     }
 }
 
-/// What kind of backend a reference names.
+/// The kind of backend that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// One whose objects are read.
+    /// A kind whose objects are read.
     Known(BackendKind),
     /// Any other.
     Other(Arc<Kind>),
@@ -78,9 +78,9 @@ impl Backend {
 /// A reference to a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BackendReference {
-    /// Of what kind it is.
+    /// The kind of the backend.
     pub backend: Backend,
-    /// Its namespace, the route's own where none is given.
+    /// Its namespace; `None` for the route's own.
     pub namespace: Option<Arc<str>>,
     /// Its name.
     pub name: Arc<str>,
@@ -95,7 +95,7 @@ impl Weigh for BackendReference {
 }
 
 impl BackendReference {
-    /// What it means, in an object of the namespace `own`.
+    /// The locator of the backend, for a reference in the namespace `own`.
     #[must_use]
     pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
         let (kind, namespace) = (self.backend.kind(), self.namespace.as_deref().unwrap_or(own));

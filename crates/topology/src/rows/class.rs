@@ -1,5 +1,5 @@
 //! GatewayClasses.
 
-/// A GatewayClass. That it is there is all that the graph reads.
+/// A GatewayClass. The graph reads only that it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class;

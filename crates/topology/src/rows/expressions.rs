@@ -16,11 +16,12 @@ use policy_sync_api::text::excerpt;
 /// The maximum number of regular expressions of a route that are checked for errors.
 const CHECKED_LIMIT: usize = 64;
 
-/// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its place. The API server accepts such
-/// expressions, and implementations treat them as matching nothing.
+/// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its path.
+/// The API server accepts such expressions, and implementations treat them as matching nothing.
 ///
-/// Expressions are parsed, not compiled, and only the first 64 distinct ones of a route. So the author of a route cannot make reading it
-/// expensive. Expressions that are too large after compilation are found during [a request](crate::Request).
+/// Expressions are parsed but not compiled, and only the first 64 distinct ones of a route. So the author of
+/// a route cannot make reading it expensive. A [request](crate::Request) finds expressions that are too large
+/// after compilation.
 #[must_use]
 pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
@@ -38,7 +39,7 @@ pub fn unreadable(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (rule, row) in route.rules.iter().enumerate() {
         let Some(text) = &row.matches else { continue };
-        // Most rules have no regular expressions. An escape in JSON can hide the word.
+        // Most rules have no regular expressions. JSON can write the word with escapes.
         if !text.contains("RegularExpression") && !text.contains("\\u") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Gateways and ListenerSets.
+//! Rows of Gateways and ListenerSets.
 
 use std::sync::Arc;
 
@@ -18,34 +18,34 @@ use policy_sync_api::object::{HubObject, Metadata};
 /// A Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// When it was made.
+    /// The creation time.
     pub created: Created,
     /// Its labels.
     pub labels: Labels,
-    /// Its GatewayClass.
+    /// The name of its GatewayClass.
     pub class: Arc<str>,
-    /// Its own listeners.
+    /// The listeners in its spec, without those of ListenerSets.
     pub listeners: Box<[Listener]>,
     /// The namespaces whose ListenerSets may attach.
     pub sets: Allowed,
-    /// Whether it is a copy that a hub has sent.
+    /// Whether it is a copy that a hub delivered.
     pub copy: bool,
-    /// On a hub: the clusters that it is on, as its annotation says.
+    /// On a hub: the clusters with a copy, from its annotation.
     pub clusters: Box<[Arc<str>]>,
 }
 
 impl Gateway {
-    /// Its GatewayClass.
+    /// The locator of its GatewayClass.
     #[must_use]
     pub fn class_locator(&self) -> Locator<'_> {
         Locator { kind: GATEWAY_CLASS, namespace: "", name: &self.class, section: None }
     }
 
-    /// The row of `object`.
+    /// Reads the row from `object`.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         let Metadata { labels, annotations, .. } = &object.metadata;
         let clusters = annotations.get(GATEWAY_CLUSTERS).and_then(|text| serde_json::from_str(text).ok());
@@ -58,11 +58,11 @@ impl Gateway {
         })
     }
 
-    /// The row of a Gateway whose spec is `spec`, as JSON, and of which nothing else is known.
+    /// Reads the row of a Gateway from its `spec`, as JSON. All other fields are unknown.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the spec.
     pub fn of_spec(spec: &str) -> Result<Self, Fault> {
         let spec: GatewaySpec = wire::spec(spec)?;
         let sets = spec.allowed_listeners.and_then(|allowed| allowed.namespaces);
@@ -78,25 +78,25 @@ impl Gateway {
     }
 }
 
-/// A ListenerSet: listeners that others add to a Gateway.
+/// A ListenerSet: listeners that other users add to a Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerSet {
-    /// When it was made.
+    /// The creation time.
     pub created: Created,
     /// Its labels.
     pub labels: Labels,
-    /// The Gateway.
+    /// The Gateway that it attaches to.
     pub parent: ParentReference,
     /// Its listeners.
     pub listeners: Box<[Listener]>,
 }
 
 impl ListenerSet {
-    /// The row of `object`, which is of `kind`.
+    /// Reads the row from `object`, which is of `kind`.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(kind: SetKind, object: &HubObject) -> Result<Self, Fault> {
         match kind {
             SetKind::Standard => Self::with_ports::<Port>(object),

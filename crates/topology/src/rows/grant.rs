@@ -1,4 +1,4 @@
-//! ReferenceGrants: <https://gateway-api.sigs.k8s.io/api-types/referencegrant/>.
+//! Rows of [ReferenceGrants](https://gateway-api.sigs.k8s.io/api-types/referencegrant/).
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use crate::fault::Fault;
 use crate::locator::{Kind, KindRef};
 use policy_sync_api::object::HubObject;
 
-/// The most items of each list of a ReferenceGrant.
+/// The maximum number of items in each list of a ReferenceGrant.
 const LIMIT: usize = 16;
 
-/// A ReferenceGrant: who of another namespace may refer to what in its own.
+/// A ReferenceGrant: it permits objects of other namespaces to refer to objects in its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Kinds and their namespaces.
+    /// The kinds and namespaces of referring objects.
     from: Box<[(Kind, Arc<str>)]>,
-    /// Kinds, and one object of them or all.
+    /// The kinds of referenced objects, with the name of one object or without a name for all.
     to: Box<[(Kind, Option<Arc<str>>)]>,
 }
 
 impl Grant {
-    /// The row of `object`.
+    /// Reads the row from `object`.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         let spec: Spec = wire::spec(wire::text(object))?;
         let kind = |group: Group, kind: KindName| Kind { group: group.0, kind: kind.0 };
@@ -35,7 +35,7 @@ impl Grant {
         Ok(Self { from: from.collect(), to: to.collect() })
     }
 
-    /// Whether it lets objects of the kind `from` in `namespace` refer to the object `name` of the kind `to`.
+    /// Whether objects of the kind `from` in `namespace` may refer to the object `name` of the kind `to`.
     #[must_use]
     pub fn allows(&self, from: KindRef<'_>, namespace: &str, to: KindRef<'_>, name: &str) -> bool {
         self.from.iter().any(|(kind, in_namespace)| kind.as_ref() == from && **in_namespace == *namespace)

@@ -1,4 +1,4 @@
-//! Listeners of Gateways and of ListenerSets.
+//! The listeners of Gateways and of ListenerSets.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,31 +19,31 @@ use policy_sync_api::json::step::Step;
 use policy_sync_api::syntax::{is_label_key, is_label_value};
 use policy_sync_api::text::excerpt;
 
-/// The most bytes of the name of a protocol.
+/// The maximum length in bytes of a protocol's name.
 const PROTOCOL_LIMIT: usize = 255;
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
-    /// Its name, of which no other listener beside it is.
+    /// Its name, unique in its object.
     pub name: Arc<str>,
-    /// The host that it is for, all where there is none.
+    /// Its host; `None` for all hosts.
     pub hostname: Option<Arc<str>>,
     /// Its port; 0 if the implementation assigns one.
     pub port: u16,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// Whether TLS ends at it.
+    /// Whether it terminates TLS.
     pub terminates: bool,
     /// The namespaces whose routes may attach.
     pub namespaces: Allowed,
-    /// The kinds of routes that may attach, where they are named.
+    /// The kinds of routes that may attach; `None` for all that the protocol carries.
     pub kinds: Option<Box<[Kind]>>,
     /// The certificates of a listener that terminates TLS.
     pub certificates: Box<[CertificateReference]>,
 }
 
-/// A reference to the object that holds a certificate.
+/// A reference to the object that contains a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateReference {
     /// The object's kind, by default Secret.
@@ -55,7 +55,7 @@ pub struct CertificateReference {
 }
 
 impl CertificateReference {
-    /// The object, for a listener in the namespace `own`.
+    /// The locator of the object, for a listener in the namespace `own`.
     #[must_use]
     pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
         let namespace = self.namespace.as_deref().unwrap_or(own);
@@ -63,33 +63,33 @@ impl CertificateReference {
     }
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP without TLS.
     Http,
     /// HTTP over TLS.
     Https,
-    /// TLS, with whatever is inside.
+    /// TLS with any content.
     Tls,
     /// TCP.
     Tcp,
     /// UDP.
     Udp,
-    /// Defined by an implementation. Such names have a domain as their prefix: `example.com/quic`.
+    /// A protocol of an implementation. The name has a domain as its prefix: `example.com/quic`.
     Other(Arc<str>),
     /// Neither a core protocol nor one of an implementation. The names of core protocols are case-sensitive.
     Unsupported(Arc<str>),
 }
 
 impl Protocol {
-    /// Whether a host name says anything of it.
+    /// Whether connections of the protocol have a host name.
     #[must_use]
     pub fn has_hostnames(&self) -> bool {
         !matches!(self, Self::Tcp | Self::Udp)
     }
 
-    /// The port of URLs that name none; `None` where the protocol has no scheme.
+    /// The default port of the protocol's URL scheme; `None` without a scheme.
     #[must_use]
     pub fn own_port(&self) -> Option<u16> {
         match self {
@@ -99,7 +99,7 @@ impl Protocol {
         }
     }
 
-    /// Whether Gateway API defines it.
+    /// Whether Gateway API defines the protocol.
     #[must_use]
     pub fn is_core(&self) -> bool {
         !matches!(self, Self::Other(_) | Self::Unsupported(_))
@@ -138,23 +138,23 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Which namespaces may attach.
+/// The namespaces whose objects may attach.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Allowed {
-    /// All.
+    /// All namespaces.
     All,
-    /// That of the object itself.
+    /// Only the namespace of the object itself.
     #[default]
     Same,
-    /// Those whose labels this selects.
+    /// The namespaces whose labels match the selector.
     Selected(Selector),
-    /// None.
+    /// No namespaces.
     None,
 }
 
 impl Allowed {
-    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`. `None` if that depends on labels
-    /// that are not known.
+    /// Whether objects of `namespace`, which has these labels, may attach to an object of the namespace
+    /// `own`. `None` if that depends on unknown labels.
     #[must_use]
     pub fn allows<'l>(
         &self,
@@ -173,7 +173,7 @@ impl Allowed {
         }
     }
 
-    /// Whether it takes labels of Namespaces to know, beside their names.
+    /// Whether labels of Namespaces other than their names are needed.
     #[must_use]
     pub fn selects(&self) -> bool {
         let Self::Selected(selector) = self else { return false };
@@ -192,7 +192,7 @@ fn by_name(selector: &Selector, namespace: &str) -> Option<bool> {
     others.is_empty().then_some(true)
 }
 
-/// Whether `expression` is of the label that has the name of the Namespace.
+/// Whether `expression` is about the label that has the Namespace's name as its value.
 fn is_of_name(expression: &Expression) -> bool {
     let (Expression::In(key, _)
     | Expression::NotIn(key, _)
@@ -203,14 +203,14 @@ fn is_of_name(expression: &Expression) -> bool {
     key == NAME_LABEL
 }
 
-/// What is written of namespaces: those of the object's own where it says nothing.
+/// Reads `allowedRoutes.namespaces`, by default `Same`.
 impl<'de> Deserialize<'de> for Allowed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Namespaces::deserialize(deserializer)?.or(Self::Same).map_err(D::Error::custom)
     }
 }
 
-/// The same of namespaces whose ListenerSets may attach: none where it says nothing.
+/// Reads `allowedListeners.namespaces`, by default `None`.
 #[derive(Debug)]
 pub(super) struct AllowedSets(pub(super) Allowed);
 
@@ -227,13 +227,13 @@ impl Namespaces {
             (Some(Source::All), _) => Allowed::All,
             (Some(Source::Same), _) => Allowed::Same,
             (Some(Source::Selector), Some(selector)) => Allowed::Selected(self::selector(selector)?),
-            // Without a selector nothing is selected.
+            // `Selector` without a selector selects nothing.
             (Some(Source::None | Source::Selector), _) => Allowed::None,
         })
     }
 }
 
-/// Checks `selector` as the API server does.
+/// Validates `selector` as the API server does.
 ///
 /// # Errors
 ///
@@ -291,7 +291,7 @@ pub(super) struct Written<P> {
     allowed_routes: AllowedRoutes,
 }
 
-/// The name of a protocol. The API server accepts any word, and words after a domain: `example.com/quic`.
+/// The name of a protocol. The API server accepts a word, or a domain and a word: `example.com/quic`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct ProtocolName(Protocol);
@@ -393,7 +393,7 @@ impl<P: Into<u16>> From<Written<P>> for Listener {
     }
 }
 
-/// The listeners of an object, whose names are all different.
+/// Reads the listeners of an object, whose names must be unique.
 pub(super) fn listeners<P: Into<u16>>(
     written: Limited<Written<P>, LISTENERS_LIMIT>,
 ) -> Result<Box<[Listener]>, Fault> {

@@ -1,4 +1,4 @@
-//! Which requests a rule of an HTTPRoute or of a GRPCRoute is for.
+//! The matches in rules of HTTPRoutes and GRPCRoutes.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::fault::Fault;
 use policy_sync_api::json::step::Step;
 use policy_sync_api::text::excerpt;
 
-/// The most matches of a rule.
+/// The maximum number of matches of a rule.
 const MATCHES_LIMIT: usize = 64;
-/// The most headers, and parameters of a query, of a match.
+/// The maximum number of headers, and of query parameters, of a match.
 const VALUES_LIMIT: usize = 16;
-/// The most characters of a path.
+/// The maximum length in characters of a path.
 const PATH_LIMIT: usize = 1024;
-/// The methods that a match may name.
+/// The methods that a match may contain.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
 /// A match of an HTTPRoute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpMatch {
-    /// Its path.
+    /// The path of the request.
     #[serde(default, deserialize_with = "or_default")]
     pub path: PathMatch,
-    /// Headers, all of which a request needs.
+    /// Headers. All must match.
     #[serde(default, deserialize_with = "values")]
     pub headers: Vec<ValueMatch>,
-    /// Parameters of the query, all of which a request needs.
+    /// Query parameters. All must match.
     #[serde(default, deserialize_with = "values")]
     pub query_params: Vec<ValueMatch>,
-    /// Its method.
+    /// The method; `None` for any.
     #[serde(default)]
     pub method: Option<Arc<str>>,
 }
@@ -40,32 +40,32 @@ pub struct HttpMatch {
 /// How a text is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Comparison {
-    /// It is the same.
+    /// The texts are equal.
     #[default]
     Exact,
-    /// All of it is of a regular expression.
+    /// The regular expression matches the whole text.
     RegularExpression,
 }
 
 /// How a path is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum PathComparison {
-    /// It is the same.
+    /// The paths are equal.
     Exact,
-    /// It begins with these elements.
+    /// The path begins with the elements of the value.
     #[default]
     PathPrefix,
-    /// All of it is of a regular expression.
+    /// The regular expression matches the whole path.
     RegularExpression,
 }
 
-/// A path.
+/// A path and how it is compared.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PathMatch {
-    /// How it is compared.
+    /// The kind of comparison.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub comparison: PathComparison,
-    /// With what.
+    /// The path, the prefix or the regular expression.
     #[serde(default = "root")]
     pub value: Arc<str>,
 }
@@ -80,15 +80,15 @@ impl Default for PathMatch {
     }
 }
 
-/// A header, or a parameter of a query.
+/// The name and value of a header or a query parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ValueMatch {
-    /// How its value is compared.
+    /// How the value is compared.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub comparison: Comparison,
     /// Its name.
     pub name: Arc<str>,
-    /// With what.
+    /// The value or the regular expression.
     pub value: Arc<str>,
 }
 
@@ -99,15 +99,15 @@ fn values<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Value
 /// A match of a GRPCRoute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct GrpcMatch {
-    /// Its service and method, any where it says nothing.
+    /// The service and method; empty for any.
     #[serde(default, deserialize_with = "or_default")]
     pub method: MethodMatch,
-    /// Headers, all of which a request needs.
+    /// Headers. All must match.
     #[serde(default, deserialize_with = "values")]
     pub headers: Vec<ValueMatch>,
 }
 
-/// A service and a method of gRPC.
+/// The service and method of a gRPC call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct MethodMatch {
     /// How they are compared.
@@ -121,13 +121,14 @@ pub struct MethodMatch {
     pub method: Option<Arc<str>>,
 }
 
-/// The matches of a rule of an HTTPRoute, which are `text`; without any, all paths. What cannot be read matches nothing.
+/// Parses the matches of an HTTPRoute rule from JSON. Without `text`, returns one match for all paths; for
+/// invalid text, no matches.
 #[must_use]
 pub fn http(text: Option<&str>) -> Vec<HttpMatch> {
     read(text)
 }
 
-/// The same of a GRPCRoute.
+/// Parses the matches of a GRPCRoute rule, like [`http`].
 #[must_use]
 pub fn grpc(text: Option<&str>) -> Vec<GrpcMatch> {
     read(text)
@@ -142,11 +143,11 @@ fn read<T: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Vec<T> {
     }
 }
 
-/// Whether the API server would take `text` as the matches of a rule of a route of this kind.
+/// Validates `text`, the matches in a rule of a route of `kind`, as the API server does.
 ///
 /// # Errors
 ///
-/// The first fault, with its place in them.
+/// The first fault, with its path relative to the matches.
 pub(super) fn check(kind: RouteKind, text: &str) -> Result<(), Fault> {
     match kind {
         RouteKind::Http => list::<HttpMatch>(text)?.iter().enumerate().try_for_each(|(index, written)| {
@@ -155,7 +156,7 @@ pub(super) fn check(kind: RouteKind, text: &str) -> Result<(), Fault> {
         RouteKind::Grpc => list::<GrpcMatch>(text)?.iter().enumerate().try_for_each(|(index, written)| {
             check_grpc(written).map_err(|fault| fault.under(&Step::Item(index)))
         }),
-        // They have none.
+        // These kinds have no matches.
         RouteKind::Tcp | RouteKind::Tls | RouteKind::Udp => Ok(()),
     }
 }
@@ -199,7 +200,7 @@ fn check_http(written: &HttpMatch) -> Result<(), Fault> {
 }
 
 fn check_values(field: &str, values: &[ValueMatch]) -> Result<(), Fault> {
-    // A token of HTTP.
+    // A token as in [RFC 9110](https://www.rfc-editor.org/rfc/rfc9110#name-tokens).
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     for (index, value) in values.iter().enumerate() {
         let at = |key: &str| format!(".{field}{}.{key}", Step::Item(index));

@@ -1,4 +1,5 @@
-//! Rows: what the graph reads of each object. They are made of what the API server takes; what it would refuse is a fault.
+//! Rows: the fields of objects that the graph reads. Reading validates as the API server does, and returns a
+//! fault for an invalid object.
 
 mod backend;
 mod class;
@@ -41,17 +42,18 @@ pub use service::{Service, ServicePort};
 /// The labels of an object, for the target selectors of policies; `None` if they are not read.
 pub type Labels = Option<Arc<BTreeMap<String, String>>>;
 
-/// The labels of the object with this metadata.
+/// The labels in `metadata`.
 fn labels(metadata: &Metadata) -> Labels {
     Some(Arc::new(metadata.labels.clone()))
 }
 
-/// When an object was made, in seconds since 1970. What is not made yet, as in a file, is younger than everything.
+/// The creation time of an object in seconds since 1970. An object without one, as in a file, is younger than
+/// all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Created(i64);
 
 impl Created {
-    /// When the object with this metadata was made.
+    /// The creation time in `metadata`.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         metadata.created().into()

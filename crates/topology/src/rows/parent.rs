@@ -1,4 +1,4 @@
-//! What routes and ListenerSets attach to.
+//! The parents of routes and ListenerSets, and references to them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl SetKind {
     /// All.
     pub const ALL: [Self; 2] = [Self::Standard, Self::Experimental];
 
-    /// The kind as objects name it.
+    /// The kind in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -31,21 +31,21 @@ impl SetKind {
         }
     }
 
-    /// The kind of ListenerSets that objects name so.
+    /// Returns the kind of ListenerSets with this kind in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.kind() == kind)
     }
 }
 
-/// What kind of parent a reference names.
+/// The kind of parent that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Parent {
     /// A Gateway.
     Gateway,
     /// A ListenerSet.
     ListenerSet(SetKind),
-    /// Any other, whose routes are another's matter.
+    /// Any other kind. Other controllers handle such references.
     Other(Arc<Kind>),
 }
 
@@ -65,15 +65,15 @@ impl Parent {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(from = "Written")]
 pub struct ParentReference {
-    /// Of what kind it is.
+    /// The kind of the parent.
     pub parent: Parent,
-    /// Its namespace, the referring object's own where none is given.
+    /// Its namespace; `None` for the namespace of the referring object.
     pub namespace: Option<Arc<str>>,
     /// Its name.
     pub name: Arc<str>,
     /// The name of one listener.
     pub section: Option<Arc<str>>,
-    /// The port of listeners.
+    /// The port, if the reference selects listeners by port.
     pub port: Option<u16>,
 }
 
@@ -85,7 +85,7 @@ impl Weigh for ParentReference {
 }
 
 impl ParentReference {
-    /// What it means, in an object of the namespace `own`.
+    /// The locator of the parent, for a reference in the namespace `own`.
     #[must_use]
     pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
         let namespace = self.namespace.as_deref().unwrap_or(own);
@@ -93,7 +93,7 @@ impl ParentReference {
         Locator { kind: self.parent.kind(), namespace, name: &self.name, section }
     }
 
-    /// Whether `listener`, which its parent has, is one of those that it means.
+    /// Whether the reference selects `listener` of its parent.
     #[must_use]
     pub fn means(&self, listener: &Listener) -> bool {
         self.section.as_ref().is_none_or(|name| *name == listener.name)

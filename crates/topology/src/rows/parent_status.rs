@@ -1,6 +1,7 @@
 //! The entries of implementations in `status.parents` of a route.
 //!
-//! Other controllers write them, also those of a spoke. Only bounded parts are read, and entries that cannot be read are skipped.
+//! Other controllers write them, including those of a spoke. Only bounded parts are read, and invalid entries
+//! are skipped.
 
 use std::sync::Arc;
 
@@ -11,19 +12,19 @@ use super::ParentReference;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::text::excerpt;
 
-/// The most entries of a status that the API lets there be.
+/// The maximum number of entries of a status that the API accepts.
 const ENTRIES_LIMIT: usize = 32;
-/// The most conditions of an entry that the API lets there be.
+/// The maximum number of conditions of an entry that the API accepts.
 const CONDITIONS_LIMIT: usize = 8;
-/// The most bytes of an entry: eight conditions with the longest messages that the API allows.
+/// The maximum size of an entry in bytes: eight conditions with the longest messages that the API accepts.
 const BYTES_LIMIT: usize = 256 * 1024;
-/// The most bytes of the name of a controller that the API lets there be.
+/// The maximum length in bytes of a controller name that the API accepts.
 const CONTROLLER_LIMIT: usize = 253;
 
-/// The entry of one implementation for a reference of a route to a parent.
+/// The status entry of one implementation for a parent reference of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentStatus {
-    /// The reference.
+    /// The parent reference.
     pub parent: ParentReference,
     /// The `controllerName` of the implementation.
     pub controller: Arc<str>,
@@ -38,7 +39,7 @@ pub struct ParentStatus {
 pub struct Verdict {
     /// Whether it is `True`.
     pub holds: bool,
-    /// Its reason, at most 64 characters of it.
+    /// Its reason, shortened to 64 characters.
     pub reason: Arc<str>,
 }
 
@@ -65,7 +66,7 @@ impl ParentStatus {
             #[serde(default)]
             conditions: Vec<Condition>,
         }
-        // Messages are not kept.
+        // Messages are not read.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Condition {
@@ -92,7 +93,7 @@ impl ParentStatus {
             is_current.then(|| Verdict { holds, reason: excerpt(&condition.reason).into() })
         };
         let (accepted, resolved) = (verdict("Accepted"), verdict("ResolvedRefs"));
-        // An entry without them is of a controller that implements no Gateways.
+        // An entry without these conditions comes from a controller that implements no Gateways.
         (accepted.is_some() || resolved.is_some()).then(|| Self {
             parent: parent_ref,
             controller: controller_name.into(),
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_of_a_status_is_bounded() {
+    fn status_entries_conditions_and_texts_are_bounded() {
         let plain = || entry("a.io/b", vec![accepted("No")]);
         assert_eq!(read(vec![plain(); ENTRIES_LIMIT + 1]).len(), ENTRIES_LIMIT);
         let other = json!({"type": "Other", "status": "True"});

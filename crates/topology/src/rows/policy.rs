@@ -1,4 +1,4 @@
-//! Policies: any object with target references.
+//! Rows of policies: objects of any kind with target references.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,54 +18,55 @@ use policy_sync_api::condition::refusal;
 use policy_sync_api::gateway::GROUP;
 use policy_sync_api::object::HubObject;
 
-/// The most target selectors of a policy.
+/// The maximum number of target selectors of a policy.
 const SELECTORS_LIMIT: usize = 64;
 
 /// A policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// When it was made.
+    /// The creation time.
     pub created: Created,
-    /// Whether it was asked to go.
+    /// Whether it is being deleted.
     pub deleting: bool,
-    /// The reason and the message of `Accepted=False` of its present generation, if its status has that condition.
+    /// The reason and message of `Accepted=False` for the current generation, if the status has this
+    /// condition.
     pub refused: Option<Box<str>>,
-    /// What it refers to.
+    /// Its target references.
     pub targets: Box<[Target]>,
-    /// Labels by which it selects further targets.
+    /// Its target selectors.
     pub selectors: Box<[TargetSelector]>,
     /// Its spec, as JSON.
     pub spec: Arc<str>,
-    /// Where it is a copy that a hub has sent: the hub's own, `<namespace>/<name>`, as its annotation says.
+    /// For a copy that a hub delivered: the hub's policy, `<namespace>/<name>`, from its annotation.
     pub origin: Option<Arc<str>>,
 }
 
 /// A [target selector](https://gateway.envoyproxy.io/docs/api/extension_types/#targetselector) of Envoy Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetSelector {
-    /// The kind of the targets, by default of the group of Gateway API.
+    /// The kind of the targets. The default group is that of Gateway API.
     pub kind: Kind,
-    /// Their labels.
+    /// The labels of the targets.
     pub labels: Selector,
-    /// Whether they may be in other namespaces.
+    /// Whether the targets may be in other namespaces.
     pub other_namespaces: bool,
 }
 
 /// A target reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Of what kind it is.
+    /// The kind of the target.
     pub kind: Kind,
-    /// Its namespace, the policy's own where none is given.
+    /// Its namespace; `None` for the policy's own.
     pub namespace: Option<Arc<str>>,
     /// Its name.
     pub name: Arc<str>,
-    /// A section of it.
+    /// The name of a section, such as a listener.
     pub section: Option<Arc<str>>,
 }
 
 impl Target {
-    /// What it means, in a policy of the namespace `own`.
+    /// The locator of the target, for a policy in the namespace `own`.
     #[must_use]
     pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
         let kind = self.kind.as_ref();
@@ -76,11 +77,11 @@ impl Target {
 }
 
 impl Policy {
-    /// The row of `object`.
+    /// Reads the row from `object`.
     ///
     /// # Errors
     ///
-    /// Where a target reference has another shape.
+    /// If a target reference or selector is invalid.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         Ok(Self {
             created: Created::of(&object.metadata),
@@ -91,11 +92,11 @@ impl Policy {
         })
     }
 
-    /// The row of a policy whose spec is `spec`, as JSON, and of which nothing else is known.
+    /// Reads the row of a policy from its `spec`, as JSON. All other fields are unknown.
     ///
     /// # Errors
     ///
-    /// Where a target reference has another shape.
+    /// If a target reference or selector is invalid.
     pub fn of_spec(spec: Arc<str>) -> Result<Self, Fault> {
         let Spec { target_ref, target_refs, target_selectors } = wire::spec(&spec)?;
         let targets = target_ref.into_iter().chain(target_refs.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Routes of every kind.
+//! Rows of routes.
 
 use std::sync::Arc;
 
@@ -17,32 +17,33 @@ use policy_sync_api::interned::Interned;
 use policy_sync_api::json::step::Step;
 use policy_sync_api::object::HubObject;
 
-/// The most references of a route to its parents.
+/// The maximum number of parent references of a route.
 const PARENTS_LIMIT: usize = 32;
-/// The most host names of a route, rules of it, and backends of a rule.
+/// The maximum number of host names of a route, of its rules, and of the backends of a rule.
 const LIMIT: usize = 16;
 
 /// A route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
-    /// When it was made.
+    /// The creation time.
     pub created: Created,
     /// Its labels.
     pub labels: Labels,
-    /// What it attaches to.
+    /// Its parent references.
     pub parents: Arc<[ParentReference]>,
-    /// The hosts that it is for, all where there are none.
+    /// Its hosts; empty for all hosts.
     pub hostnames: Box<[Arc<str>]>,
     /// Its rules.
     pub rules: Box<[Rule]>,
-    /// The entries of implementations in its status. Empty for the controller and the web page, which do not read them.
+    /// The entries of implementations in its status. Empty for the controller and the web page, which do not
+    /// read them.
     pub statuses: Box<[ParentStatus]>,
 }
 
-/// What routes have in common, once.
+/// Values that many routes repeat, each stored once.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    /// Names and expressions.
+    /// Names and regular expressions.
     pub texts: Interned<str>,
     parents: Interned<[ParentReference]>,
     backends: Interned<[BackendReference]>,
@@ -51,18 +52,18 @@ pub struct Shared {
 /// A rule of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// Its name, which no other rule of the route has.
+    /// Its name, unique in the route.
     pub name: Option<Arc<str>>,
-    /// Which requests it is for, as JSON; none where it says nothing.
+    /// Its matches, as JSON; `None` without any.
     pub matches: Option<Arc<str>>,
-    /// Where requests go.
+    /// The backends.
     pub backends: Arc<[BackendReference]>,
-    /// Where copies of requests go: the backends of its `RequestMirror` filters, and of those of its backends.
+    /// The backends of `RequestMirror` filters, of the rule and of its backends.
     pub mirrors: Arc<[BackendReference]>,
 }
 
 impl Route {
-    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches.
+    /// Stores the values that other routes are likely to repeat in `shared`: parents, backends and matches.
     pub fn share(&mut self, shared: &mut Shared) {
         self.parents = shared.parents.intern(self.parents.clone());
         for rule in &mut self.rules {
@@ -72,16 +73,16 @@ impl Route {
         }
     }
 
-    /// The row of `object`, without its status.
+    /// Reads the row from `object`, without its status.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(kind: RouteKind, object: &HubObject) -> Result<Self, Fault> {
         let spec: Spec = wire::spec(wire::text(object))?;
         let mut rules: Vec<Rule> = spec.rules.0.into_iter().map(Rule::from).collect();
         if rules.is_empty() && kind == RouteKind::Http {
-            // The default of its definition.
+            // The default in the HTTPRoute's CustomResourceDefinition.
             rules.push(Rule::default());
         }
         for (index, rule) in rules.iter().enumerate() {

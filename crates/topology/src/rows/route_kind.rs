@@ -21,7 +21,7 @@ impl RouteKind {
     /// All.
     pub const ALL: [Self; 5] = [Self::Grpc, Self::Http, Self::Tcp, Self::Tls, Self::Udp];
 
-    /// The kind as objects name it.
+    /// The kind in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -33,7 +33,7 @@ impl RouteKind {
         }
     }
 
-    /// What a rule of such a route is called.
+    /// The type of the nodes of its rules.
     #[must_use]
     pub const fn rule(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl RouteKind {
         }
     }
 
-    /// The kind of routes that objects name so.
+    /// Returns the kind of routes with this kind in objects.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|route| route.kind() == kind)

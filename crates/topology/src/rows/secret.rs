@@ -1,4 +1,5 @@
-//! Secrets that hold certificates. They are read from files alone: on a cluster no Secret is listed for a topology.
+//! Rows of Secrets with certificates. Only Secrets from files are read: the topology lists no Secrets of a
+//! cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use serde_json::Value;
 use policy_sync_api::object::HubObject;
 use policy_sync_api::secret::{CERTIFICATE, KEY, TLS};
 
-/// How PEM begins.
+/// The first bytes of PEM.
 const PEM: &[u8] = b"-----BEGIN ";
 
-/// What the graph reads of a Secret. It keeps nothing of the content.
+/// The fields that the graph reads of a Secret. The row has no part of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secret {
     /// Whether it is of the type `kubernetes.io/tls`.
@@ -22,12 +23,12 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The row of `object`.
+    /// Reads the row from `object`.
     #[must_use]
     pub fn read(object: &HubObject) -> Self {
         let data: BTreeMap<String, Value> = object.data_as();
         let is_pem = |value: &Value| {
-            // Lines of base64 may be broken.
+            // The base64 text may contain line breaks.
             let text: String =
                 value.as_str().unwrap_or_default().chars().filter(|c| !c.is_ascii_whitespace()).collect();
             STANDARD.decode(text).is_ok_and(|content| content.trim_ascii_start().starts_with(PEM))

@@ -1,4 +1,4 @@
-//! Services, and other backends that are read as these.
+//! Rows of Services and of other backends with the same fields.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use policy_sync_api::text::excerpt;
 /// A Service or a ServiceImport: its ports. A Backend of Envoy Gateway is read as one without ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Its ports, in their order.
+    /// Its ports, in the order of its spec.
     pub ports: Box<[ServicePort]>,
-    /// Whether it is of the type `ExternalName`, a name in DNS without endpoints.
+    /// Whether its type is `ExternalName`: a DNS name without endpoints.
     pub is_external: bool,
 }
 
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name, which a single port may lack.
+    /// Its name. Only a Service with one port may omit it.
     pub name: Option<Arc<str>>,
     /// Its number.
     pub port: u16,
 }
 
 impl Service {
-    /// The row of `object`.
+    /// Reads the row from `object`.
     ///
     /// # Errors
     ///
-    /// What the API server would refuse.
+    /// If the API server would reject the object.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         let spec: Spec = wire::spec(wire::text(object))?;
         let mut names = HashSet::new();
@@ -64,7 +64,7 @@ impl Service {
     }
 }
 
-/// The type of Services that are names in DNS.
+/// The type of Services that are DNS names.
 const EXTERNAL_NAME: &str = "ExternalName";
 
 #[derive(Deserialize)]

@@ -1,5 +1,5 @@
-//! The values that objects of Gateway API are made of, each read as the API server would take it: what it refuses is a fault
-//! at the value's own place.
+//! The values in objects of Gateway API. Each is validated as the API server does; a fault has the path of
+//! the invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use policy_sync_api::object::HubObject;
 use policy_sync_api::syntax::{SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain, is_kind};
 use policy_sync_api::text::excerpt;
 
-/// The spec of `object`.
+/// The spec of `object` as JSON.
 pub(super) fn text(object: &HubObject) -> &str {
     object.spec.as_deref().map_or("{}", |spec| spec.get())
 }
@@ -23,11 +23,11 @@ pub(super) fn text(object: &HubObject) -> &str {
 /// Longer texts are not parsed again to find the path of an error: the second parser is several times slower.
 const PLACED_LIMIT: usize = 64 * 1024;
 
-/// Reads the spec `text` of an object.
+/// Parses the spec `text` of an object.
 ///
 /// # Errors
 ///
-/// The first fault, with its place in the object.
+/// The first fault, with its path in the object.
 pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     read(text).map_err(|Fault { place, text }| {
         let place = if place.is_empty() { "spec".to_owned() } else { format!("spec.{place}") };
@@ -35,20 +35,20 @@ pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     })
 }
 
-/// Reads `text`.
+/// Parses `text`.
 ///
 /// # Errors
 ///
-/// The first fault, with its place in the text, which is empty for all of it.
+/// The first fault, with its path in the text; an empty path for the whole text.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).or_else(|error: serde_json::Error| {
         if text.len() > PLACED_LIMIT {
             let words = error.to_string();
-            // All of it is one long line.
+            // The position in one long line does not help.
             let end = words.rfind(" at line ").unwrap_or(words.len());
             return Err(Fault::new("", &words[..end]));
         }
-        // The same again, slower, for words that name the place.
+        // Parse again with a slower parser, which reports the path.
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string();
@@ -58,14 +58,14 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     })
 }
 
-/// A value whose null is what is not there.
+/// Deserializes a value for which null means the default.
 pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A list of at most `N`.
+/// A list with at most `N` items.
 #[derive(Debug)]
 pub(super) struct Limited<T, const N: usize>(pub(super) Vec<T>);
 
@@ -81,7 +81,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Limited<T, N
     }
 }
 
-/// Reads a list. Items that are too many are counted, and not read.
+/// Reads a list. Items beyond the limit are counted but not read.
 struct Items<T, const N: usize>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
@@ -110,7 +110,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
     }
 }
 
-/// Text that has to be `what`, as `is` tells.
+/// Returns `text` if `is` accepts it. `what` describes valid text in the message.
 fn checked(text: String, is: impl Fn(&str) -> bool, what: &str) -> Result<Arc<str>, String> {
     if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is no {what}", excerpt(&text))) }
 }
@@ -154,7 +154,7 @@ impl TryFrom<String> for Group {
     }
 }
 
-/// The name of a kind in objects.
+/// The kind of an object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct KindName(pub(super) Arc<str>);
@@ -167,7 +167,7 @@ impl TryFrom<String> for KindName {
     }
 }
 
-/// A host name, or one whose first label stands for one label or more: `*.example.com`.
+/// A host name, or a wildcard such as `*.example.com`, which matches one label or more.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Hostname(pub(super) Arc<str>);
@@ -185,7 +185,7 @@ impl TryFrom<String> for Hostname {
     }
 }
 
-/// The kind that a reference names, whose parts are those of `default` where it says nothing.
+/// The kind that a reference names. `default` supplies the group and the kind if they are missing.
 pub(super) fn kind(group: Option<Group>, kind: Option<KindName>, default: KindRef<'_>) -> Kind {
     Kind {
         group: group.map_or_else(|| default.group.into(), |group| group.0),
@@ -223,7 +223,7 @@ impl From<AssignedPort> for u16 {
     }
 }
 
-/// That a number is no port.
+/// The error for a number that is not a port.
 pub(super) struct NoPort(i64);
 
 impl fmt::Display for NoPort {

@@ -1,4 +1,5 @@
-//! Kuadrant's AuthPolicy: a rule for each entry of its scheme, for each pattern, and one for the conditions of all.
+//! The rules of Kuadrant's AuthPolicy: one for each entry of its scheme, one for each pattern, and one for
+//! the conditions.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use crate::fault::Fault;
 pub(super) fn rules(block: &Block<'_>) -> Result<Vec<PolicyRule>, Fault> {
     let mut rules = block.entries("patterns", Expected::ObjectOrList)?;
     for pattern in &mut rules {
-        // Nothing refers to it but rules.
+        // Patterns have no effect without rules that refer to them.
         pattern.is_rule = false;
     }
     rules.extend(block.list("when", "conditions#")?);
@@ -38,7 +39,7 @@ fn of_response(place: &str, response: &Value) -> Result<Vec<PolicyRule>, Fault> 
     let Some(success) = field(response, "success") else { return Ok(rules) };
     let place = format!("{place}.success");
     let success = object(&place, success)?;
-    // Metadata are written by filters, which have given the field its name.
+    // Filters write the metadata, so the field is named after them.
     for (key, name) in [("headers", "headers"), ("filters", "metadata")] {
         if let Some(value) = field(success, key) {
             let rule = format!("response.success.{name}");

@@ -1,4 +1,4 @@
-//! The part of a spec that has the rules: `defaults`, `overrides`, or the spec itself.
+//! The part of a spec that contains the rules: `defaults`, `overrides`, or the whole spec.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +8,19 @@ use crate::fault::Fault;
 use policy_sync_api::json::step::Step;
 use policy_sync_api::text::excerpt;
 
-/// What a spec says of rules, without what it says of targets.
+/// The part of a spec that contains the rules, without its target fields.
 pub(super) struct Block<'s> {
-    /// `spec` or `spec.defaults`.
+    /// The path of the part: `spec`, `spec.defaults` or `spec.overrides`.
     place: &'static str,
     fields: &'s Map<String, Value>,
-    /// Fields that say nothing of rules.
+    /// Fields that contain no rules.
     others: &'static [&'static str],
     pub(super) strategy: Strategy,
 }
 
 impl<'s> Block<'s> {
-    /// The part of `spec` that has the rules, and what is fault with how they are to be merged.
+    /// Finds the part of `spec` with the rules. Also returns the faults in the fields that select the merge
+    /// strategy.
     pub(super) fn read(spec: &'s Map<String, Value>) -> Result<(Self, Vec<Fault>), Fault> {
         let part = |key: &str| spec.get(key).filter(|part| !part.is_null());
         let (place, part, overrides) = match (part("defaults"), part("overrides")) {
@@ -57,13 +58,13 @@ impl<'s> Block<'s> {
         Ok((Self { place, fields, others: &["strategy"], strategy }, faults))
     }
 
-    /// All of `spec` of a policy of Envoy Gateway.
+    /// The whole `spec` of a policy of Envoy Gateway.
     pub(super) fn of_envoy(spec: &'s Map<String, Value>, strategy: Strategy) -> Self {
         let others = &["mergeType", "targetRef", "targetRefs", "targetSelectors"];
         Self { place: "spec", fields: spec, others, strategy }
     }
 
-    /// The part of a spec at `place`, all of whose fields are rules.
+    /// The part of a spec at `place`. All of its fields are rules.
     pub(super) fn of_part(place: &'static str, fields: &'s Map<String, Value>, strategy: Strategy) -> Self {
         Self { place, fields, others: &[], strategy }
     }
@@ -73,19 +74,19 @@ impl<'s> Block<'s> {
         self.fields.iter().filter(|(key, _)| !self.others.contains(&key.as_str()))
     }
 
-    /// The field `key` and its place.
+    /// The field `key` and its path.
     pub(super) fn field(&self, key: &str) -> Option<(String, &'s Value)> {
         let value = self.fields.get(key).filter(|value| !value.is_null())?;
         Some((format!("{}.{key}", self.place), value))
     }
 
-    /// A rule for each entry of the object at `key`, each of which `is` what is `expected`.
+    /// A rule for each entry of the object at `key`. Fails if an entry is not as `expected`.
     pub(super) fn entries(&self, key: &str, expected: Expected) -> Result<Vec<PolicyRule>, Fault> {
         let Some((place, value)) = self.field(key) else { return Ok(Vec::new()) };
         entries(&place, value, key, expected)
     }
 
-    /// The rule `key` that the list at `field` is.
+    /// The rule `key` for the list at `field`. The list has no effect without other rules.
     pub(super) fn list(&self, field: &str, key: &str) -> Result<Option<PolicyRule>, Fault> {
         let Some((place, value)) = self.field(field) else { return Ok(None) };
         if !value.is_array() {
@@ -95,7 +96,7 @@ impl<'s> Block<'s> {
     }
 }
 
-/// What the entries of an object have to be.
+/// The valid types of the entries of an object.
 #[derive(Clone, Copy)]
 pub(super) enum Expected {
     Object,
@@ -119,7 +120,7 @@ pub(super) fn entries(
     entries.iter().map(rule).collect()
 }
 
-/// The object that `value` at `place` is.
+/// Returns `value` as an object. `place` is its path in a message.
 pub(super) fn object<'v>(place: &str, value: &'v Value) -> Result<&'v Map<String, Value>, Fault> {
     value.as_object().ok_or_else(|| Fault::expected(place, "an object", value))
 }

@@ -1,4 +1,4 @@
-//! Policies of kinds of which parameters say how they are merged.
+//! The merge of policies whose kinds are configured in parameters.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::fault::Fault;
 use policy_sync_api::json::step::Step;
 use policy_sync_api::params::{Level, Merge};
 
-/// What parameters say of a kind.
+/// The configuration of a kind in parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configured {
-    /// The most specific that its policies may lie on.
+    /// The most specific level that its policies may target.
     pub level: Level,
-    /// The fields that hold rules, each with the names on the way to it. Where there are none, each field is a rule.
+    /// The fields with rules: the key and the path of each. If empty, each field is a rule.
     pub rules: Vec<(String, Vec<String>)>,
 }
 
@@ -41,7 +41,7 @@ impl Configured {
     }
 }
 
-/// What stands at `path`, `None` where nothing does.
+/// The value at `path`; `None` if there is none.
 fn find<'s>(block: &Block<'s>, path: &[String]) -> Result<Option<&'s Value>, Fault> {
     let Some((first, others)) = path.split_first() else { return Ok(None) };
     let Some((mut place, mut value)) = block.field(first) else { return Ok(None) };

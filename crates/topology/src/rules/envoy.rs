@@ -1,6 +1,7 @@
-//! [Policies of Envoy Gateway](https://gateway.envoyproxy.io/docs/api/extension_types/#mergetype): of those along a path the most
-//! specific one is in force. If it targets a route and has a `mergeType`, it is merged with the closest policy on a Gateway, a
-//! ListenerSet or a listener.
+//! The merge of [policies of Envoy
+//! Gateway](https://gateway.envoyproxy.io/docs/api/extension_types/#mergetype). Only the most specific policy
+//! along a path applies. If it targets a route and has a `mergeType`, it is merged with the closest policy on
+//! a Gateway, a ListenerSet or a listener.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::{PolicyRules, Strategy, fields};
 use crate::fault::Fault;
 use policy_sync_api::text::excerpt;
 
-/// The rules of a policy with this spec: each field.
+/// Reads a policy from its spec: each field is a rule.
 pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
     let (strategy, fault) = match spec.get("mergeType") {
         None | Some(Value::Null) => (Strategy::None, None),

@@ -1,4 +1,4 @@
-//! Policies of kinds of which nothing more is known: a rule for each field that is no object, by its
+//! The rules of policies without a known structure: one for each field that is not an object. The key is its
 //! [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901). A list is one field.
 
 use serde_json::Value;
@@ -22,14 +22,14 @@ fn collect(place: &str, value: &Value, to: &mut Vec<PolicyRule>) {
                 collect(&pointer(place, key), value, to);
             }
         }
-        // What is not there.
+        // Null is the same as a missing field.
         Value::Null => {}
         _ => to.push(PolicyRule::new(place.to_owned(), value)),
     }
 }
 
-/// Whether one of `places`, which are sorted, is in the field at `place`, or has it in it: an object there and a value that is
-/// none exclude each other, as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396).
+/// Whether one of the sorted `places` contains `place`, or is inside it. Then an object at one place
+/// conflicts with a value at the other, as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396).
 pub(crate) fn has_place_of(places: &[&str], place: &str) -> bool {
     let mut outer = place.match_indices('/').skip(1).map(|(at, _)| &place[..at]);
     if outer.any(|outer| places.binary_search(&outer).is_ok()) {

@@ -1,5 +1,6 @@
-//! Inherited policies of [GEP-2649](https://gateway-api.sigs.k8s.io/geps/gep-2649/): `spec.override` takes precedence over more
-//! specific policies, and `spec.default` applies unless a more specific policy differs. Both are merged field by field, as in gwctl.
+//! The merge of inherited policies of [GEP-2649](https://gateway-api.sigs.k8s.io/geps/gep-2649/).
+//! `spec.override` takes precedence over more specific policies, and `spec.default` applies unless a more
+//! specific policy differs. Both are merged field by field, as in gwctl.
 
 use serde_json::{Map, Value};
 
@@ -7,13 +8,14 @@ use super::block::Block;
 use super::{PolicyRule, PolicyRules, Strategy, fields};
 use crate::fault::Fault;
 
-/// Whether `spec` has one of these fields, and none of GEP-713's.
+/// Whether `spec` has a field of GEP-2649, and none of GEP-713.
 pub(super) fn has_shape(spec: &Map<String, Value>) -> bool {
     let has = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
     (has("override") || has("default")) && !has("overrides") && !has("defaults")
 }
 
-/// The rules of a policy with this spec: each field of both. Where both have a field, the override is the rule.
+/// Reads a policy with this spec: each field of both parts is a rule. If both parts have a field, the
+/// override is the rule.
 pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
     match (part(spec, "override", "spec.override"), part(spec, "default", "spec.default")) {
         (Ok(mut overrides), Ok(defaults)) => {
@@ -34,7 +36,7 @@ pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
     }
 }
 
-/// The rules of the field `key`, in the order of their keys.
+/// The rules in the field `key`, in the order of their keys.
 fn part(spec: &Map<String, Value>, key: &str, place: &'static str) -> Result<Vec<PolicyRule>, Fault> {
     let Some(value) = spec.get(key).filter(|value| !value.is_null()) else { return Ok(Vec::new()) };
     let value = value.as_object().ok_or_else(|| Fault::expected(place, "an object", value))?;

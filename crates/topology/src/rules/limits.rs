@@ -1,4 +1,5 @@
-//! Kuadrant's RateLimitPolicy and TokenRateLimitPolicy: a rule for each limit, and one for the conditions of all.
+//! The rules of Kuadrant's RateLimitPolicy and TokenRateLimitPolicy: one for each limit, and one for the
+//! conditions.
 
 use super::PolicyRule;
 use super::block::{Block, Expected};

@@ -1,30 +1,32 @@
-//! How a policy is merged with one that is more specific (its target), seen from the less specific one (its source).
+//! How a policy (the source) is merged with more specific ones (the target).
 
 use std::fmt;
 
 use super::has_place_of;
 use crate::merge::{AtomicDefaults, AtomicOverrides, Entry, MergeDefaults, MergeOverrides, MergeStrategy};
 
-/// How a policy is merged with what is more specific: GEP-713 and Kuadrant's RFC 0009.
+/// How a policy is merged with more specific ones, as in GEP-713 and Kuadrant's RFC 0009.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// It is not merged.
     #[default]
     None,
-    /// It holds where nothing more specific has rules.
+    /// The policy applies if no more specific policy has rules.
     AtomicDefaults,
-    /// It holds, and nothing more specific.
+    /// The policy applies instead of all more specific policies.
     AtomicOverrides,
-    /// Each of its rules holds where nothing more specific has one of the same key.
+    /// Each rule applies if no more specific policy has a rule with the same key.
     MergedDefaults,
-    /// Each of its rules holds, whatever is more specific.
+    /// Each rule applies, even if a more specific policy has a rule with the same key.
     MergedOverrides,
-    /// GEP-2649: its overrides hold against every more specific policy. Its defaults hold if no more specific policy has a rule with the
-    /// same key.
+    /// GEP-2649: overrides apply instead of more specific policies. Defaults apply if no more specific policy
+    /// has a rule with the same key.
     Inherited,
-    /// It is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396): Envoy Gateway's `mergeType`.
+    /// The policy is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396): a
+    /// `mergeType` of Envoy Gateway.
     JsonMerge,
-    /// The same with a strategic merge, which may combine lists.
+    /// The policy is merged with its parent by a strategic merge, which may combine lists: a `mergeType` of
+    /// Envoy Gateway.
     StrategicMerge,
 }
 
@@ -44,7 +46,8 @@ impl fmt::Display for Strategy {
 }
 
 impl Strategy {
-    /// The strategy for policies whose rules are places in a spec, or have keys that are independent of each other.
+    /// The implementation of the strategy. With `has_places`, the keys of rules are paths in a spec;
+    /// otherwise they are independent of each other.
     pub(crate) fn merging(self, has_places: bool) -> &'static dyn MergeStrategy {
         match (self, has_places) {
             (Self::None | Self::JsonMerge | Self::StrategicMerge, _) => &MostSpecific,
@@ -69,8 +72,8 @@ impl MergeStrategy for MostSpecific {
     }
 }
 
-/// Merges rules whose keys are places in a spec: a rule replaces rules at places inside of its own, and those that its place is inside
-/// of.
+/// Merges rules whose keys are paths in a spec. A rule replaces rules at paths inside its own, and rules
+/// whose paths contain its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MergeByPlace {
     /// The rules of the more specific policies win.
@@ -94,7 +97,8 @@ impl MergeStrategy for MergeByPlace {
     }
 }
 
-/// The rules of `winner`, and those of `loser` whose places are free. Both are in the order of their keys, and so is the result.
+/// The rules of `winner`, and the rules of `loser` that do not conflict with them. Input and result are in
+/// the order of their keys.
 fn union<'p>(winner: Vec<Entry<'p>>, loser: Vec<Entry<'p>>) -> Vec<Entry<'p>> {
     let keys: Vec<&str> = winner.iter().map(Entry::key).collect();
     let is_free =

@@ -1,10 +1,10 @@
-//! Policies that are in force whole or not at all.
+//! The rules of policies that apply as a whole or not at all.
 
 use serde_json::{Map, Value};
 
 use super::PolicyRule;
 
-/// The one rule of such a policy: its spec, without what it says of targets.
+/// The only rule of such a policy: its spec without the target fields.
 pub(super) fn rules(spec: &Map<String, Value>) -> Vec<PolicyRule> {
     let is_target = |key: &str| matches!(key, "targetRef" | "targetRefs" | "targetSelectors");
     let fields = spec.iter().filter(|(key, _)| !is_target(key));

@@ -1,4 +1,5 @@
-//! What is in force on the clusters of a hub: clusters of which the same is to be said stand together.
+//! Reports the effective policies at listeners on the clusters of a hub. Clusters with the same result are
+//! grouped.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,54 +20,55 @@ use crate::request::Request;
 use crate::rows::{Created, Policy};
 use policy_sync_api::names::{CLUSTER, ClusterName, ObjectKey};
 
-/// What is never known of a cluster.
+/// Limits that apply to every report.
 const UNKNOWN: [&str; 3] = [
     "the clusters' own routes: an answer ends at the listener",
     "the clusters' own policies, but for those that a cluster's words name",
     "policies on routes: they stay on the hub",
 ];
-/// What is not known where several policies of a kind are on one target.
+/// The limit of a report if the order of policies by age is unknown on a cluster.
 const AGES: &str = "which of several policies of a kind on one target is older on a cluster that does not report it: they are taken to be as old as on the hub";
-/// What is not known where a request says more than a listener reads.
+/// The limit of a report if the request has parts that only routes match.
 const ROUTES: &str =
     "which route answers: path, method, headers and query choose among routes, and so nothing on a cluster";
 
-/// What is in force on clusters.
+/// The effective policies on the clusters of a hub.
 #[derive(Debug, Serialize)]
 pub struct ClustersReport {
-    /// One for each listener, and for each group of clusters of which the same is to be said.
+    /// One for each listener and each group of clusters with the same result.
     pub answers: Vec<ClusterAnswer>,
-    /// The request that was asked about.
+    /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// What is not known.
+    /// The limits of the report.
     pub unknown: Vec<String>,
-    /// What is wrong with policies, as they are on clusters.
+    /// The faults of policies with their specs on the clusters.
     #[serde(skip)]
     pub faults: BTreeSet<ObjectFault>,
-    /// Whether several policies of a kind are in force on one target of a cluster, and which of them is older there is not known.
+    /// Whether several policies of a kind apply on one target of a cluster, and it is unknown which is older
+    /// there.
     #[serde(skip)]
     has_unknown_ages: bool,
 }
 
-/// What is in force at a listener, on clusters of which the same is to be said.
+/// The effective policies at a listener, for a group of clusters with the same result.
 #[derive(Clone, Debug)]
 pub struct ClusterAnswer {
-    /// The listener, with what is above it: those of the hub.
+    /// The path to the listener, with nodes of the hub.
     pub path: Vec<Named>,
-    /// The hosts that it lets through.
+    /// The hosts of the listener.
     pub hostnames: Vec<String>,
-    /// What is in force, in the order of kinds.
+    /// The effective policies, in the order of kinds.
     pub effective: Vec<InForce>,
     /// The clusters.
     pub clusters: Vec<ClusterName>,
-    /// Whether all of it is certain.
+    /// Whether the result is certain.
     pub certain: bool,
-    /// How the Gateway is there.
+    /// The state of the Gateway on the clusters.
     pub gateway: GatewayThere,
-    /// The policies on the Gateway and the listener, each with how it is there.
+    /// The policies on the Gateway and the listener, with their state on the clusters.
     pub policies: Vec<(Named, PolicyThere)>,
-    /// How many routes the listener carries there, as far as the clusters say.
+    /// The number of routes attached to the listener, if the clusters report it.
     pub attached_routes: Option<i64>,
 }
 
@@ -79,8 +81,8 @@ struct OnGateway<'o> {
 }
 
 impl ClustersReport {
-    /// What is in force at the listeners that `scope` asks for, or those of them that take `request`. `objects` are those of the
-    /// hub.
+    /// Reports on the listeners in `scope`; with a `request`, only on those that accept it. `objects` are
+    /// those of the hub.
     #[must_use]
     pub fn new(
         objects: &Objects,
@@ -154,7 +156,7 @@ impl ClustersReport {
     }
 }
 
-/// Clusters of which the same is to be said.
+/// Clusters with the same result at a listener.
 struct Group<'o> {
     clusters: Vec<ClusterName>,
     gateway: &'o GatewayThere,
@@ -163,7 +165,7 @@ struct Group<'o> {
     attached_routes: Option<i64>,
 }
 
-/// The `clusters` of a Gateway, those of which the same is to be said of its `listener` together.
+/// Groups the `clusters` of a Gateway by the result at `listener`.
 fn groups<'o>(
     on: &[&'o OnGateway<'o>],
     clusters: &'o BTreeMap<ClusterName, GatewayThere>,
@@ -190,8 +192,9 @@ fn groups<'o>(
     groups
 }
 
-/// Of each two policies of a kind with one target that count on a cluster, in the order of `on`: which was created first there, and
-/// `None` if that is not known. Names decide between two of the same second, as on the hub.
+/// For each two policies of a kind with the same target that count on a cluster, in the order of `on`: which
+/// was created first there; `None` if that is unknown. Names decide between two of the same second, as on the
+/// hub.
 type Rivals = Vec<Option<Ordering>>;
 
 /// The [`Rivals`] among `on`, the policies on `cluster` that target the Gateway `key`.
@@ -219,8 +222,9 @@ fn rivals(on: &[(&OnGateway<'_>, &PolicyThere)], cluster: &ClusterName, key: &Ob
 }
 
 impl Group<'_> {
-    /// The creation time of the copy of `policy` on the first of these clusters; on all of them the order is the same. `None` if a part
-    /// of the order is not known: then the creation times of the hub are used for all policies.
+    /// The creation time of the copy of `policy` on the first of these clusters; the order is the same on all
+    /// of them. `None` if part of the order is unknown: then the creation times on the hub apply to all
+    /// policies.
     fn created(&self, policy: &OnGateway<'_>) -> Option<Created> {
         if self.rivals.contains(&None) {
             return None;
@@ -229,7 +233,7 @@ impl Group<'_> {
         Some(Some(*created).into())
     }
 
-    /// What is in force at `listener` of the Gateway `key`, which is all that `base` has.
+    /// The result at `listener` of the Gateway `key`, the only Gateway in `base`.
     fn answer(
         &self,
         base: &Objects,
@@ -259,7 +263,7 @@ impl Group<'_> {
         let policies = self.on.iter().map(|(policy, there)| {
             let locator = Locator::of(policy.kind.as_ref(), policy.key);
             let mut there = self.worded((*there).clone());
-            // One that is there, and that its target will not have, says why.
+            // A policy that is on the cluster, but has no effect on its target, has that reason.
             let void = graph.policies().iter().find(|policy| policy.locator == locator);
             if let Some((reason, text)) = void.and_then(|policy| policy.without_effect()) {
                 there.reason.get_or_insert_with(|| (reason.word(), text.clone()));
@@ -280,7 +284,7 @@ impl Group<'_> {
         })
     }
 
-    /// With the name of the cluster, where there is but one.
+    /// Inserts the name of the cluster if the group has only one.
     fn named(&self, (word, text): (&'static str, String)) -> (&'static str, String) {
         match &*self.clusters {
             [cluster] => (word, text.replace(CLUSTER, &cluster.0)),
@@ -308,7 +312,7 @@ fn with_reason(mut json: Value, reason: Option<&(&'static str, String)>) -> Valu
     json
 }
 
-/// With its keys in order.
+/// The keys are sorted.
 impl Serialize for ClusterAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);

@@ -1,5 +1,6 @@
-//! A graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its locator, its
-//! label `Kind\nnamespace/name`, and a dashed edge leads from a policy to what it targets.
+//! Writes a graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read:
+//! a node's id is its locator, its label is `Kind\nnamespace/name`, and a dashed edge leads from a policy to
+//! its target.
 
 use std::fmt;
 
@@ -10,22 +11,22 @@ use crate::policies::PolicyNode;
 use crate::rows::{RouteKind, SetKind};
 use crate::topology::dot::{BEGIN, END, Lines, label as text, quoted};
 
-/// How much of a graph a text says.
+/// The parts of a graph that the text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All.
+    /// All parts.
     Full,
-    /// No rules of routes, and nothing that these lead to.
+    /// Everything except the rules of routes and their backends.
     Routes,
-    /// No routes; each listener says how many it has.
+    /// Everything except routes. The label of each listener has the number of its routes.
     Listeners,
-    /// Classes and Gateways.
+    /// GatewayClasses and Gateways.
     Gateways,
-    /// Of so many Gateways so many, by name.
+    /// GatewayClasses and the first Gateways by name: the number shown, and the number of all.
     First(usize, usize),
 }
 
-/// As annotations say it.
+/// The value in annotations.
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,19 +39,19 @@ impl fmt::Display for Detail {
     }
 }
 
-/// The graph as DOT.
+/// Writes the whole graph.
 #[must_use]
 pub fn dot(report: &TopologyReport<'_, '_>) -> String {
     within(report, Detail::Full, usize::MAX).unwrap_or_default()
 }
 
-/// Nothing as DOT.
+/// Writes a graph without nodes.
 #[must_use]
 pub fn empty() -> String {
     format!("{BEGIN}{END}")
 }
 
-/// How many Gateways there are.
+/// The number of Gateways in the report.
 #[must_use]
 pub fn gateways(report: &TopologyReport<'_, '_>) -> usize {
     report.nodes().filter(|node| is_gateway(report.graph(), *node)).count()
@@ -60,7 +61,7 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
     graph.object(node).locator.kind == GATEWAY && !graph.is_section(node)
 }
 
-/// The graph as DOT in so much `detail`, where it has at most `limit` bytes.
+/// Writes the graph in this `detail`; `None` if that takes more than `limit` bytes.
 #[must_use]
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
@@ -99,7 +100,7 @@ pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> 
     Some(lines.sorted())
 }
 
-/// Which nodes are in so much `detail`.
+/// For each node, whether this `detail` includes it.
 fn kept(report: &TopologyReport<'_, '_>, detail: Detail) -> Vec<bool> {
     let graph = report.graph();
     let mut gateways = 0;

@@ -1,4 +1,4 @@
-//! What is in force along paths.
+//! Reports the effective policies along paths.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,27 +14,27 @@ use crate::reason::Reason;
 use crate::request::{Choice, Criterion, Request, UnknownChoice};
 use crate::topology::PolicyId;
 
-/// Limit of `unknownMatches`.
+/// The maximum number of `unknownMatches`.
 const UNKNOWN_LIMIT: usize = 16;
 
-/// What is in force along the paths that are asked for.
+/// The effective policies along the selected paths.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectiveReport {
     /// One for each path.
     pub answers: Vec<Answer>,
-    /// The request that was asked about.
+    /// The request that the report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// What is not known.
+    /// What the report could not determine, as messages.
     pub unknown: Vec<String>,
-    /// Whether objects may not be read, so that there may be more paths.
+    /// Whether missing rights may hide further paths.
     #[serde(skip)]
     pub is_partial: bool,
-    /// Whether it is not known of an object whether it is attached.
+    /// Whether it is unknown for an object whether it is attached.
     #[serde(skip)]
     pub has_unknown_attachments: bool,
-    /// Rules that take precedence if a regular expression matches that was not evaluated; at most 16.
+    /// Rules that take precedence if their regular expressions match, which were not evaluated; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_matches: Vec<UnknownMatch>,
 }
@@ -50,64 +50,64 @@ pub struct UnknownMatch {
     /// `Unknown`.
     #[serde(rename = "match")]
     pub outcome: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// What is in force along a path.
+/// The effective policies along a path.
 #[derive(Debug)]
 pub struct Answer {
     /// Its nodes.
     pub path: Vec<Named>,
-    /// The hosts that it lets through.
+    /// The hosts that the path serves.
     pub hostnames: Vec<String>,
-    /// What is in force, in the order of kinds.
+    /// The effective policies, in the order of kinds.
     pub effective: Vec<InForce>,
-    /// Of a request: why this path answers it.
+    /// For a request, why its rule is on this path.
     pub chosen: Option<Chosen>,
 }
 
-/// Why a path answers a request.
+/// Why the rule of a path serves a request.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Whether a regular expression took part, which implementations read each in their own way.
+    /// Whether a regular expression took part. Its evaluation depends on the implementation.
     pub implementation_specific: bool,
-    /// What decided, and the rule that it decided against. None where no other matches.
+    /// The deciding criterion, and the rule that it was compared with. `None` if no other rule matches.
     pub decided: Option<(Criterion, Named)>,
 }
 
-/// What is in force of one kind.
+/// The effective policy of one kind.
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// The kind: `AuthPolicy.kuadrant.io`.
     pub kind: String,
-    /// Equal where equal rules come from the same policies.
+    /// Equal if equal rules come from the same policies.
     pub id: String,
     /// Whether the merge is assumed.
     pub assumed: bool,
     /// The rules, in the order of their keys.
     pub rules: Vec<RuleInForce>,
-    /// The policies that they are of.
+    /// The policies with a rule in force.
     pub sources: Vec<Named>,
-    /// Those that none of them is of.
+    /// The policies without a rule in force.
     pub lost: Vec<Named>,
 }
 
 /// A rule in force.
 #[derive(Clone, Debug)]
 pub struct RuleInForce {
-    /// Two rules of one key exclude each other.
+    /// The identity of the rule: of two rules with the same key, only one applies.
     pub key: String,
-    /// The policy that it is of.
+    /// The policy that it comes from.
     pub source: Named,
-    /// What it says.
+    /// The value in the policy.
     pub value: Value,
-    /// On how many paths it is in force, where that is known.
+    /// The number of paths on which it is in force; `None` if unknown.
     pub shared_by: Option<u64>,
 }
 
 impl EffectiveReport {
-    /// What is in force along the paths of `graph` that `scope` asks for, or those of them that answer `request`.
+    /// Reports on the paths of `graph` in `scope`; with a `request`, only on those that serve it.
     #[must_use]
     pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, mut unknown: Vec<String>) -> Self {
         let mut folds = Folds::new(graph);
@@ -120,7 +120,7 @@ impl EffectiveReport {
             let chosen = found.chosen.into_iter();
             chosen.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
         });
-        // The listener is before the route and its rule.
+        // On a path, the listener precedes the route and its rule.
         let choice = |nodes: &[NodeId]| {
             let choices = choices.as_ref()?;
             nodes.iter().find_map(|listener| choices.get(&(*listener, *nodes.last()?)).cloned())
@@ -161,7 +161,7 @@ impl EffectiveReport {
         Self { is_partial, ..self }
     }
 
-    /// Whether the report has no paths, and it is not known whether there are any.
+    /// Whether the report has no paths, and it is unknown whether any exist.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         let is_partial = self.is_partial || self.has_unknown_attachments || !self.unknown_matches.is_empty();
@@ -284,7 +284,7 @@ impl InForce {
     }
 }
 
-/// What is in force, as JSON, with what lost where anything did.
+/// An effective policy as JSON. The field `lost` is present only if a policy lost.
 pub(super) fn json_of(path: &[Named], hostnames: &[String], effective: &[InForce]) -> Value {
     let in_force: Map<String, Value> = effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
     let mut json = json!({"path": ids(path), "hostnames": hostnames, "effective": in_force});
@@ -300,7 +300,7 @@ fn ids(named: &[Named]) -> Vec<&str> {
     named.iter().map(|named| named.id.as_str()).collect()
 }
 
-/// With its keys in order.
+/// The keys are sorted.
 impl Serialize for Answer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);

@@ -1,11 +1,11 @@
-//! A graph as a picture, without its markup: boxes in columns, by what they are, and lines between them.
+//! The layout of a graph as a picture, without markup: boxes in columns by kind, and lines between them.
 //!
 //! ```text
-//! GatewayClasses │ Gateways with their listeners │ ListenerSets │ routes with their rules │ what these lead to
+//! GatewayClasses │ Gateways with their listeners │ ListenerSets │ routes with their rules │ backends
 //! ```
 //!
-//! A picture is for people, so it is bounded: of what is asked for, what is at fault is never left out before the rest, which one box of
-//! a column counts.
+//! The size of a picture is bounded. Objects with faults are shown first; the last box of a column counts the
+//! objects that are omitted.
 
 mod order;
 
@@ -17,14 +17,16 @@ use crate::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::rows::SetKind;
 use policy_sync_api::text::named;
 
-/// The most boxes of a column.
+/// The maximum number of boxes in a column.
 const BOXES: usize = 100;
-/// The most rows of a box that are not at fault and have no policies. An object of a hub has 64 listeners at most.
+/// The maximum number of rows in a box for sections without faults and policies. An object of a hub has at
+/// most 64 listeners.
 const ROWS: usize = 4;
-/// From so many listeners of one object to one route on, one line from the object stands for all of these.
+/// From this number of listeners of one object to one route, a single line from the object replaces their
+/// lines.
 const LISTENERS: usize = 4;
 
-/// What is in a column.
+/// The columns of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Column {
     /// GatewayClasses.
@@ -35,14 +37,14 @@ pub enum Column {
     Sets,
     /// Routes.
     Routes,
-    /// Services, and whatever else rules lead to.
+    /// Services and other backends of rules.
     Backends,
-    /// Policies without effect, and those whose targets are not known.
+    /// Policies without effect, and those whose targets are unknown.
     Policies,
 }
 
 impl Column {
-    /// What is in it, for people.
+    /// The name of its content, for use in a sentence.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl Column {
         }
     }
 
-    /// The same at the head of the column.
+    /// The heading of the column.
     #[must_use]
     pub fn heading(self) -> &'static str {
         match self {
@@ -78,76 +80,76 @@ impl Column {
     }
 }
 
-/// A line of a box: its title, or a section.
+/// A row of a box: its title or a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// What it says where there is room for more.
+    /// The tooltip, which may be longer.
     pub title: String,
-    /// The policies on it.
+    /// The policies on the object or section.
     pub policies: Vec<Named>,
-    /// Whether something of it is at fault.
+    /// Whether the object or section has a fault.
     pub faulty: bool,
 }
 
 /// A box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// The object's name; `None` of the box that counts the rest.
+    /// The object; `None` for the box that counts omitted objects.
     pub object: Option<Named>,
-    /// Its title, and then its sections.
+    /// Its title, followed by its sections.
     pub rows: Vec<Row>,
-    /// What is at fault with it: why it is not attached or has no effect, with the reason first.
+    /// Its faults: why it is not attached or has no effect, each with the reason first.
     pub faults: Vec<String>,
 }
 
-/// A row of a box: the number of the column, of the box in it, and of the row in that.
+/// The position of a row: the index of the column, of the box in it, and of the row in the box.
 pub type Place = (usize, usize, usize);
 
 /// A picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// The columns that have boxes, from the left.
+    /// The columns with boxes, from left to right.
     pub columns: Vec<(Column, Vec<Tile>)>,
-    /// The lines.
+    /// The lines between rows.
     pub lines: BTreeSet<(Place, Place)>,
 }
 
 impl Picture {
-    /// The picture of what `report` shows.
+    /// Lays out the content of `report`.
     #[must_use]
     pub fn new(report: &TopologyReport<'_, '_>) -> Self {
         Self::with_routes(report, "")
     }
 
-    /// The same, with those routes alone that have `text` in what they are called (`HTTPRoute shop/cart`) or in one of their hosts,
-    /// in whatever case.
+    /// Like [`new`](Self::new), but only with routes whose name (`HTTPRoute shop/cart`) or host contains
+    /// `text`, ignoring case.
     #[must_use]
     pub fn with_routes(report: &TopologyReport<'_, '_>, text: &str) -> Self {
         Drawing::new(report, text).picture()
     }
 }
 
-/// A box, while it is put together.
+/// A box under construction.
 struct Draft {
     node: NodeId,
-    /// The nodes of its rows: the object, and those of its sections that are shown.
+    /// The nodes of its rows: the object and the sections to show.
     rows: Vec<NodeId>,
-    /// How many sections are not.
+    /// The number of omitted sections.
     more: usize,
 }
 
 struct Drawing<'r, 'g, 'f> {
     report: &'r TopologyReport<'g, 'f>,
     graph: &'g Graph<'f>,
-    /// What routes have in their names or hosts, in lower case; empty where all are asked for.
+    /// The text that the names or hosts of routes must contain, in lower case; empty for all routes.
     routes: String,
-    /// Why objects and sections are not attached.
+    /// The reasons why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
-    /// Why references of sections do not resolve, and whether that is a fault.
+    /// The reasons why references of sections do not resolve, each with whether it is a fault.
     unresolved: HashMap<Locator<'f>, Vec<(bool, String)>>,
-    /// What else is at fault with objects, by their locators.
+    /// Other faults of objects, by their locators.
     faults: HashMap<&'r str, Vec<String>>,
     columns: BTreeMap<Column, Vec<Draft>>,
     rest: BTreeMap<Column, usize>,
@@ -192,19 +194,20 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             || !self.faults.is_empty() && self.faults.contains_key(&*locator.to_string())
     }
 
-    /// Whether an object or one of its sections is at fault.
+    /// Whether an object or one of its sections has a fault.
     fn has_faults(&self, object: NodeId) -> bool {
         [object].into_iter().chain(self.graph.sections(object)).any(|node| self.is_faulty(node))
     }
 
-    /// The objects that are shown, and those that are not because they are not attached to any of them.
+    /// The objects in the report, and those that are missing there because they do not attach.
     fn objects(&self) -> impl Iterator<Item = NodeId> {
         let refused: HashSet<Locator<'f>> = self.unattached.keys().map(|from| from.with(None)).collect();
         let nodes = self.graph.object_nodes();
         nodes.filter(move |node| self.report.shows(*node) || refused.contains(&self.graph.locator(*node)))
     }
 
-    /// Chooses what is shown: of each column those at fault before others, of backends those that shown routes lead to.
+    /// Selects the objects to show: those with faults first, and only backends of routes that are shown or
+    /// with policies.
     fn choose(&mut self) {
         let mut nodes: BTreeMap<Column, Vec<NodeId>> = BTreeMap::new();
         for node in self.objects() {
@@ -229,7 +232,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         }
     }
 
-    /// Whether a route is one of those that are asked for.
+    /// Whether a route contains the searched text.
     fn is_asked(&self, route: NodeId) -> bool {
         let hosts = match &self.graph.object(route).row {
             ObjectRow::Route(_, route) => &*route.hostnames,
@@ -239,7 +242,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             || hosts.iter().any(|host| host.to_string().contains(&self.routes))
     }
 
-    /// The objects that routes of the picture lead to.
+    /// The backends of the routes in the picture.
     fn led_to(&self) -> BTreeSet<NodeId> {
         let routes = self.columns.get(&Column::Routes).into_iter().flatten();
         let rules = routes.flat_map(|draft| self.graph.sections(draft.node));
@@ -249,7 +252,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     fn draft(&self, node: NodeId) -> Draft {
         let mut sections: Vec<NodeId> = self.graph.sections(node).collect();
         let count = sections.len();
-        // Listeners are what a Gateway is; of the rest, what has something to say stands first.
+        // All listeners of a Gateway are shown. Of other sections, those with faults or policies come first.
         if self.graph.object(node).row.listeners().is_empty() && count > ROWS {
             let has_to_say = |section: &NodeId| {
                 self.is_faulty(*section) || self.graph.policies_on(*section).next().is_some()
@@ -275,7 +278,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 for (row, node) in draft.rows.iter().enumerate() {
                     places.insert(*node, (columns.len(), index, row));
                 }
-                // What is not shown leads from the row that counts it.
+                // The lines of an omitted section begin and end at the row that counts it.
                 for section in self.graph.sections(draft.node) {
                     places.entry(section).or_insert((columns.len(), index, draft.rows.len()));
                 }
@@ -297,7 +300,8 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         Picture { lines: placed.collect(), columns }
     }
 
-    /// The lines between nodes of different boxes, those from many listeners of one object to one route drawn once.
+    /// The lines between nodes of different boxes. Lines from many listeners of one object to one route are
+    /// combined.
     fn lines(&self) -> Vec<(NodeId, NodeId)> {
         let drawn: BTreeSet<NodeId> = self.columns.values().flatten().map(|draft| draft.node).collect();
         let mut lines: BTreeMap<(NodeId, NodeId), Vec<NodeId>> = BTreeMap::new();

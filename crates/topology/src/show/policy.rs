@@ -1,4 +1,4 @@
-//! Where a policy is in force, where it is not, and what takes its place.
+//! Reports where a policy is in force, where it is not, and which policies replace it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -16,56 +16,56 @@ use crate::topology::PolicyId;
 use policy_sync_api::names::ObjectKey;
 use policy_sync_api::text::named;
 
-/// Where a policy is in force.
+/// The effect of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyReport {
-    /// Whether it counts; `None` if its targets are not known.
+    /// Whether the policy has an effect; `None` if its targets are unknown.
     pub counts: Option<bool>,
     /// Whether the merge of its kind is assumed.
     pub assumed: bool,
-    /// Why it does not count, where it does not: a word and a sentence.
+    /// The reason why the policy has no effect: a code and a sentence.
     pub void: Option<(&'static str, String)>,
-    /// What comes of it along paths, paths of one fate together.
+    /// The effect along paths, grouped by the fate of the policy.
     pub fates: Vec<OnPaths>,
-    /// What is not known.
+    /// What the report could not determine, as messages.
     pub unknown: Vec<String>,
 }
 
-/// What comes of a policy along some paths.
+/// The fate of a policy along some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnPaths {
-    /// What comes of it.
+    /// The fate of the policy.
     pub fate: Fate,
-    /// How many paths there are.
+    /// The number of paths.
     pub paths: u64,
-    /// Where they end: at rules of routes, or at listeners without routes.
+    /// The ends of the paths: rules of routes, or listeners without routes.
     pub at: BTreeSet<Named>,
 }
 
-/// What comes of a policy.
+/// How much of a policy is in force.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     /// All of its rules are in force.
     InForce,
-    /// Some of them are.
+    /// Some of its rules are in force.
     InPart(Instead),
-    /// None of them is.
+    /// None of its rules is in force.
     Lost(Instead),
     /// It has no rules.
     NoRules,
 }
 
-/// What is in force in place of rules of a policy.
+/// The replacement of rules of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instead {
-    /// The keys of the rules that are not.
+    /// The keys of the policy's rules that are not in force.
     pub keys: BTreeSet<String>,
-    /// The policies that are.
+    /// The policies whose rules are in force instead.
     pub policies: BTreeSet<Named>,
 }
 
 impl Fate {
-    /// The word for it.
+    /// The fate as one word, for programs.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Fate {
         }
     }
 
-    /// What is in force instead.
+    /// The rules that are not in force, with their replacement.
     #[must_use]
     pub fn instead(&self) -> Option<&Instead> {
         match self {
@@ -85,7 +85,7 @@ impl Fate {
         }
     }
 
-    /// What comes of the policy `number` where `id` is in force.
+    /// The fate of the policy `number` in the effective policy `id`.
     fn of(folds: &Folds<'_, '_>, id: EffectiveId, number: PolicyId) -> Self {
         let in_force = folds.rules(id);
         let rules = &folds.policy(number).rules.rules;
@@ -101,7 +101,8 @@ impl Fate {
                     instead.keys.insert(rule.key.clone());
                     instead.policies.insert(named(entry.policy));
                 }
-                // What takes the place of all of it, or holds a place that has it in it.
+                // Another policy replaces the whole policy, or has a rule at a path that contains or is
+                // inside the rule's own.
                 None => {
                     instead.keys.insert(rule.key.clone());
                     let others = folds.get(id).sources.iter().filter(|source| **source != number);
@@ -118,7 +119,7 @@ impl Fate {
 }
 
 impl PolicyReport {
-    /// Where the policy `key` of `kind` is in force in `graph`; `None` where that has no such policy.
+    /// Reports on the policy `key` of `kind`; `None` if `graph` has no such policy.
     #[must_use]
     pub fn new(graph: &Graph<'_>, kind: KindRef<'_>, key: &ObjectKey, unknown: Vec<String>) -> Option<Self> {
         let locator = Locator::of(kind, key);
@@ -158,7 +159,7 @@ impl PolicyReport {
 }
 
 impl PolicyReport {
-    /// What it says, for people, without a full stop.
+    /// The report as sentences without full stops.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.fates.iter().map(OnPaths::sentence).collect();
@@ -198,14 +199,14 @@ impl OnPaths {
     }
 }
 
-/// What comes of a policy that is in force at its targets alone.
+/// The effect of a policy that applies to its targets only.
 fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<OnPaths> {
     let at = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
     let at: BTreeSet<Named> = at.map(|node| Named::object(graph.locator(*node))).collect();
     if at.is_empty() { None } else { Some(OnPaths { fate: Fate::InForce, paths: 0, at }) }
 }
 
-/// With its keys in order.
+/// The keys are sorted.
 impl Serialize for PolicyReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ids = |named: &BTreeSet<Named>| named.iter().map(|named| named.id.clone()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Which part of a graph is asked for.
+//! Selects a part of a graph for a report.
 
 use crate::graph::{Graph, NodeId};
 use crate::locator::{GATEWAY, Locator};
@@ -6,38 +6,38 @@ use crate::paths::Path;
 use crate::topology::PolicyId;
 use policy_sync_api::names::GroupResource;
 
-/// Which part of a graph is asked for.
+/// The selected part of a graph. Empty fields select everything.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    /// A namespace, all where there is none.
+    /// The namespace.
     pub namespace: Option<String>,
     /// The name of a Gateway.
     pub gateway: Option<String>,
-    /// The name of a route, and of its kind, as people write it.
+    /// The kind, as users write it, and the name of a route.
     pub route: Option<(String, String)>,
-    /// The same of a policy.
+    /// The kind, as users write it, and the name of a policy.
     pub policy: Option<(String, String)>,
 }
 
 impl Scope {
-    /// Whether it is all of the graph.
+    /// Whether the whole graph is selected.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.namespace.is_none() && self.gateway.is_none() && self.route.is_none() && self.policy.is_none()
     }
 
-    /// Whether an object of the asked namespace is asked for by itself.
+    /// Whether an object is selected by its namespace, even if it is on no path.
     pub(super) fn has_object(&self, locator: &Locator<'_>) -> bool {
         self.gateway.is_none() && self.is_in(locator)
     }
 
-    /// Whether the Gateway `locator` is asked for.
+    /// Whether the Gateway `locator` is selected.
     #[must_use]
     pub fn has_gateway(&self, locator: &Locator<'_>) -> bool {
         self.gateway.as_ref().is_none_or(|name| name == locator.name) && self.is_in(locator)
     }
 
-    /// Whether what has these policies is asked for.
+    /// Whether an object with these policies is selected.
     pub(super) fn has_policies<'l>(&self, mut policies: impl Iterator<Item = Locator<'l>>) -> bool {
         let Some(asked) = &self.policy else { return true };
         policies.any(|policy| self.is_named(&policy, asked))
@@ -55,7 +55,7 @@ impl Scope {
         locator.name == name && is_kind(locator, kind) && self.is_in(locator)
     }
 
-    /// Whether `path`, along which these policies lie, is asked for.
+    /// Whether `path`, with these policies along it, is selected.
     pub(super) fn has_path(
         &self,
         graph: &Graph<'_>,
@@ -78,7 +78,8 @@ impl Scope {
     }
 }
 
-/// Whether people mean the kind of `locator` by `word`: `httproute`, `HTTPRoutes`, `httproute.gateway.networking.k8s.io`.
+/// Whether `word` means the kind of `locator`, as in `httproute`, `HTTPRoutes` or
+/// `httproute.gateway.networking.k8s.io`.
 fn is_kind(locator: &Locator<'_>, word: &str) -> bool {
     let (kind, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
     if group.is_some_and(|group| !group.eq_ignore_ascii_case(locator.kind.group)) {

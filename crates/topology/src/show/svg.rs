@@ -1,5 +1,6 @@
-//! A picture as [SVG](https://www.w3.org/TR/SVG2/): nothing in it but shapes and text in the reader's own colour, so that it is to be
-//! read on light and on dark, by itself and in a page. Text is cut to its box, and whole in the title.
+//! Writes a picture as [SVG](https://www.w3.org/TR/SVG2/). It has only shapes and text in the current colour
+//! of the page, so that it is readable in light and dark mode. Text is cut to its box; the tooltip has the
+//! whole text.
 
 use std::fmt::{self, Write};
 
@@ -15,15 +16,15 @@ const ROW: usize = 20;
 const BETWEEN: usize = 14;
 const HEADING: usize = 28;
 const PADDING: usize = 8;
-/// Of a character at this size: monospaced fonts are as wide or narrower.
+/// The width of a character at this size, the maximum of monospaced fonts.
 const CHARACTER: usize = 8;
 const SIZE: usize = 12;
 
-/// What a picture says in words, for those who read it.
+/// The explanation of a picture for users.
 pub const LEGEND: &str = "A box is an object, and a row of it a section. A line leads from what takes requests to where they go. A dashed \
     mark counts the policies on a row. An exclamation mark is where something is at fault.";
 
-/// `picture` as an SVG document. `link` is where the page of an object is, for one that has a page.
+/// Writes `picture` as an SVG document. `link` returns the address of an object's page, if it has one.
 #[must_use]
 pub fn svg(picture: &Picture, link: &dyn Fn(&Named) -> Option<String>) -> String {
     let mut svg = Writer { out: String::new(), link };
@@ -43,7 +44,7 @@ impl Tile {
     }
 }
 
-/// Where the boxes of a column begin, and where the last one ends.
+/// The upper edges of the boxes in a column, and the lower edge of the last one.
 fn tops(tiles: &[Tile]) -> (Vec<usize>, usize) {
     let mut top = MARGIN + HEADING;
     let tops = tiles.iter().map(|tile| {
@@ -148,7 +149,7 @@ impl Writer<'_> {
         })
     }
 
-    /// What `inner` writes, as a link to `page`, where there is one.
+    /// Writes the output of `inner`, as a link if `page` is given.
     fn linked(&mut self, page: Option<&str>, inner: impl FnOnce(&mut Self) -> fmt::Result) -> fmt::Result {
         let Some(page) = page else { return inner(self) };
         writeln!(self.out, "<a href=\"{}\">", Escaped(page))?;
@@ -156,7 +157,7 @@ impl Writer<'_> {
         writeln!(self.out, "</a>")
     }
 
-    /// `text` in a row whose upper left corner is here, in so much room.
+    /// Writes `text` in a row with the upper left corner at `x` and `y`, cut to `room` pixels.
     fn text(
         &mut self,
         text: &str,
@@ -167,7 +168,7 @@ impl Writer<'_> {
     ) -> fmt::Result {
         let (shown, width) = fitting(&printable(text), room / CHARACTER);
         let weight = if bold { " font-weight=\"bold\"" } else { "" };
-        // Characters of other scripts may be of any width: these are made to fit.
+        // Characters of other scripts may have any width: the browser fits them to this length.
         let length = if shown.is_ascii() {
             String::new()
         } else {
@@ -179,7 +180,7 @@ impl Writer<'_> {
     }
 }
 
-/// As much of `text` as fits into so many columns, an ellipsis at its end where that is not all, and how many it takes.
+/// Cuts `text` to this number of columns, with an ellipsis if it is too long. Also returns the columns used.
 fn fitting(text: &str, columns: usize) -> (String, usize) {
     let width = |c: char| if c.is_ascii() { 1 } else { 2 };
     let all: usize = text.chars().map(width).sum();
@@ -196,7 +197,7 @@ fn fitting(text: &str, columns: usize) -> (String, usize) {
     (cut, width)
 }
 
-/// Text of XML, in content and in attributes.
+/// Text for XML content and attributes.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -207,7 +208,7 @@ impl fmt::Display for Escaped<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
-                // XML has no such characters, or few of them.
+                // XML does not allow most control characters.
                 '\u{fffe}' | '\u{ffff}' => f.write_char(char::REPLACEMENT_CHARACTER)?,
                 control if control.is_control() => f.write_char(char::REPLACEMENT_CHARACTER)?,
                 other => f.write_char(other)?,

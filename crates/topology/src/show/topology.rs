@@ -1,4 +1,4 @@
-//! A graph as JSON: keys and lists in order, so that equal objects give equal bytes.
+//! Writes a graph as JSON, with sorted keys and lists: equal objects give equal bytes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -20,7 +20,7 @@ use crate::rules::Manner;
 use crate::topology::PolicyId;
 use policy_sync_api::json::Hash;
 
-/// A graph, or the part of it that is asked for.
+/// A graph, or the selected part of it.
 #[derive(Debug)]
 pub struct TopologyReport<'g, 'f> {
     graph: &'g Graph<'f>,
@@ -50,7 +50,7 @@ pub enum Verdict {
 }
 
 impl<'g, 'f> TopologyReport<'g, 'f> {
-    /// What `scope` asks for of `graph`, with what is wrong with its objects.
+    /// Reports on the part of `graph` in `scope`, with the `faults` of its objects.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>, scope: Scope, mut faults: Vec<ObjectFault>) -> Self {
         let mut folds = Folds::new(graph);
@@ -61,7 +61,8 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
                 used.extend(path.effective);
                 for node in path.nodes {
                     shown[node.index()] = true;
-                    // A listener leads to all of its routes: there is no time to look at each for every path.
+                    // A listener leads to all of its routes, and adding them for every path would take too
+                    // long.
                     if graph.rule(*node).is_some() {
                         graph.links(*node).for_each(|backend| shown[backend.index()] = true);
                     }
@@ -80,7 +81,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         Self { unread, ..self }
     }
 
-    /// Whether all routes and policies are attached, and no reference is broken.
+    /// The overall result: whether all routes and policies are attached, and all references resolve.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let has_faults = !self.faults.is_empty()
@@ -95,7 +96,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         }
     }
 
-    /// The reason if it is unknown whether a route or a policy is attached.
+    /// The reason, if it is unknown whether a route or a policy is attached.
     #[must_use]
     pub fn unknown_attachment(&self) -> Option<&'static str> {
         if self.unresolved().any(|item| item.reason == Reason::UnknownLabels) {
@@ -105,7 +106,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         has_unknown.then_some("policies select targets by labels that are not known")
     }
 
-    /// What is wrong with its objects.
+    /// The faults of its objects.
     #[must_use]
     pub fn faults(&self) -> &[ObjectFault] {
         &self.faults
@@ -140,7 +141,7 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
         })
     }
 
-    /// What is shown of what attaches nowhere.
+    /// The objects and sections in scope that do not attach.
     pub fn unattached(&self) -> impl Iterator<Item = &'g Unattached<'f>> {
         let is_shown = self.is_shown();
         self.graph.unattached().iter().filter(move |item| is_shown(item.from) || is_shown(item.to))
@@ -203,7 +204,7 @@ impl Serialize for TopologyReport<'_, '_> {
     }
 }
 
-/// A list whose items are made as they are written.
+/// A list whose items are created while it is written.
 struct List<I, W>(I, W);
 
 impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> Value> Serialize for List<I, W> {
@@ -212,7 +213,7 @@ impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> Value> Serialize for List<I, W
     }
 }
 
-/// An object whose fields are made as they are written.
+/// An object whose fields are created while it is written.
 struct Each<I, W>(I, W);
 
 impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> (String, Value)> Serialize for Each<I, W> {
@@ -255,7 +256,7 @@ fn json_of_path(graph: &Graph<'_>, path: &Path<'_, '_>, folds: &Folds<'_, '_>) -
     json
 }
 
-/// The policies of each kind that no rule in force is of.
+/// The policies of each kind without a rule in force.
 fn lost(path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Option<Value> {
     let lost = path.effective.iter().map(|id| folds.get(*id)).filter(|effective| !effective.lost.is_empty());
     let lost: Map<String, Value> =

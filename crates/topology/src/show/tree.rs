@@ -1,4 +1,4 @@
-//! A graph as a tree, for a terminal.
+//! Writes a graph as a tree for terminals.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use crate::graph::{Graph, NodeId, ObjectRow};
 use crate::locator::Locator;
 use crate::reason::{Reason, Unresolved};
 
-/// The graph as lines of a tree. Below it are the attachments that failed, unresolved references, policies without effect, and faults.
+/// The lines of the tree, followed by failed attachments, unresolved references, policies without effect, and
+/// faults.
 #[must_use]
 pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
     let graph = report.graph();
@@ -79,7 +80,7 @@ fn branches(report: &TopologyReport<'_, '_>, of: NodeId, indent: &str, lines: &m
     }
 }
 
-/// A node in a line: what it is, and the policies on it.
+/// The line of a node: its kind and name, and the policies on it.
 fn node(graph: &Graph<'_>, node: NodeId) -> String {
     let locator = graph.locator(node);
     let what = match (graph.listener(node), graph.rule(node), &graph.object(node).row) {
@@ -102,7 +103,7 @@ fn node(graph: &Graph<'_>, node: NodeId) -> String {
     if policies.is_empty() { what } else { format!("{what} [{}]", policies.join(", ")) }
 }
 
-/// `what`, which is a copy of the hub's `origin`.
+/// Adds that `what` is a copy of the hub's `origin`.
 fn of_origin(what: String, origin: Option<&str>) -> String {
     match origin {
         Some(origin) => format!("{what} (copy of the hub's {origin})"),

@@ -1,17 +1,17 @@
-//! The order of boxes in their columns, in which few lines cross: each is put where its neighbours are on average (the
-//! [barycentre method](https://doi.org/10.1109/TSMC.1981.4308636)).
+//! Orders the boxes in their columns so that few lines cross: each box moves to the average position of its
+//! neighbours (the [barycentre method](https://doi.org/10.1109/TSMC.1981.4308636)).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Column, Draft};
 use crate::graph::NodeId;
 
-/// How often all columns are ordered by those before them, there and back.
+/// The number of passes over all columns, in alternating directions.
 const SWEEPS: usize = 4;
-/// Columns of different lengths are as long.
+/// The height of every column, independent of its number of boxes.
 const SCALE: usize = 1_000_000;
 
-/// Orders the boxes of `columns`; those that are `unattached` stand last.
+/// Orders the boxes of `columns`. Those in `unattached` come last.
 pub(super) fn order(
     columns: &mut BTreeMap<Column, Vec<Draft>>,
     lines: &[(NodeId, NodeId)],
@@ -38,7 +38,7 @@ pub(super) fn order(
                 let beside = neighbours.get(&draft.node).into_iter().flatten();
                 let beside: Vec<usize> = beside.filter_map(|node| before.get(node)).copied().collect();
                 let sum: usize = beside.iter().sum();
-                // One without a neighbour there stays where it is.
+                // A box without a neighbour on that side keeps its position.
                 let seat = own[&draft.node];
                 let mean = sum.checked_div(beside.len()).unwrap_or(seat);
                 (unattached.contains(&draft.node), mean, seat)
@@ -48,7 +48,7 @@ pub(super) fn order(
     }
 }
 
-/// Where the boxes of a column are, in parts of it.
+/// The positions of the boxes in a column, from 0 to [`SCALE`].
 fn seats(drafts: &[Draft]) -> impl Iterator<Item = (NodeId, usize)> {
     let count = drafts.len();
     drafts.iter().enumerate().map(move |(seat, draft)| (draft.node, seat * SCALE / count))
