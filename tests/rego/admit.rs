@@ -1,4 +1,4 @@
-//! What policies deny as it is written, on a real API server.
+//! Denials and patches by admission policies when objects are written to a real API server.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::registration::Registered;
 use crate::world::LIMIT;
 
-/// The published policy, of PodTemplates: they need nobody who runs them.
+/// The published Rego policy, for PodTemplates instead of Pods: they run nothing.
 pub(crate) fn pull() -> String {
     include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
         .replace("\"pods\"", "\"podtemplates\"")
@@ -33,21 +33,20 @@ fn balancer(namespace: &str, name: &str) -> Value {
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}})
 }
 
-/// The resources of the entry for what is denied, in each of the configurations that has one.
+/// The resources of the `admit-` entry in each of the two webhook configurations.
 fn gated(entries: &[Vec<Value>; 2]) -> Vec<Value> {
     let entries = entries.iter().flatten();
     let admit = entries.filter(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("admit-")));
     admit.map(|entry| entry["rules"][0]["resources"].clone()).collect()
 }
 
-/// How a PodTemplate pulls the image of its first container.
+/// The image pull policy of a PodTemplate's first container.
 pub(crate) fn policy_of(object: &DynamicObject) -> &Value {
     &object.data["template"]["spec"]["containers"][0]["imagePullPolicy"]
 }
 
 #[tokio::test]
-async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothing_else_is_asked() -> Result<()>
-{
+async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_reviewed() -> Result<()> {
     let name = "rego-gates";
     let mut hub = Registered::start(name).await?;
     let shop = Registered::shop(name);
@@ -59,7 +58,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
     hub.until_entries("what is denied is asked", |entries| gated(entries) == both).await?;
     hub.world.until_ok("gates").await?;
 
-    // The API server asks a moment after it was told to.
+    // The API server calls a new webhook a moment after it was configured.
     wait::until("the API server asks", LIMIT, || async {
         let stored = hub.create(&template(&shop, "")).await;
         ensure!(stored.is_err(), "a name is asked for");
@@ -88,7 +87,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
         Ok(())
     })
     .await?;
-    // One of the two may be written again, and what is exempt is nobody's business.
+    // One of the two existing Services may be updated, and exempt namespaces are not reviewed.
     let mut again = balancer(&shop, "b");
     again["metadata"]["labels"] = json!({"again": "yes"});
     apply(hub.client(), &again).await?;
@@ -98,7 +97,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
     let stored = hub.create(&template("kube-system", "web")).await?;
     ensure!(policy_of(&stored) == "Never", "{stored:?}");
 
-    // With less than a denial, it passes.
+    // With the enforcement `warn`, the write passes.
     let mut lenient =
         hub.world.config_map("gates", &json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS}));
     lenient["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
@@ -120,7 +119,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
             "{path}: none is {verdict}"
         );
     }
-    // While nobody answers, what policies name waits, and nothing else.
+    // While no replica responds, writes of the kinds in Rego policies fail, and all others pass.
     hub.stop().await?;
     let error = hub.create(&template(&shop, "later")).await.err().context("it is let in unreviewed")?;
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
@@ -140,7 +139,7 @@ async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothin
 }
 
 #[tokio::test]
-async fn a_denial_that_names_no_kind_is_asked_of_all_and_keeps_nobody_from_mending_it() -> Result<()> {
+async fn rule_without_a_kind_reviews_all_kinds_and_can_still_be_fixed() -> Result<()> {
     let name = "rego-any";
     let hub = Registered::start(name).await?;
     let shop = Registered::shop(name);
@@ -162,7 +161,8 @@ async fn a_denial_that_names_no_kind_is_asked_of_all_and_keeps_nobody_from_mendi
     let error =
         apply(hub.client(), &fixtures::namespace("rego-any-other")).await.err().context("it is let in")?;
     ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
-    // Whoever is locked out takes the webhooks away, and the policy says that nobody asks it, until they are back.
+    // Deleting the webhook configurations ends a lockout. Until they are back, the ConfigMap's status reports
+    // their absence.
     hub.lock(false).await?;
     wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await?;
@@ -174,7 +174,7 @@ async fn a_denial_that_names_no_kind_is_asked_of_all_and_keeps_nobody_from_mendi
     hub.world.until_status("everything", is_told).await?;
     hub.lock(true).await?;
     hub.until_entries("all is asked again", |entries| gated(entries) == all).await?;
-    // Whoever leads goes on, policies are mended, and what goes, goes.
+    // The lockout does not affect the leader election, changes of Rego policies, and deletions.
     hub.world.write("everything", json!({"a.rego": everything.replace("if true", "if false")})).await?;
     wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
     hub.delete(&map).await

@@ -1,4 +1,5 @@
-//! What becomes of an object where a policy gives an answer that cannot be used.
+//! The responses of the webhooks to invalid results of Rego policies, to each form of a denial, and to
+//! invalid reviews.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use policy_sync_rego::snapshot::{Gates, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
 use serde_json::{Value, json};
 
-/// What a policy does, how it is written, and what whoever writes an object is told.
+/// What the Rego policy returns, its rules, and the message for the author of the object.
 const ANSWERS: [(&str, &str, &str); 18] = [
     ("`annotations` as a list", "annotations := [1]", "QUERY: annotations: expected an object, found a list"),
     (
@@ -79,7 +80,7 @@ const ANSWERS: [(&str, &str, &str); 18] = [
 const ID: &str = "policies/p/p.rego";
 const QUERY: &str = "data.io.k8s.federation.admission";
 
-/// What is asked, where these are the rules of `package`.
+/// A snapshot with a module of `package` and these rules.
 fn snapshot(package: &str, rules: &str) -> Result<Snapshot> {
     let text =
         Text { id: ModuleId::new(ID), text: format!("package {package}\nimport rego.v1\n{rules}\n").into() };
@@ -88,7 +89,7 @@ fn snapshot(package: &str, rules: &str) -> Result<Snapshot> {
     Ok(Snapshot::new(engine, BTreeMap::new()))
 }
 
-/// The message of the refusal, empty where there is none.
+/// The message of the denial; empty if the object is allowed.
 fn answer(rules: &str) -> Result<String> {
     let snapshot = snapshot("io.k8s.federation.admission", rules)?;
     let request = Request { object: json!({"metadata": {"name": "web"}}), ..Request::default() };
@@ -100,8 +101,8 @@ fn answer(rules: &str) -> Result<String> {
 }
 
 #[test]
-fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Result<()> {
-    // A line has 4,096 columns at most.
+fn responses_to_invalid_results_are_documented() -> Result<()> {
+    // The parser accepts at most 4,096 columns in a line.
     let large: String =
         (10..85).map(|n| format!("annotations[\"k{n}\"] := \"{}\"\n", "x".repeat(4_000))).collect();
     let mut wrong = Vec::new();
@@ -118,7 +119,7 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
     bad_input::holds("rego answers", &table)
 }
 
-/// What is wrong, and the rules of a policy that denies a Pod with one container.
+/// A description and the rules of a Rego policy that denies a Pod with one container.
 const DENIALS: [(&str, &str); 28] = [
     ("a string", "deny contains \"no\""),
     ("two strings", "deny contains \"b\"\ndeny contains \"a\""),
@@ -200,9 +201,9 @@ fn pod() -> Value {
     }})
 }
 
-/// What is said to `review` where these are the rules of `admission`, empty where nothing is.
+/// The message in the response to `review` with these rules of `admission`; empty if it is allowed.
 fn reviewed(review: &Value, rules: &str) -> Result<String> {
-    // As on a hub, where the name is that of Pods.
+    // As on a hub, where discovery maps the name to Pods.
     let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
     let gates = Gates { names: BTreeMap::from([pods]), ..Gates::default() };
     let snapshot = snapshot("admission", rules)?.with_gates(gates);
@@ -220,7 +221,7 @@ fn reviewed(review: &Value, rules: &str) -> Result<String> {
 }
 
 #[test]
-fn what_becomes_of_denials_is_in_the_documentation() -> Result<()> {
+fn responses_to_each_form_of_denial_are_documented() -> Result<()> {
     let mut table = "| element of `deny` | response to the client |\n|---|---|\n".to_owned();
     for (what, rules) in DENIALS {
         let found = reviewed(&pod(), rules).with_context(|| what.to_owned())?;
@@ -229,9 +230,9 @@ fn what_becomes_of_denials_is_in_the_documentation() -> Result<()> {
     bad_input::holds("rego denials", &table)
 }
 
-/// What the page says of what was `found`.
+/// The cell for `found` in the documentation.
 fn told(found: &str) -> String {
-    // Of what is long, the beginning and the end.
+    // Long texts are shortened to their beginning and end.
     let found = found.replace(ID, "ID");
     let (begins, ends) = (found.char_indices().nth(40), found.char_indices().rev().nth(40));
     match (begins, ends) {
@@ -243,7 +244,7 @@ fn told(found: &str) -> String {
     }
 }
 
-/// What is wrong with a review of a Pod: a merge patch of it.
+/// A description of an invalid review, and a merge patch of a valid review of a Pod.
 fn reviews() -> [(&'static str, Value); 15] {
     let request = |patch: Value| json!({ "request": patch });
     let terminating = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -278,7 +279,7 @@ fn reviews() -> [(&'static str, Value); 15] {
 }
 
 #[test]
-fn what_becomes_of_reviews_is_in_the_documentation() -> Result<()> {
+fn responses_to_invalid_reviews_are_documented() -> Result<()> {
     let rules = "import data.k8s.matches\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}, \
         \"resolution\": {\"message\": name}} if matches[[\"pods\", ns, name, _]]";
     let mut table = "| review | response |\n|---|---|\n".to_owned();

@@ -1,4 +1,5 @@
-//! What stands on a real hub, and breaks policies: told by metrics, by reports, at `/audit`, and by the command.
+//! The audit of existing objects on a real hub: violations in metrics, in reports, at `/audit`, and in the
+//! output of `policy-sync audit`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::registration::Registered;
 use crate::sent;
 use crate::world::{BINARY, LIMIT, World};
 
-/// Denies PodTemplates whose label says so.
+/// Denies PodTemplates with the label `bad: "yes"`.
 const DENIES: &str = r#"package admission
 import rego.v1
 import data.k8s.matches
@@ -32,7 +33,7 @@ deny contains {
 	object.metadata.labels.bad == "yes"
 }
 "#;
-/// The namespaces of the tests, and whether what is in them is reviewed.
+/// The namespaces of the tests, and whether objects in them are reviewed.
 const NAMESPACES: [(&str, bool); 3] = [("shop", true), ("quiet", false), ("kube-public", false)];
 
 fn template(namespace: &str, name: &str, bad: &str) -> Value {
@@ -47,7 +48,7 @@ fn namespaces() -> [Value; 2] {
     [fixtures::namespace("shop"), quiet]
 }
 
-/// The answer to a request for `/audit` by a ServiceAccount with this token.
+/// The response to a request for `/audit` by a ServiceAccount with this token.
 async fn answer(hub: &Registered, method: &str, token: Option<&str>) -> Result<(u16, String)> {
     let mut head = format!("{method} /audit HTTP/1.1");
     if let Some(token) = token {
@@ -56,7 +57,7 @@ async fn answer(hub: &Registered, method: &str, token: Option<&str>) -> Result<(
     sent::ask(&hub.webhooks, &head, &[]).await
 }
 
-/// The report of `shop`, where there is one.
+/// The report of the namespace `shop`, if there is one.
 async fn reported(hub: &Registered) -> Result<Option<DynamicObject>> {
     let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
@@ -64,7 +65,7 @@ async fn reported(hub: &Registered) -> Result<Option<DynamicObject>> {
     Ok(api.get_opt(&name).await?)
 }
 
-/// Waits until metrics, the report, `/audit` and the command all tell of these objects of `shop`, and of no others.
+/// Waits until metrics, the report, `/audit` and the command all list these objects of `shop`, and no others.
 async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()> {
     let expected: BTreeSet<&str> = names.iter().copied().collect();
     wait::until(&format!("the metric says {}", names.len()), LIMIT, || async {
@@ -91,7 +92,7 @@ async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()>
         Ok(())
     })
     .await?;
-    // Its last answer is given again for ten seconds.
+    // The controller caches the response for ten seconds.
     wait::until("the answer", LIMIT, || async {
         let (code, text) = answer(hub, "GET", Some(token)).await?;
         ensure!(code == 200, "{code} {text}");
@@ -115,12 +116,12 @@ async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()>
     Ok(())
 }
 
-/// The rows of a table, without its headers, with one blank between cells.
+/// The rows of a table without the header, with one space between cells.
 fn table_rows(table: &str) -> impl Iterator<Item = String> {
     table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// What `policy-sync audit` prints of the hub of `world`.
+/// The output of `policy-sync audit` for the hub of `world`.
 async fn audit(world: &World, more: &[&str]) -> Result<Output> {
     let output = Command::new(Path::new(BINARY))
         .args(["audit", "--rego-namespace", &world.namespace])
@@ -134,7 +135,7 @@ async fn audit(world: &World, more: &[&str]) -> Result<Output> {
 }
 
 #[tokio::test]
-async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_none() -> Result<()> {
+async fn existing_violations_are_reported_by_all_four_channels() -> Result<()> {
     let mut hub = Registered::prepare_with_files("rego-audit").await?;
     crds::install(hub.client(), &crds::reports()?).await?;
     apply_all(hub.client(), &namespaces()).await?;
@@ -152,7 +153,7 @@ async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_no
     hub.world.until_ok("denies").await?;
     until_told(&hub, &reader, &["one", "two"]).await?;
 
-    // What is written anew is denied where the audit tells of what stands, and nowhere else.
+    // Webhooks deny new objects in the same namespaces that the audit covers.
     wait::until("the API server asks", LIMIT, || async {
         ensure!(hub.create(&template("shop", "new", "yes")).await.is_err(), "it is let in");
         Ok(())
@@ -164,21 +165,21 @@ async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_no
     }
     until_told(&hub, &reader, &["one", "two"]).await?;
 
-    // One is mended, and goes from all.
+    // A fixed object disappears from all outputs.
     apply(hub.client(), &template("shop", "one", "no")).await?;
     until_told(&hub, &reader, &["two"]).await?;
     let version = reported(&hub).await?.context("no report")?.metadata.resource_version;
 
     refused_requests(&hub).await?;
 
-    // Nothing is written where there is nothing new.
+    // The report is not written if nothing changed.
     until_audited_twice(hub.controller()?).await?;
     ensure!(
         reported(&hub).await?.context("no report")?.metadata.resource_version == version,
         "it was written"
     );
 
-    // A report that somebody else changes is put right, and one that is no longer labelled, too.
+    // A report that others change is restored, also if they remove its label.
     let forged = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "summary": {"fail": 0},
         "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
     apply(hub.client(), &forged).await?;
@@ -190,7 +191,7 @@ async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_no
     Ok(())
 }
 
-/// Waits until `controller` has audited twice more: the first of the two has written whatever it has to once the second has ended.
+/// Waits for two more audits of `controller`. Once the second has ended, all writes of the first are done.
 async fn until_audited_twice(controller: &Controller) -> Result<()> {
     let ended =
         async || controller.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
@@ -205,7 +206,7 @@ async fn until_audited_twice(controller: &Controller) -> Result<()> {
     Ok(())
 }
 
-/// Who is shown nothing.
+/// Requests for `/audit` that are rejected.
 async fn refused_requests(hub: &Registered) -> Result<()> {
     let of = async |name, audiences| token(hub.client(), "shop", name, audiences).await;
     let (reader, nobody) = (of("reader", &[]).await?, of("nobody", &[]).await?);
@@ -238,7 +239,7 @@ async fn refused_requests(hub: &Registered) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_hub_and_files_say_the_same_of_the_same_objects() -> Result<()> {
+async fn audit_of_the_hub_and_of_files_report_the_same_violations() -> Result<()> {
     let world = World::alone("rego-same").await?;
     let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/standing/objects.yaml");
     let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/rego/gates");
@@ -269,7 +270,7 @@ async fn the_hub_and_files_say_the_same_of_the_same_objects() -> Result<()> {
     let mut command = Command::new(Path::new(BINARY));
     let in_files = command.arg("audit").arg("-f").arg(&objects).arg("-p").arg(&policies).output().await?;
     let in_files = rows(in_files)?;
-    // Of what a hub has by itself.
+    // Objects that a new hub contains.
     let of_default = "deny namespaces - default required-labels label cost-center is missing";
     let (own, others): (Vec<String>, Vec<String>) =
         on_hub.into_iter().partition(|row| row.starts_with("deny namespaces - default"));
@@ -279,9 +280,9 @@ async fn the_hub_and_files_say_the_same_of_the_same_objects() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_fails_keeps_nothing_else_from_being_told() -> Result<()> {
+async fn failed_evaluations_do_not_hide_other_violations() -> Result<()> {
     let world = World::new("rego-fails").await?;
-    // What is where policies are is exempt.
+    // The namespace of the Rego policies is exempt.
     let space = "rego-fails-shop";
     apply(&world.client, &fixtures::namespace(space)).await?;
     for (name, bad) in [("one", "yes"), ("fails", "fails"), ("fine", "no")] {
@@ -299,7 +300,7 @@ async fn what_fails_keeps_nothing_else_from_being_told() -> Result<()> {
     let Output { status, stdout, stderr } = audit(&world, &[]).await?;
     let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
     ensure!(status.code() == Some(1), "{status} {stderr}");
-    // Others use the hub as well.
+    // Other tests use the hub as well.
     let is_meant = |line: &&str| line.contains(space) || line.contains(&world.namespace);
     let rows: Vec<String> = stdout
         .lines()
@@ -322,7 +323,7 @@ async fn what_fails_keeps_nothing_else_from_being_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn policies_that_do_not_fit_each_other_are_told_of_the_newer() -> Result<()> {
+async fn conflicting_patches_are_reported_for_the_newer_rego_policy() -> Result<()> {
     let world = World::new("rego-unfit").await?;
     let space = "rego-unfit-shop";
     apply(&world.client, &fixtures::namespace(space)).await?;
@@ -341,7 +342,7 @@ async fn policies_that_do_not_fit_each_other_are_told_of_the_newer() -> Result<(
     let _controller = world.controller(&["--audit-interval=10s"]).await?;
     world.write("b-older", json!({"a.rego": label("a")})).await?;
     world.until_ok("b-older").await?;
-    // Ages are in seconds.
+    // Creation times have a resolution of one second.
     let older = world.config_maps().get("b-older").await?.metadata.creation_timestamp;
     wait::until("a ConfigMap that is newer", LIMIT, || async {
         world.write("a-newer", json!({"b.rego": label("b")})).await?;
@@ -371,7 +372,7 @@ async fn policies_that_do_not_fit_each_other_are_told_of_the_newer() -> Result<(
 }
 
 #[tokio::test]
-async fn another_package_is_asked_what_may_be_written() -> Result<()> {
+async fn admit_query_selects_another_package() -> Result<()> {
     let world = World::new("rego-gates-package").await?;
     let space = "rego-gates-package-shop";
     apply(&world.client, &fixtures::namespace(space)).await?;
@@ -386,11 +387,11 @@ async fn another_package_is_asked_what_may_be_written() -> Result<()> {
     Ok(())
 }
 
-/// How many namespaces have a report.
+/// The number of namespaces with a report.
 const SPACES: usize = 12;
 
 #[tokio::test]
-async fn who_leads_after_a_crash_tells_all_and_no_report_is_ever_half() -> Result<()> {
+async fn new_leader_completes_reports_after_a_crash_and_none_is_ever_partial() -> Result<()> {
     let world = World::alone("rego-audit-crash").await?;
     crds::install(&world.client, &crds::reports()?).await?;
     for space in (0..SPACES).map(|number| format!("crash-{number:02}")) {
@@ -415,7 +416,7 @@ async fn who_leads_after_a_crash_tells_all_and_no_report_is_ever_half() -> Resul
     })
     .await?;
     let (leads, follows) = if first.is_leader().await? { (first, second) } else { (second, first) };
-    // As soon as anything is told.
+    // As soon as the first report is written.
     let begun = wait::until_seen("a report", LIMIT, Duration::from_millis(2), || async {
         let reports = whole_reports(&world).await?;
         ensure!(!reports.is_empty(), "there is none");
@@ -431,13 +432,13 @@ async fn who_leads_after_a_crash_tells_all_and_no_report_is_ever_half() -> Resul
         Ok(reports)
     })
     .await?;
-    // It finds the same again, and writes none once more.
+    // The new leader finds the same violations, and does not write the reports again.
     until_audited_twice(&follows).await?;
     ensure!(whole_reports(&world).await? == all, "reports are written again");
     Ok(())
 }
 
-/// All reports, each of which tells of both objects of its namespace.
+/// All reports. Each must contain both objects of its namespace.
 async fn whole_reports(world: &World) -> Result<Vec<Value>> {
     let list = http::Request::get("/apis/openreports.io/v1alpha1/reports").body(Vec::new())?;
     let mut list: Value = world.client.request(list).await?;

@@ -1,4 +1,5 @@
-//! What users may ask of a real API server that asks the controller before anybody else, as the published manifests tell it to.
+//! Authorization by a real API server that calls the controller before its other authorizers, configured by
+//! the published manifests.
 
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -22,7 +23,7 @@ use crate::stand_in::{Fault, while_it_is};
 use crate::world::{LIMIT, World};
 
 const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
-/// Closes the Secrets of a namespace.
+/// Denies requests for the Secrets of a namespace.
 const SECRETS: &str = r#"package authorization
 import rego.v1
 import data.k8s.matches
@@ -35,12 +36,12 @@ deny contains {
 	namespace == "shop"
 }
 "#;
-/// Who may do everything, if only policies let her.
+/// A user with all rights, subject to Rego policies.
 const JANE: &str = "jane";
-/// What the published policy says.
+/// The message of the published Rego policy.
 const WORDS: &str = "exec: no exec in pods of kube-system";
 
-/// A hub whose API server asks the controller.
+/// A hub whose API server sends authorization reviews to the controller.
 struct Authorized {
     world: World,
     webhooks: Webhooks,
@@ -50,7 +51,7 @@ struct Authorized {
 }
 
 impl Authorized {
-    /// One that runs, with the files of the manifests.
+    /// Starts a hub with the controller and the files of the manifests.
     async fn start(namespace: &str) -> Result<Self> {
         let world = World::alone(namespace).await?;
         for user in [JANE, CONTROLLER] {
@@ -60,7 +61,7 @@ impl Authorized {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
                 "spec": {"containers": [{"name": "dns", "image": "registry.example/dns:1"}]}})
         };
-        // The controller's own, with its Lease.
+        // The controller's own namespace, with its Lease.
         let namespaces = ["shop", "policy-sync"].map(fixtures::namespace);
         apply_all(&world.client, &namespaces).await?;
         apply_all(&world.client, &[pod("kube-system"), pod("shop")]).await?;
@@ -89,7 +90,7 @@ impl Authorized {
         self.controller.take().context("nothing runs")?.terminate().await.map(drop)
     }
 
-    /// What `kubectl` of `user` says, and whether it succeeds.
+    /// The output of `kubectl` run by `user`, and whether it succeeds.
     fn kubectl(&self, user: &str, arguments: &[&str]) -> Result<(bool, String)> {
         let kubeconfig = self.world.hub().kubeconfig_for(&User::new(user))?;
         let Output { status, stdout, stderr } = Command::new(&self.world.hub().binaries().kubectl)
@@ -104,7 +105,8 @@ impl Authorized {
         ))
     }
 
-    /// What the API server says to a command in `namespace`, by the verb that the client asks with.
+    /// The response of the API server to an exec request in `namespace`, with the verb of the client's
+    /// protocol.
     async fn exec(&self, namespace: &str, verb: Verb) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/dns/exec?command=ls&stdout=true");
         let request = match verb {
@@ -122,7 +124,7 @@ impl Authorized {
         }
     }
 
-    /// Waits until the API server denies commands, or does not.
+    /// Waits until the API server denies exec requests, or allows them.
     async fn until_denied(&self, is_denied: bool) -> Result<()> {
         wait::until("the policy is in force, or is not", LIMIT, || async {
             let said = self.exec("kube-system", Verb::Get).await?;
@@ -149,9 +151,9 @@ fn said(error: &anyhow::Error) -> String {
 }
 
 #[tokio::test]
-async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else() -> Result<()> {
+async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()> {
     let mut hub = Authorized::start("rego-authorize").await?;
-    // Without a policy nobody has an opinion.
+    // Without a Rego policy, the controller has no opinion.
     hub.until_denied(false).await?;
     hub.world.write("exec", json!({"exec.rego": EXEC})).await?;
     hub.until_denied(true).await?;
@@ -160,7 +162,7 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
         let denied = hub.exec("kube-system", verb).await?;
         ensure!(denied.contains(WORDS), "{verb:?}: {denied}");
         let elsewhere = hub.exec("shop", verb).await?;
-        // There are no nodes, and so nobody who runs it.
+        // There are no nodes to run the command.
         let is_let_in =
             elsewhere.contains("does not have a host assigned") || elsewhere.contains("bad request");
         ensure!(is_let_in && !elsewhere.contains("exec:"), "{verb:?}: {elsewhere}");
@@ -183,11 +185,11 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
     let kubelet = Request::get("/api/v1/nodes/n/proxy/run/kube-system/dns/dns?cmd=ls").body(Vec::new())?;
     let told = hub.jane.request_text(kubelet).await.err().context("the kubelet")?.to_string();
     ensure!(told.contains("exec: no way to the kubelet"), "{told}");
-    // Whoever is of the group is never asked about.
+    // The configuration exempts members of this group.
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
     admin.get("dns").await?;
 
-    // Secrets are named by the request alone, and none is read for it.
+    // The review contains only the names of Secrets, and the controller reads none.
     hub.world.write("secrets", json!({"a.rego": SECRETS})).await?;
     hub.world.until_ok("secrets").await?;
     let secrets: Api<Secret> = Api::namespaced(hub.jane.clone(), "shop");
@@ -205,7 +207,8 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
         let labels = [("path", "/authorize"), ("verdict", verdict)];
         ensure!(metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0, "none is {verdict}");
     }
-    // While no replica answers, nothing is let in of whom the configuration names, and everything of the others.
+    // While no replica responds, requests of users in the configuration are denied, and all others are
+    // allowed.
     hub.stop().await?;
     let jane = hub.jane.clone();
     wait::until("jane is denied", LIMIT, || async {
@@ -219,13 +222,13 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
     let kube = hub.world.hub().client_for(&User::new(kube)).await?;
     wait::until("the rights are there", LIMIT, || hub.read_maps(&kube)).await?;
     hub.read_maps(&hub.world.client).await?;
-    // It comes back by itself: it is nobody whom it is asked about.
+    // The controller can start: the configuration exempts its own requests.
     hub.run().await?;
     wait::until("jane is let in", LIMIT, || hub.read_maps(&jane)).await
 }
 
 #[tokio::test]
-async fn while_nobody_answers_requests_are_closed_or_open_as_the_configuration_says() -> Result<()> {
+async fn failure_policy_decides_while_the_authorizer_fails() -> Result<()> {
     let mut hub = Authorized::start("rego-authorize-closed").await?;
     let jane = hub.jane.clone();
     let kube = "system:serviceaccount:kube-system:some-controller";
@@ -247,7 +250,7 @@ async fn while_nobody_answers_requests_are_closed_or_open_as_the_configuration_s
             while_it_is(fault, &hub.webhooks, async || {
                 let read = hub.read_maps(&jane).await;
                 ensure!(read.is_ok() == (policy == "NoOpinion"), "{policy}: {read:?}");
-                // Whom the configuration exempts never waits.
+                // Requests of exempt users are not delayed.
                 hub.read_maps(&kube).await?;
                 hub.read_maps(&hub.world.client).await
             })
@@ -258,13 +261,13 @@ async fn while_nobody_answers_requests_are_closed_or_open_as_the_configuration_s
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_asked_keeps_nobody_from_mending_it() -> Result<()> {
+async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     let hub = Authorized::start("rego-locked").await?;
     let jane = hub.jane.clone();
     wait::until("the rights are there", LIMIT, || hub.read_maps(&jane)).await?;
     let everything =
         "package authorization\nimport rego.v1\ndeny contains \"nobody does anything\" if true\n";
-    // A text that is no policy denies all that it could decide.
+    // An invalid module denies all requests that it could decide.
     let broken = everything.replace(" if true", " if {");
     hub.world.write("all", json!({"a.rego": broken})).await?;
     let denied = async |words: &str| {
@@ -282,7 +285,7 @@ async fn a_policy_that_cannot_be_asked_keeps_nobody_from_mending_it() -> Result<
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", &file];
     let (succeeds, said_) = hub.kubectl(JANE, &apply)?;
     ensure!(succeeds, "{said_}");
-    // What it says now holds for all whom the configuration names, and is mended by those whom it does not.
+    // The module now denies all users in the configuration. Only exempt users can fix it.
     denied("nobody does anything").await?;
     let carriers: Api<ConfigMap> = Api::namespaced(jane.clone(), &hub.world.namespace);
     let error = carriers.get("all").await.err().context("she reads the policy")?.to_string();
@@ -291,7 +294,7 @@ async fn a_policy_that_cannot_be_asked_keeps_nobody_from_mending_it() -> Result<
     wait::until("she is let in", LIMIT, || hub.read_maps(&jane)).await
 }
 
-/// What is wrong, the token that is shown, the body, and the code of the answer.
+/// A description of a request, its head and body, and the code of the response.
 fn requests() -> Vec<(&'static str, String, String, u16)> {
     let with = |text: &str| {
         (format!("\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json"), text.to_owned())
@@ -404,7 +407,7 @@ async fn whoever_asks_without_the_token_is_told_nothing_and_what_is_no_review_is
     rows += &format!("| another method | {found} | {} |\n", code(text.trim()));
     bad_input::holds("access reviews", &rows)?;
 
-    // Another token takes the place of the first, and for a while both are taken.
+    // While a token is rotated, the old and the new one are both valid.
     let asks = async |token: &str| {
         let head = format!("POST /authorize HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 0");
         Ok::<_, anyhow::Error>(sent::ask(&webhooks, &head, b"").await?.0 != 401)

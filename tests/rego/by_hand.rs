@@ -1,4 +1,5 @@
-//! What policies say of objects that stand, and bringing them there, from the command line.
+//! `policy-sync placement diff` and `apply`: comparing existing objects with placement policies, and updating
+//! them.
 
 use std::path::Path;
 
@@ -32,7 +33,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn what_differs_is_printed_and_brought_where_policies_say() -> Result<()> {
+async fn placement_diff_prints_differences_and_apply_resolves_them() -> Result<()> {
     let shop = Shop::open("rego-hands").await?;
     let (limits, bad) = (shop.limits("limits", json!({})), shop.limits("bad", json!({})));
     shop.apply(&limits).await?;
@@ -76,7 +77,7 @@ async fn what_differs_is_printed_and_brought_where_policies_say() -> Result<()> 
     let none = shop.run(&["diff"]).await?;
     ensure!((none.code, none.stdout.as_str()) == (Some(0), ""), "{} {}", none.stdout, none.stderr);
 
-    // A policy that cannot be asked says nothing.
+    // A module that cannot be loaded decides nothing.
     shop.world.write("places", json!({"places.rego": "package io.k8s.federation.admission\n{"})).await?;
     let unasked = shop.run(&["diff"]).await?;
     ensure!(unasked.code == Some(2), "{}", unasked.stdout);

@@ -1,4 +1,5 @@
-//! ConfigMaps that carry policies: what counts, what does not, and what is said of it.
+//! ConfigMaps with Rego modules: which modules are loaded, which are rejected, and the status of each
+//! ConfigMap.
 
 use std::time::Instant;
 
@@ -10,8 +11,7 @@ use serde_json::json;
 use crate::world::{LIMIT, World, denies, modules, place, until_loaded};
 
 #[tokio::test]
-async fn a_fault_is_told_with_its_place_and_once_it_is_mended_the_policy_counts_within_a_second() -> Result<()>
-{
+async fn faults_have_their_place_and_a_fixed_module_is_loaded_within_a_second() -> Result<()> {
     let world = World::new("rego-mended").await?;
     let controller = world.controller(&[]).await?;
     world
@@ -32,7 +32,7 @@ async fn a_fault_is_told_with_its_place_and_once_it_is_mended_the_policy_counts_
     let (code, text) = controller.readiness().await?;
     ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are refused"), "{code} {text}");
 
-    // The best of three, as other tests run beside it.
+    // The best of three, because other tests run at the same time.
     let mut best = LIMIT;
     for text in ["bad", "worse", "worst"] {
         world
@@ -46,7 +46,8 @@ async fn a_fault_is_told_with_its_place_and_once_it_is_mended_the_policy_counts_
     }
     ensure!(best.as_millis() < 1_000, "it took {best:?}");
     ensure!(modules(&controller, "refused").await? == 0.0 && modules(&controller, "loaded").await? == 1.0);
-    // A faulty text after a good one: that stays, and what it would decide is not denied.
+    // An invalid text after a valid one: the valid text stays in force, so nothing is denied because of the
+    // error.
     world.write("pci", json!({"pci.rego": "package admission\ndeny["})).await?;
     let status = world.until_refused("pci").await?;
     ensure!(status["error"]["message"] == "refused; what was in force before stays", "{status}");
@@ -54,7 +55,7 @@ async fn a_fault_is_told_with_its_place_and_once_it_is_mended_the_policy_counts_
 }
 
 #[tokio::test]
-async fn one_bad_module_blocks_no_others_and_a_removed_key_takes_no_others_along() -> Result<()> {
+async fn invalid_modules_and_removed_keys_do_not_affect_other_modules() -> Result<()> {
     let world = World::new("rego-others").await?;
     let controller = world.controller(&[]).await?;
     world.write("mixed", json!({"a.rego": denies("a"), "b.rego": "package b\n{", "notes": "…"})).await?;
@@ -80,7 +81,7 @@ async fn a_text_that_hangs_its_check_is_refused_and_holds_up_no_others() -> Resu
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
     let recursive = "package r\nf(x) = f(x) { true }";
     let range = "package admission\ndeny[\"r\"] { count(numbers.range(1, 10000000000)) > 0 }";
-    // At the start, too.
+    // Also when the controller starts.
     world
         .write("hangs", json!({"nested.rego": nested, "recursive.rego": recursive, "range.rego": range}))
         .await?;
@@ -92,7 +93,7 @@ async fn a_text_that_hangs_its_check_is_refused_and_holds_up_no_others() -> Resu
         ensure!(told.contains(part), "{part} is missing: {status}");
     }
     world.until_ok("before").await?;
-    // Known by now, it is not tried again with each other change.
+    // A rejected module is not checked again when others change.
     let began = Instant::now();
     world.write("after", json!({"b.rego": denies("b")})).await?;
     world.until_ok("after").await?;
@@ -102,7 +103,7 @@ async fn a_text_that_hangs_its_check_is_refused_and_holds_up_no_others() -> Resu
 }
 
 #[tokio::test]
-async fn of_two_that_conflict_the_older_stays_and_the_newer_counts_once_it_can() -> Result<()> {
+async fn older_of_two_conflicting_modules_wins_and_the_newer_is_loaded_after_its_deletion() -> Result<()> {
     let world = World::new("rego-conflict").await?;
     world
         .write("older", json!({"f.rego": "package shared\nf(x) = x { true }\nuser = f(1) { true }"}))
@@ -118,14 +119,14 @@ async fn of_two_that_conflict_the_older_stays_and_the_newer_counts_once_it_can()
 }
 
 #[tokio::test]
-async fn what_carries_nothing_any_more_says_nothing_any_more() -> Result<()> {
+async fn config_map_without_the_label_loses_its_status() -> Result<()> {
     let world = World::new("rego-label").await?;
     let _controller = world.controller(&[]).await?;
     let mut object = world.config_map("main", &json!({"main": denies("a")}));
     object["metadata"]["labels"] = json!({"openpolicyagent.org/policy": "rego"});
     policy_sync_testenv::apply::apply(&world.client, &object).await?;
     world.until_ok("main").await?;
-    // Somebody else's word is put right.
+    // A status that others write is overwritten.
     let forged = json!({"metadata": {"annotations": {"openpolicyagent.org/kube-mgmt-status": "{\"status\":\"forged\"}"}}});
     let config_maps = world.config_maps();
     config_maps.patch("main", &PatchParams::default(), &Patch::Merge(&forged)).await?;
@@ -137,7 +138,7 @@ async fn what_carries_nothing_any_more_says_nothing_any_more() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_enforcement_that_is_none_is_told() -> Result<()> {
+async fn invalid_enforcement_annotation_is_reported() -> Result<()> {
     let world = World::new("rego-enforcement").await?;
     let _controller = world.controller(&[]).await?;
     let annotated = |enforcement: &str| {
@@ -155,7 +156,7 @@ async fn an_enforcement_that_is_none_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn each_replica_loads_and_the_leader_alone_writes_and_a_new_one_repeats_nothing() -> Result<()> {
+async fn all_replicas_load_only_the_leader_writes_and_a_new_leader_repeats_no_writes() -> Result<()> {
     let world = World::new("rego-replicas").await?;
     world.write("one", json!({"a.rego": denies("a")})).await?;
     let first = world.controller(&[]).await?;

@@ -17,7 +17,7 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The least number of cases with OPA's result.
+/// The minimum number of cases with OPA's result.
 const EQUAL: usize = 4_130;
 
 /// A file of cases.
@@ -196,7 +196,7 @@ struct Category {
     #[serde(default)]
     modules: Option<String>,
     differs: String,
-    /// The way out.
+    /// The alternative for users.
     instead: String,
 }
 
@@ -222,7 +222,8 @@ impl Categories {
     }
 }
 
-/// Compares the result of `case` with OPA's. Returns the category if the check rejects the modules, and an error if the results differ.
+/// Compares the result of `case` with OPA's. Returns the category if the check rejects the modules, and an
+/// error if the results differ.
 fn compared(case: &Case, categories: &Categories) -> Result<Option<usize>> {
     let has_error = case.want_error.is_some() || case.want_error_code.is_some();
     let wanted = case.want_result.as_deref().map(|wanted| normal_results(wanted, case.sort_bindings));

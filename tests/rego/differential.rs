@@ -1,4 +1,5 @@
-//! The embedded engine and the real OPA are asked the same, and answer the same, or a difference that a case names and explains.
+//! Runs the same queries in the embedded engine and in a real OPA. The results must be equal, or the case
+//! must name the difference and its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,12 +15,12 @@ use policy_sync_testenv::Opa;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Where cases are: a file for each subject.
+/// The folder of the cases, with a file for each subject.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rego/differential");
-/// How many there are at least.
+/// The minimum number of cases.
 const COUNT: usize = 150;
 
-/// What is asked of both.
+/// A query for both engines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -33,25 +34,25 @@ struct Case {
     #[serde(default)]
     query: Option<String>,
     expect: Expected,
-    /// What OPA gives, where that is something else.
+    /// OPA's result, if it differs.
     #[serde(default)]
     opa: Option<Expected>,
-    /// Why it is.
+    /// The reason for the difference.
     #[serde(default)]
     why: Option<String>,
 }
 
-/// What an engine comes to.
+/// The result of an engine.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Expected {
-    /// A value; a set is a list.
+    /// A value. A set is a list.
     Answer(Value),
-    /// Nothing.
+    /// The query is undefined.
     Undefined(bool),
-    /// An error while it evaluates, which says this.
+    /// The evaluation fails with an error that contains this text.
     Fails(String),
-    /// An error before, which says this.
+    /// The modules are rejected with an error that contains this text.
     Refused(String),
 }
 
@@ -89,7 +90,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .collect();
     let (found, bundle) = (checked(&texts, EvaluatedBy::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
-        // OPA says for itself what it makes of them.
+        // OPA decides about the modules on its own.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());
         return Ok((Expected::Refused(found.faults.to_string()), for_opa));
     }
@@ -123,7 +124,8 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
     let data = case.data.clone().unwrap_or_else(|| json!({}));
     let (status, said) = opa.ask("PUT", "/v1/data", serde_json::to_vec(&data)?).await?;
     ensure!(status.is_success(), "data is not taken: {said}");
-    // Each has to fit those that are there: one that does not yet is tried again after the others.
+    // OPA compiles each module together with those before it. A module that fails is tried again after the
+    // others.
     let mut left: Vec<&Text> = texts.iter().collect();
     while !left.is_empty() {
         let (before, mut refusal) = (left.len(), None);
@@ -155,7 +157,7 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
 }
 
 #[tokio::test]
-async fn both_engines_answer_alike() -> Result<()> {
+async fn both_engines_return_the_same_results() -> Result<()> {
     let (cases, server) = (cases()?, Opa::start().await?);
     ensure!(cases.len() >= COUNT, "there are {} cases", cases.len());
     let mut wrong = Vec::new();
@@ -172,7 +174,7 @@ async fn both_engines_answer_alike() -> Result<()> {
         let is_failed = matches!((&case.expect, &from_opa), (Expected::Fails(_), Expected::Fails(_)));
         let is_expected = match &case.opa {
             Some(expected) => expected.is_met_by(&from_opa) && *expected != case.expect,
-            // Each says it in words of its own.
+            // The messages of the two engines differ.
             None => is_refused || is_failed || case.expect == from_opa,
         };
         if !is_expected {
@@ -183,7 +185,7 @@ async fn both_engines_answer_alike() -> Result<()> {
     Ok(())
 }
 
-/// Verbs with flags, widths and precisions.
+/// Verbs of `sprintf` with flags, widths and precisions.
 const FORMATS: [&str; 56] = [
     "%s", "%v", "%d", "%f", "%F", "%.2f", "%e", "%.1e", "%E", "%g", "%.3g", "%G", "%x", "%X", "%o", "%O",
     "%b", "%c", "%q", "%t", "%T", "%U", "%z", "%5d|", "%05d|", "%-5d|", "%+d", "%8.2f|", "%08.2f|",
@@ -1053,7 +1055,7 @@ async fn graphql_is_parsed_and_validated_as_in_opa() -> Result<()> {
     are_equal(&server, QUERY, &documents, 4_000).await
 }
 
-/// The objects that both engines make of the rule `p` of `module`.
+/// The objects that both engines return for the rule `p` of `module`.
 async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let case = Case {
         name: "a.rego".to_owned(),

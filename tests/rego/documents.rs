@@ -1,4 +1,4 @@
-//! Objects of the hub as policies read them.
+//! Objects of the hub in `data`, as Rego policies read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{BINARY, LIMIT, World, modules, until_loaded};
 
-/// The flow in this process, until the guard goes.
+/// The Rego tasks of the controller in this process, which end when this is dropped.
 struct Here {
     loaded: Loaded,
     stop: CancellationToken,
@@ -56,7 +56,7 @@ impl Here {
         Ok(Self { loaded, stop })
     }
 
-    /// Waits until the query gives something that `is` so.
+    /// Waits until `is` accepts the result of the query.
     async fn until(&self, query: &str, is: impl Fn(Option<&Rego>) -> bool) -> Result<()> {
         wait::until(query, LIMIT, || async {
             let answer = self.loaded.snapshot().ask("admission", query, &Rego::new_object())?;
@@ -76,7 +76,7 @@ fn template(world: &World, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_is_in_data_whole_from_a_list_as_from_a_watch_and_goes_with_it() -> Result<()> {
+async fn listed_and_watched_objects_are_complete_in_data_until_their_deletion() -> Result<()> {
     let world = World::new("rego-documents").await?;
     let rule = "found = data.kubernetes.podtemplates[\"rego-documents\"].web { true }";
     world.write("reads", json!({"a.rego": format!("package admission\n{rule}\n")})).await?;
@@ -102,7 +102,7 @@ async fn an_object_is_in_data_whole_from_a_list_as_from_a_watch_and_goes_with_it
 }
 
 #[tokio::test]
-async fn clusters_are_managed_clusters_and_data_of_config_maps_is_by_their_names() -> Result<()> {
+async fn clusters_are_managed_clusters_and_config_map_data_is_under_its_name() -> Result<()> {
     let world = World::new("rego-data").await?;
     let mut data = world.config_map("geo", &json!({"zones": "[\"eu\"]"}));
     data["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
@@ -123,7 +123,7 @@ async fn clusters_are_managed_clusters_and_data_of_config_maps_is_by_their_names
         answer.and_then(|answer| answer.as_set().ok()).is_some_and(|set| set.contains(&"rego-eu-1".into()))
     };
     here.until("data.admission.eu", has).await?;
-    // What is no JSON leaves the last good data in force, and says so.
+    // Invalid JSON leaves the last valid data in force, and is reported in the status.
     data["data"]["zones"] = "[\"eu\"".into();
     apply(&world.client, &data).await?;
     let status = world.until_refused("geo").await?;
@@ -140,9 +140,9 @@ async fn kinds(controller: &Controller) -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn a_kind_is_watched_as_long_as_a_policy_reads_it() -> Result<()> {
+async fn kind_is_watched_while_a_module_reads_it() -> Result<()> {
     let world = World::new("rego-kinds").await?;
-    // An audit keeps Namespaces, too.
+    // The audit would keep Namespaces as well.
     let controller = world.controller(&["--audit-interval=0"]).await?;
     ensure!(kinds(&controller).await?.is_empty());
     let reads =
@@ -161,7 +161,7 @@ async fn a_kind_is_watched_as_long_as_a_policy_reads_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()> {
+async fn module_that_reads_a_forbidden_kind_is_rejected_until_it_can_be_listed() -> Result<()> {
     let world = World::new("rego-forbidden").await?;
     let groups = json!([
         "gateway.networking.k8s.io",
@@ -202,7 +202,7 @@ async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("limitranges may not be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
-    // It is tried again, and not without end.
+    // The list is retried a limited number of times.
     controller.settled(world.hub()).await?;
     let lists = controller.requests(world.hub())?;
     let lists = lists.iter().filter(|request| request.object().resource == "limitranges").count();
@@ -217,7 +217,7 @@ async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()
 }
 
 #[tokio::test]
-async fn a_cluster_scoped_kind_with_too_many_objects_is_refused_with_both_numbers() -> Result<()> {
+async fn cluster_scoped_kind_over_the_limit_is_rejected_with_both_numbers() -> Result<()> {
     let world = World::new("rego-many").await?;
     let controller = world.controller(&["--replicate-limit=10", "--audit-interval=0"]).await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.clusterroles[_].bad }\n";
@@ -235,7 +235,7 @@ async fn a_cluster_scoped_kind_with_too_many_objects_is_refused_with_both_number
 }
 
 #[tokio::test]
-async fn a_kind_that_the_hub_does_not_serve_has_no_objects_until_it_is_there() -> Result<()> {
+async fn kind_that_the_hub_does_not_serve_is_empty_until_it_is_installed() -> Result<()> {
     let world = World::new("rego-later").await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.quotas[_][_].bad }\n";
     world.write("reads", json!({"a.rego": reads})).await?;
@@ -262,7 +262,7 @@ async fn a_kind_that_the_hub_does_not_serve_has_no_objects_until_it_is_there() -
     until_loaded(&controller, 1).await
 }
 
-/// What a status says, and where it has it: every message with its place.
+/// The messages of a status, each with its place.
 fn said(status: &Value) -> Result<String> {
     let (part, found) = match status["status"].as_str() {
         Some("ok") => ("warning", &status["warnings"]),
@@ -281,7 +281,7 @@ fn said(status: &Value) -> Result<String> {
 }
 
 #[tokio::test]
-async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> {
+async fn messages_about_kinds_and_data_are_documented() -> Result<()> {
     let world = World::new("rego-said").await?;
     let _controller = world.controller(&[]).await?;
     let reads = |kind: &str| format!("package admission\nbad {{ data.kubernetes{kind}[_][_].bad }}\n");

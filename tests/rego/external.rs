@@ -1,4 +1,4 @@
-//! An engine that others fill decides where objects go: a real OPA with a bundle, asked by a real API server.
+//! An external OPA with its own bundle decides placement for writes to a real API server.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::remediation::{SELECTOR, Shop};
 use crate::served::{PREFERENCES, Served, app, pci};
 use crate::world::LIMIT;
 
-/// Where a real OPA has the package of placement.
+/// The path of the placement package in OPA.
 const PACKAGE: &str = "/v1/data/io/k8s/federation/admission";
 
 /// An OPA with a bundle of the published policy and a fleet.
@@ -46,7 +46,7 @@ impl Served {
 }
 
 #[tokio::test]
-async fn it_is_asked_while_a_carrier_is_there_and_what_that_says_counts_for_nothing() -> Result<()> {
+async fn external_engine_is_queried_while_a_config_map_exists_and_its_content_is_ignored() -> Result<()> {
     let (mut opa, _bundle) = filled().await?;
     let url = format!("--placement-url={}{PACKAGE}", opa.url());
     let served = Served::with("rego-elsewhere", &[&url]).await?;
@@ -71,7 +71,7 @@ async fn it_is_asked_while_a_carrier_is_there_and_what_that_says_counts_for_noth
 }
 
 #[tokio::test]
-async fn the_published_configuration_names_it_and_is_read_again() -> Result<()> {
+async fn admission_configuration_file_selects_the_engine_and_is_reloaded() -> Result<()> {
     let (opa, _bundle) = filled().await?;
     let folder = TempDir::new()?;
     let file = folder.path().join("admission.json");
@@ -82,7 +82,7 @@ async fn the_published_configuration_names_it_and_is_read_again() -> Result<()> 
     configure("/v1/data/nowhere")?;
     let argument = format!("--admission-control-config-file={}", file.display());
     let served = Served::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
-    // The API server asks a moment after it was told to.
+    // The API server calls a new webhook a moment after it was configured.
     wait::until("it is refused", LIMIT, || async {
         let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
         ensure!(error.contains("/v1/data/nowhere answers without a result"), "{error}");
@@ -105,13 +105,13 @@ async fn the_published_configuration_names_it_and_is_read_again() -> Result<()> 
         Ok(())
     })
     .await?;
-    // What it said before counts.
+    // The previous configuration stays in force.
     served.until_placed().await?;
     served.stop().await
 }
 
 #[tokio::test]
-async fn what_stands_is_asked_about_again_from_time_to_time() -> Result<()> {
+async fn existing_objects_are_queried_again_at_the_resync_interval() -> Result<()> {
     let opa = Opa::start().await?;
     let shop = Shop::open("rego-resync").await?;
     let says = async |region: &str| {

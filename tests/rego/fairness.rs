@@ -1,4 +1,4 @@
-//! Reviews of one namespace beside many that take long in another one.
+//! The latency of reviews in one namespace while another namespace causes many slow ones.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::sent::{Connection, review};
 use crate::world::LIMIT;
 
 const CONFLICT: &str = include_str!("../../docs/examples/rego/gates/ingress-conflict.rego");
-/// How many hosts an Ingress has that takes long to compare with one of as many.
+/// The number of hosts of an Ingress that makes a comparison with another such Ingress slow.
 const HOSTS: usize = 1_500;
 const REVIEWS: usize = 30;
 
@@ -82,7 +82,7 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
     hostile.into_iter().collect::<Result<Vec<()>>>()?;
     let beside = beside?;
     println!("quiet {:?} to {:?}, beside long ones {:?} to {:?}", quiet[0], quiet[29], beside[0], beside[29]);
-    // One in ten may be unlucky: the machine has other work.
+    // The slowest tenth is ignored: other processes use the machine as well.
     let (quiet, beside) = (quiet[REVIEWS * 9 / 10], beside[REVIEWS * 9 / 10]);
     ensure!(beside <= 2 * quiet + Duration::from_millis(100), "{quiet:?} becomes {beside:?}");
     Ok(())

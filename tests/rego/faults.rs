@@ -1,5 +1,5 @@
-//! Whatever goes wrong with a request or with an event, what is in force is what is written: on an API server in memory, in
-//! paused time.
+//! Injects a fault into each request and event of a story, on an API server in memory with paused time. In
+//! the end, the state of the controller must match the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 const USER: &str = "rego";
-/// Longer than a watch lasts.
+/// Longer than the lifetime of a watch.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault.
 const SOON: Duration = Duration::from_secs(65);
-/// The kind that policies read: the server has no others of its own that nobody else writes.
+/// Reads Secrets, the only kind of the server without objects of other writers.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
 
-/// Denies a Secret.
+/// Denies the Secret `two`.
 const DENIES: &str = "package admission
 import data.k8s.matches
 deny[{\"id\": \"no\", \"resource\": {\"kind\": \"secrets\", \"namespace\": ns, \"name\": name}}] {
@@ -40,14 +40,14 @@ deny[{\"id\": \"no\", \"resource\": {\"kind\": \"secrets\", \"namespace\": ns, \
 	name == \"two\"
 }
 ";
-/// Says where objects go.
+/// Sets a label on each placed object.
 const PLACES: &str = "package io.k8s.federation.admission\nlabels[\"a\"] = \"b\" { true }\n";
-/// Under which name webhooks are registered.
+/// The name of the webhook configurations.
 const NAME: &str = "policy-sync";
-/// Whose GatewayClass there is.
+/// The controller name of the GatewayClass.
 const CONTROLLER: &str = "example.com/rego";
 
-/// What somebody does.
+/// A change that a user makes.
 #[derive(Clone, Copy)]
 enum Act {
     Policy(&'static str, &'static str),
@@ -73,7 +73,7 @@ const STORY: [Act; 14] = [
     Act::Policy("bad", "package admission\nbad = 3 { true }\n"),
 ];
 
-/// What should be in force.
+/// The expected state of the controller.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Expected {
     policies: BTreeMap<&'static str, &'static str>,
@@ -96,7 +96,7 @@ impl Expected {
             answer["names"] = json!(self.secrets);
         }
         if self.denies() {
-            // Nothing is under review.
+            // No object is under review.
             answer["deny"] = json!([]);
         }
         for (name, text) in &self.policies {
@@ -149,7 +149,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Waits until that is in force, and told.
+    /// Waits until the state is as expected, in the engine and in all published objects.
     async fn until(&self, expected: &Expected, limit: Duration) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -187,7 +187,7 @@ impl Hub {
             .or_else(|| wrong_report(expected, &objects))
     }
 
-    /// What is wrong with which webhooks are asked.
+    /// The difference between the expected and the actual webhook configurations.
     fn wrong_webhooks(&self, expected: &Expected, objects: &[Value]) -> Option<String> {
         let of = |kind: &str, name: &str| {
             let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
@@ -222,7 +222,7 @@ impl Hub {
     }
 }
 
-/// What is wrong with the report of what stands.
+/// The difference between the expected and the actual report of violations.
 fn wrong_report(expected: &Expected, objects: &[Value]) -> Option<String> {
     let report = objects.iter().find(|object| object["kind"] == "Report");
     let is_expected = expected.denies() && expected.secrets.contains("two");
@@ -236,7 +236,7 @@ fn wrong_report(expected: &Expected, objects: &[Value]) -> Option<String> {
     }
 }
 
-/// What is wrong with the Gateway that a policy places.
+/// The difference between the expected and the actual Gateway that a Rego policy places.
 fn wrong_gateway(expected: &Expected, objects: &[Value]) -> Option<String> {
     let Some(gateway) = objects.iter().find(|object| object["kind"] == "Gateway") else {
         return Some("there is no Gateway".to_owned());
@@ -248,7 +248,7 @@ fn wrong_gateway(expected: &Expected, objects: &[Value]) -> Option<String> {
     (is_placed != should || is_noted != should).then(|| format!("the Gateway has {metadata}"))
 }
 
-/// Plays the story, and where `to_the_end` what comes long after it.
+/// Plays the story. With `to_the_end`, also waits for the cleanup that follows much later.
 async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     let server = MemoryServer::hub()?;
     for name in ["policies", "shop", "default"] {
@@ -273,7 +273,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         limit: 100,
         bytes: 128 << 20,
     };
-    // A process does not know of paused time.
+    // A separate process would not use the paused time.
     let check: confined::Check = Arc::new(|texts, _| {
         async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
     });
@@ -325,7 +325,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         stop.cancel();
         return Ok(());
     }
-    // Nothing is kept of what policies that are gone have left nothing on.
+    // After the cleanup, the controller stops watching kinds for placement.
     let keeps = || hub.loaded.watches().contains_key("gateways.gateway.networking.k8s.io");
     ensure!(keeps(), "what is placed is not kept");
     hub.act(Act::Unpolicy("places"), &mut expected).await?;
@@ -341,25 +341,26 @@ fn played(faults: &Faults, to_the_end: bool) -> Result<()> {
     runtime.block_on(play(faults, to_the_end))
 }
 
-/// Plays each of `plans` that is about what Rego asks.
+/// Plays each of `plans` whose request belongs to the Rego part of the controller.
 fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
-    // Discovery is asked again and again, long after the story has ended.
+    // Discovery is repeated long after the story has ended.
     let number = |at: &str| at.rsplit('#').next().and_then(|number| number.parse::<usize>().ok());
     let of_rego = |plan: &&Plan| {
         let at = &plan.at;
         let is_one_of = |first: usize| number(at).is_some_and(|number| number <= first);
         let is_discovery = at.starts_with("get #") && is_one_of(10);
-        // The sync asks about Gateways as well.
+        // The sync requests Gateways as well.
         let placed = ["namespaces", "patch gateways", "event of gateways"];
         let is_placed = placed.iter().any(|what| at.contains(what)) && is_one_of(3);
-        // Each audit lists its reports. How many audits fit into a story differs from run to run; the first is always there.
+        // Each audit lists its reports. How many audits a story contains differs from run to run, but the
+        // first one is always present.
         let lists = at.starts_with("list ");
         let is_audited = at.contains("openreports.io") && is_one_of(if lists { 1 } else { 3 });
         let about = ["configmaps", "secrets", "webhookconfigurations", "selfsubjectreviews"];
         about.iter().any(|what| at.contains(what)) || is_discovery || is_placed || is_audited
     };
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {
-        // As in the sync's own sweep.
+        // As in the sweep of the sync.
         let named: Vec<&Plan> = plans.iter().filter(|plan| plan.to_string().contains(&part)).collect();
         println!("{} plans are called {part}", named.len());
         return named
@@ -374,19 +375,19 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
 }
 
 #[test]
-fn what_is_written_is_in_force_and_told() -> Result<()> {
+fn written_modules_are_in_force_and_reported() -> Result<()> {
     played(&Faults::default(), true)
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_request_it_is_in_force_and_told() -> Result<()> {
+fn state_is_correct_after_any_fault_of_a_request() -> Result<()> {
     let faults = Faults::default();
     played(&faults, false)?;
     sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault))
 }
 
 #[test]
-fn whatever_goes_wrong_with_an_event_it_is_in_force_and_told() -> Result<()> {
+fn state_is_correct_after_any_fault_of_an_event() -> Result<()> {
     let faults = Faults::default();
     played(&faults, false)?;
     sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault))

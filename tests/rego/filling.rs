@@ -1,4 +1,4 @@
-//! The real OPA is filled, and something happens to it at each moment of that.
+//! Filling a real OPA with modules and data, with a fault at each request of that.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -21,22 +21,22 @@ use policy_sync_testenv::Opa as Server;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What happens.
+/// A fault while OPA is filled.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// OPA is started again before the request: it is empty.
+    /// OPA restarts before the request, and is empty.
     Empty,
     /// The request does not arrive.
     NeverSent,
-    /// Its answer does not.
+    /// The request arrives, but its response is lost.
     AnswerLost,
 }
 
-/// Stands between OPA and who fills it.
+/// A proxy in front of OPA.
 struct Between {
     server: Server,
     fault: Fault,
-    /// After how many requests it happens.
+    /// The number of requests before the fault.
     after: AtomicUsize,
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn forwarded(
     Ok((status, body).into_response())
 }
 
-/// As an OPA is that was started again.
+/// Leaves `server` in the state after a restart.
 async fn empty(server: &Server) -> Result<()> {
     let (_, listed) = server.ask("GET", "/v1/policies", Vec::new()).await?;
     for policy in listed["result"].as_array().into_iter().flatten() {
@@ -86,7 +86,7 @@ async fn empty(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// What an OPA has that says that it is filled: its modules by id, and its data but for the inventory.
+/// The contents of an OPA that is marked as filled: its modules by id, and its data without the inventory.
 async fn found(server: &Server) -> Result<Option<(BTreeMap<String, String>, Value)>> {
     let (_, marker) = server.ask("GET", "/v1/data/policysync/revision", Vec::new()).await?;
     if marker["result"].is_null() {
@@ -104,7 +104,7 @@ async fn found(server: &Server) -> Result<Option<(BTreeMap<String, String>, Valu
     Ok(Some((modules, data)))
 }
 
-/// What is to be in OPA.
+/// The intended contents of OPA.
 struct Wanted {
     bundle: Bundle,
     engine: Engine,
@@ -143,7 +143,7 @@ impl Wanted {
 const LIBRARY: (&str, &str) = ("ns/lib/l.rego", "package lib\nlimit := data.policies.limits.a\n");
 const USER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 1 }\n");
 const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 2 }\n");
-/// The same module in another package.
+/// The module of [`USER`] in another package.
 const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
@@ -165,7 +165,7 @@ fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 7]> {
 }
 
 #[tokio::test]
-async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_all() -> Result<()> {
+async fn opa_is_never_marked_as_filled_with_partial_contents() -> Result<()> {
     for fault in [Fault::Empty, Fault::NeverSent, Fault::AnswerLost] {
         let server = Server::start().await?;
         let between = Arc::new(Between { server, fault, after: AtomicUsize::new(0) });
@@ -183,7 +183,7 @@ async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_
                 empty(&between.server).await?;
                 ensure!(before.push(&opa, None).await?, "{at}: it is not filled at first");
                 between.after.store(when, Ordering::SeqCst);
-                // The first step is one of which nobody knows what OPA has.
+                // In the first step, the contents of OPA are unknown.
                 let known = (nth > 0).then_some(before);
                 let is_filled = after.push(&opa, known).await?;
                 let is_over = between.after.load(Ordering::SeqCst) as isize > 0;
@@ -192,7 +192,7 @@ async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_
                         || (!is_filled && (before.is_unproven(&found)? || after.is_unproven(&found)?));
                     ensure!(is_whole, "{at}: it is marked and has {found:?}");
                 } else if !matches!(fault, Fault::Empty) {
-                    // What happens once all of it is there is found by who asks.
+                    // A query detects a restart after OPA was filled completely.
                     ensure!(!is_filled, "{at}: it is said to be filled");
                 }
                 between.after.store(0, Ordering::SeqCst);
@@ -209,14 +209,14 @@ async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_
     Ok(())
 }
 
-/// What OPA says of `data.use.ok`, by `engine`.
+/// The result of `data.use.ok` from `engine`.
 async fn asked(engine: &Engine) -> Result<Result<Option<regorus::Value>, EngineError>> {
     let engine = engine.clone();
     Ok(tokio::task::spawn_blocking(move || engine.ask("data.use.ok", &regorus::Value::Undefined)).await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_filled_decides_nothing() -> Result<()> {
+async fn opa_that_is_not_filled_makes_no_decisions() -> Result<()> {
     let server = Server::start().await?;
     let opa = |is_own| {
         anyhow::Ok(Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, is_own, None))
@@ -234,7 +234,7 @@ async fn what_is_not_filled_decides_nothing() -> Result<()> {
     denied(&shared.engine).await.context("an empty one")?;
     ensure!(shared.push(&opa(false)?, None).await?, "it is not filled");
     ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
-    // Whose own it is has to have filled it itself: a process before may have left other data.
+    // A private OPA must have been filled by this process: an earlier process may have left other data.
     denied(&own.engine).await.context("one that another process has filled")?;
     server.ask("DELETE", "/v1/data/policysync/revision", Vec::new()).await?;
     denied(&shared.engine).await.context("one that is not marked")
@@ -265,7 +265,7 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
     Ok(())
 }
 
-/// A server that has been filled, and what with: `data.use.ok` is true there.
+/// A filled server and its contents, in which `data.use.ok` is true.
 async fn filled() -> Result<(Server, Opa, Wanted)> {
     let server = Server::start().await?;
     let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);

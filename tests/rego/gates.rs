@@ -1,5 +1,6 @@
-//! Gates on a real API server that are away, busy, or beside others: what is closed and what is open is what is configured, each verdict
-//! is one of the policies that were in force, and what comes in is what policies let in.
+//! Admission webhooks on a real API server that are unreachable, busy, or next to other webhooks. The failure
+//! policy decides about writes, each verdict comes from modules that were in force, and no admitted object
+//! violates them.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::sent::Connection;
 use crate::stand_in::{Fault, StandIn, while_it_is};
 use crate::world::LIMIT;
 
-/// Denies all PodTemplates but those that are fine.
+/// Denies PodTemplates without the label `fine: "yes"`.
 pub(crate) const DENIES: &str = r#"package admission
 import rego.v1
 import data.k8s.matches
@@ -40,7 +41,7 @@ fn config_map(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
 }
 
-/// Waits until what policies deny is denied.
+/// Waits until the API server denies a PodTemplate without the label.
 pub(crate) async fn until_denied(hub: &Registered, namespace: &str) -> Result<()> {
     let object = template(namespace, "asked", "no");
     wait::until("the API server asks", LIMIT, || async {
@@ -55,7 +56,7 @@ pub(crate) async fn until_denied(hub: &Registered, namespace: &str) -> Result<()
 }
 
 #[tokio::test]
-async fn while_nobody_answers_what_is_closed_and_what_is_open_is_what_is_configured() -> Result<()> {
+async fn failure_policy_decides_while_the_webhook_fails() -> Result<()> {
     let name = "rego-closed";
     let mut hub = Registered::prepare_with_files(name).await?;
     let shop = Registered::shop(name);
@@ -88,7 +89,7 @@ async fn while_nobody_answers_what_is_closed_and_what_is_open_is_what_is_configu
                     ("Ignore", Ok(_)) => {}
                     (_, created) => bail!("{policy}: {created:?}"),
                 }
-                // Whom nobody asks about never waits: other kinds, and exempt namespaces.
+                // Other kinds and exempt namespaces are not delayed, because they are not reviewed.
                 for exempt in [
                     config_map(&shop, &object),
                     template("kube-system", &object, "no"),
@@ -103,7 +104,7 @@ async fn while_nobody_answers_what_is_closed_and_what_is_open_is_what_is_configu
             .with_context(|| policy.to_owned())?;
         }
     }
-    // Taken away while it is down, it leaves nothing that waits.
+    // Deleting the configurations while no replica runs unblocks all writes.
     hub.run(&["--webhook-failure-policy=Fail"]).await?;
     until_denied(&hub, &shop).await?;
     hub.stop().await?;
@@ -115,16 +116,16 @@ async fn while_nobody_answers_what_is_closed_and_what_is_open_is_what_is_configu
 }
 
 #[tokio::test]
-async fn two_controllers_keep_to_their_own_entries() -> Result<()> {
+async fn two_controllers_change_only_their_own_webhook_entries() -> Result<()> {
     let mut hub = Registered::prepare_with_files("rego-two").await?;
     let shop = Registered::shop("rego-two");
     hub.run(&["--audit-interval=0"]).await?;
     hub.world.write("fine", json!({"a.rego": DENIES})).await?;
-    // One that mends, one that denies, and one that checks policies, which may come first.
+    // One entry for patches, one for denials, and one that checks modules, which may come first.
     let of_one =
         hub.until_entries("those of one", |entries| entries.iter().map(Vec::len).sum::<usize>() == 3).await?;
     until_denied(&hub, &shop).await?;
-    // The same configurations, with policies of another namespace.
+    // Another controller with the same configurations, and modules of another namespace.
     let other = Webhooks::new("rego-two")?;
     apply(hub.client(), &fixtures::namespace("rego-two-other")).await?;
     let carrier = |text: &str| {
@@ -149,14 +150,15 @@ async fn two_controllers_keep_to_their_own_entries() -> Result<()> {
     for (now, before) in both.iter().zip(&of_one) {
         ensure!(before.iter().all(|entry| now.contains(entry)), "{before:?} is not in {now:?}");
     }
-    // The other's policies go, and its entries with them; the first one's stay.
+    // Deleting the other controller's modules removes its entries and leaves those of the first.
     delete(hub.client(), &carrier("")).await?;
     hub.until_entries("those of one again", |entries| *entries == of_one).await?;
     second.terminate().await?;
     until_denied(&hub, &shop).await
 }
 
-/// Two rules that deny all PodTemplates, each with the same number, and one that says what a document has twice.
+/// Two rules that deny all PodTemplates, each with the same number, and a rule that reports two labels of a
+/// document.
 fn numbered(number: usize) -> Value {
     let module = |id: &str, more: &str, message: &str| {
         format!(
@@ -173,7 +175,7 @@ fn numbered(number: usize) -> Value {
     })
 }
 
-/// The numbers that a denial says.
+/// The numbers in the messages of a denial.
 fn numbers(text: &str) -> Result<Vec<usize>> {
     let parts = text.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
     parts.map(|(number, _)| number.parse().with_context(|| text.to_owned())).collect()
@@ -191,13 +193,13 @@ fn review(resource: &str, name: &str) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// How many connections ask at once.
+/// The number of concurrent connections.
 const ASKING: usize = 16;
-/// How many reviews one has before another takes its place.
+/// The number of reviews on a connection before it is replaced.
 const REVIEWS: u32 = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_verdict_amid_changes_is_one_of_the_policies_before_or_after() -> Result<()> {
+async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Result<()> {
     let name = "rego-amid";
     let mut hub = Registered::prepare_with_files(name).await?;
     hub.run(&["--audit-interval=0"]).await?;
@@ -248,7 +250,7 @@ async fn each_verdict_amid_changes_is_one_of_the_policies_before_or_after() -> R
     let took = began.elapsed();
     println!("{count} reviews in {took:?} amid {number} changes");
     ensure!(number >= 5, "{number} changes");
-    // In the end it is the last of them.
+    // In the end, the last version is in force.
     let last = number + 1;
     apply(hub.client(), &document(last)).await?;
     hub.world.write("numbered", numbered(last)).await?;
@@ -281,7 +283,7 @@ async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Resul
         let mut took = Vec::new();
         for _ in 0..50 {
             let (time, text) = ask("services").await?;
-            // Its labels are none, so that the comparison is undefined.
+            // The object has no labels, so the comparison is undefined.
             ensure!(text.contains("\"allowed\":true"), "{text}");
             took.push(time);
         }
@@ -303,7 +305,7 @@ async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Resul
     Ok(())
 }
 
-/// A webhook of somebody else, which puts back what policies mend, and is asked again as this says.
+/// A webhook of another owner, which reverts patches, with this `reinvocationPolicy`.
 fn puts_back(other: &Webhooks, namespace: &str, again: &str) -> Result<Value> {
     let mut configuration =
         other.asked_about("MutatingWebhookConfiguration", ("", "podtemplates"), namespace)?;
@@ -320,7 +322,7 @@ async fn never(Json(review): Json<Value>) -> Json<Value> {
 }
 
 #[tokio::test]
-async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again() -> Result<()> {
+async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     let name = "rego-back";
     let mut hub = Registered::prepare_with_files(name).await?;
     let shop = Registered::shop(name);
@@ -336,7 +338,7 @@ async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again(
     .await?;
     let other = Webhooks::with_files("puts-back")?;
     let stand_in = StandIn::serving(&other, Router::new().route("/placement", post(never)))?;
-    // One that wants to be asked again has the last word before the last webhook, which denies it.
+    // A webhook that is invoked again runs after the patches. The validating webhook denies the result.
     apply(hub.client(), &puts_back(&other, &shop, "IfNeeded")?).await?;
     wait::until("it is denied", LIMIT, || async {
         let object = template(&shop, "put-back", "yes");
@@ -349,7 +351,7 @@ async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again(
         Ok(())
     })
     .await?;
-    // After one that does not, it is mended once more.
+    // After a webhook that is not invoked again, the patch is applied once more.
     apply(hub.client(), &puts_back(&other, &shop, "Never")?).await?;
     wait::until("it is mended again", LIMIT, || async {
         let stored = hub.create(&template(&shop, "put-back", "yes")).await?;

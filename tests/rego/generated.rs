@@ -1,6 +1,6 @@
 //! Random modules: the embedded engine has OPA's result, or the check rejects them.
 //!
-//! `POLICY_SYNC_REGO_MINUTES` is the time for this, and `POLICY_SYNC_REGO_SEED` the seed of the first module.
+//! `POLICY_SYNC_REGO_MINUTES` sets the duration, and `POLICY_SYNC_REGO_SEED` the seed of the first module.
 
 mod grammar;
 
@@ -101,8 +101,8 @@ fn embedded(module: &Module) -> Result<Option<Values>> {
     Ok(Some(values))
 }
 
-/// The values in OPA; `None` if it rejects the module, or its process ends during the evaluation: OPA 1.22 overflows its stack if
-/// a variable is unified with a set that contains it.
+/// The values in OPA. `None` if OPA rejects the module, or if its process ends during the evaluation: OPA
+/// 1.22 overflows its stack if a variable is unified with a set that contains it.
 async fn opa(server: &mut Opa, module: &Module) -> Result<Option<Values>> {
     let (status, _) = server.ask("PUT", "/v1/policies/g", module.text().into_bytes()).await?;
     if !status.is_success() {
@@ -172,7 +172,8 @@ async fn compared(server: &mut Opa, module: &Module) -> Result<Compared> {
     }))
 }
 
-/// The smallest module with a difference that removing parts of `module` gives, and that difference.
+/// Removes parts of `module` until no smaller one shows a difference. Returns the smallest module and its
+/// difference.
 async fn smallest(server: &mut Opa, mut module: Module, mut found: String) -> Result<(Module, String)> {
     'smaller: loop {
         for part in 0..module.parts() {

@@ -1,4 +1,4 @@
-//! Policies in Rego on a real API server: what is loaded of them, and what their owners are told.
+//! Rego policies on a real API server: loading, placement, admission, authorization and audit.
 
 mod admit;
 mod answers;
@@ -32,6 +32,6 @@ mod terminating;
 mod webhooks;
 mod world;
 
-/// As in the program: the limits of an evaluation's memory read the counters of this allocator.
+/// As in the program: the memory limit of an evaluation reads the counters of this allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

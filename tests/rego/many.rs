@@ -1,4 +1,4 @@
-//! Bundles of thousands of modules, and modules that are too many or too slow.
+//! Bundles of thousands of modules, and modules that exceed the limits of number, size or time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,14 @@ use crate::registration::Registered;
 use crate::sent::{Connection, review};
 use crate::world::{LIMIT, World, denies, until_loaded};
 
-/// How many modules there are, and in how many ConfigMaps.
+/// The number of modules, and of the ConfigMaps that contain them.
 const MODULES: usize = 2_000;
 const CONFIG_MAPS: usize = 7;
-/// How many times longer than OPA's load of the same modules a restart may take until writes are reviewed.
+/// The maximum time from a restart until writes are reviewed, as a multiple of OPA's load time for the same
+/// modules.
 const OPA_RATIO: f64 = 3.0;
-/// How often both are measured, until one ratio is within the limit: other tests take a different share of the processors each time.
+/// How often both times are measured until one ratio is within the limit: other tests use a varying share of
+/// the processors.
 const ROUNDS: usize = 3;
 /// The most memory for each module after a restart, in KiB. `docs/memory.md` has the measured value.
 const MODULE_KIB: f64 = 80.0;
@@ -58,7 +60,7 @@ async fn answer(hub: &Registered, name: &str) -> Result<String> {
     Connection::open(&hub.webhooks).await?.post("/admit", &review("configmaps", &object)).await
 }
 
-/// Waits until a policy denies `bad`, and nothing denies `good`.
+/// Waits until a Rego policy denies `bad`, and none denies `good`.
 async fn until_reviewed(hub: &Registered) -> Result<()> {
     wait::until("writes are reviewed", LIMIT, || async {
         let denied = answer(hub, "bad").await?;
@@ -126,7 +128,7 @@ async fn two_thousand_modules_are_in_force_soon_after_a_restart() -> Result<()> 
     .await
 }
 
-/// How long OPA takes to load the modules of `directory`.
+/// The time that OPA takes to load the modules of `directory`.
 async fn loaded_by_opa(directory: &Path) -> Result<Duration> {
     let directory = directory.to_str().context("a directory")?.to_owned();
     let began = Instant::now();
@@ -166,7 +168,7 @@ async fn a_carrier_with_which_the_bundle_exceeds_its_limit_is_rejected_when_it_i
 async fn of_carriers_that_exceed_the_limit_together_the_newest_is_rejected_in_its_status() -> Result<()> {
     let _busy = BUSY.lock().await;
     let world = World::new("rego-limit-at-once").await?;
-    // Without a webhook of carriers, as where both passed it at the same time.
+    // Without the webhook that checks modules, as if both had passed it at the same time.
     world.write("older", tiny("older", 2_500)).await?;
     world.until_newer_than("older").await?;
     try_join!(
@@ -191,7 +193,7 @@ async fn modules_that_are_slow_to_check_delay_the_status_of_no_other() -> Result
     world.write("slow", json!(slow)).await?;
     world.write("harmless", json!({"b.rego": denies("b")})).await?;
     world.until_ok("harmless").await?;
-    // Four modules end their checks, and the others cost nothing.
+    // Four modules are aborted, and the others are not checked at all.
     let status = world.until_refused("slow").await?;
     ensure!(status.to_string().contains("not checked: 4 other modules of"), "{status}");
     until_loaded(&controller, 1).await
@@ -206,7 +208,7 @@ async fn modules_of_many_objects_that_are_slow_to_check_delay_the_status_of_no_o
     for number in 0..SLOW {
         world.write(&format!("slow-{number}"), json!({"a.rego": nested})).await?;
     }
-    // It is the newest, and the last by name.
+    // The harmless module is the newest, and the last by name.
     world.write("zero", json!({"b.rego": denies("b")})).await?;
     let controller = world.controller(&[]).await?;
     world.until_ok("zero").await?;
@@ -250,7 +252,7 @@ fn nested_for_long() -> Result<String> {
 }
 
 #[tokio::test]
-async fn modules_that_take_too_long_together_keep_no_other_from_being_loaded() -> Result<()> {
+async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
     let _busy = BUSY.lock().await;
     let world = World::new("rego-slow-together").await?;
     let nested = nested_for_long()?;
@@ -266,7 +268,7 @@ async fn modules_that_take_too_long_together_keep_no_other_from_being_loaded() -
         text.contains("with all others: this module took") && !text.contains("waits for its check")
     };
     world.until_status("slow", is_told).await?;
-    // Those that are in force leave time for others.
+    // The modules in force leave time for others.
     world.write("after", json!({"c.rego": denies("c")})).await?;
     world.until_ok("after").await?;
     Ok(())
@@ -288,7 +290,7 @@ async fn the_module_that_takes_too_long_is_named_and_the_metrics_name_none() -> 
     ensure!(failed.contains("took more than 1 s") && !failed.contains("any.rego"), "{failed}");
     let is_named =
         |status: &Value| status["status"] == "ok" && status["warnings"][0]["location"]["file"] == "slow.rego";
-    // A search finds no module while the machine gives it no processor time.
+    // The search for the slow module finds none while the machine is busy.
     let status = wait::until("the slow module is named", LIMIT, || async {
         answer(&hub, "slow").await?;
         let status = hub.world.status("gates").await?;
@@ -311,7 +313,7 @@ async fn the_module_that_takes_too_long_is_named_and_the_metrics_name_none() -> 
     ensure!(metrics.value("policy_sync_rego_slow_modules", &[])? == 1.0);
     let series = format!("{:?}", metrics.series());
     ensure!(!series.contains("slow.rego") && !series.contains("gates"), "the metrics name a module");
-    // Another text of the module is not slow.
+    // A new text of the module is not marked as slow.
     hub.world.write("gates", json!({"any.rego": denies("any"), "slow.rego": denies("slow")})).await?;
     hub.world.until_status("gates", |status| *status == json!({"status": "ok"})).await?;
     Ok(())

@@ -15,7 +15,7 @@ fn engine(text: &str) -> Embedded {
     Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap()
 }
 
-/// For a label of 63 bytes, each level makes 16 copies: 16 GiB in all.
+/// Each of the 7 levels multiplies the label of 63 bytes by 16: 16 GiB in all.
 const DOUBLING: &str = "package a
 d(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])
 deny contains msg if msg := d(d(d(d(d(d(d(input.label)))))))
@@ -36,7 +36,7 @@ fn an_evaluation_that_takes_too_much_memory_ends_before_it_is_allocated() {
 }
 
 #[test]
-fn the_module_that_takes_too_much_memory_is_named_and_not_the_first_of_its_package() {
+fn module_over_the_memory_limit_is_identified() {
     let quick = "package admission\ndeny contains \"a\" if input.name == \"b\"";
     let large = "package admission
 deny contains \"l\" if count([x | some i in numbers.range(1, 1000); x := many | {i}]) > 0
@@ -57,11 +57,11 @@ many := {x | some x in numbers.range(1, 20000)}";
 fn memory_is_limited_whatever_takes_it() {
     let none = "m.rego: data.a.deny took more than 32 MiB of memory";
     for (rules, expected) in [
-        // Results of builtins, of one call and of many.
+        // Results of builtins: one large result, and many small ones.
         ("deny := sprintf(\"%v\", [big])", "m.rego:3:"),
         ("deny := json.marshal(big)", "m.rego:3:"),
         ("deny := [x | some i in range; x := replace(long, \"y\", \"\")]", "m.rego:3:"),
-        // The engine's error would repeat a value of another type.
+        // The engine's error message would contain a value of another type.
         ("deny := startswith(big, \"x\")", "m.rego:3:"),
         // Collections of the interpreter.
         ("deny := [x | some i in range; x := many | {i}]", none),
@@ -83,15 +83,15 @@ fn memory_is_limited_whatever_takes_it() {
 }
 
 #[test]
-fn an_error_that_the_engine_drops_ends_the_evaluation() {
-    // The second rule has a value, with which the engine would go on.
+fn memory_error_that_the_engine_ignores_still_ends_the_evaluation() {
+    // The second definition has a value, so the engine would continue.
     let text = format!("{DOUBLING}f(x) := count(d(d(d(d(d(d(x)))))))\nf(x) := 1\n");
     let text = text.replace("d(d(d(d(d(d(d(input.label)))))))", "sprintf(\"%d\", [f(input.label)])");
     over_limit(&text);
 }
 
 #[test]
-fn an_evaluation_that_takes_little_memory_at_a_time_may_take_much_in_all() {
+fn memory_limit_applies_to_memory_in_use_not_to_the_total() {
     // 12 texts of 4 MB, one after the other: 48 MB.
     let text = DOUBLING.to_owned()
         + "long := d(d(d(d(input.label))))\nn := count([1 | some x in input.all; count(concat(x, [long, x])) > 0])\n";

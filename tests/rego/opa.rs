@@ -1,4 +1,5 @@
-//! Policies that the real OPA evaluates: filled, asked, away, empty, and as its owner has secured it.
+//! Evaluation by a real OPA: filling it, and an OPA that is unreachable, empty, changed by others, or
+//! secured.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -26,18 +27,18 @@ use crate::filling::forwarded;
 use crate::served::{PREFERENCES, Served, app, cluster, pci};
 use crate::world::{LIMIT, World, denies, place};
 
-/// What OPA is marked by.
+/// The path of the marker that OPA is filled.
 const MARKER: &str = "/v1/data/policysync/revision";
 
 impl Served {
-    /// The preferences that an app gets which handles card data, as a dry run says, `None` where it gets none.
+    /// The placement preferences of an app that handles card data, from a dry run; `None` if there are none.
     async fn preferences(&self) -> Result<Option<String>> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let shop = self.deployments().create(&dry, &app("shop", json!({"requires-pci": "true"}))?).await?;
         Ok(shop.annotations().get(PREFERENCES).cloned())
     }
 
-    /// Waits until that is this cluster alone.
+    /// Waits until an app is placed on this cluster only.
     async fn until_placed_on(&self, cluster: &str) -> Result<()> {
         wait::until(&format!("an app is placed on {cluster}"), LIMIT, || async {
             let expected = format!(r#"{{"clusters":{{"{cluster}":{{"weight":1}}}},"rebalance":true}}"#);
@@ -49,14 +50,14 @@ impl Served {
     }
 }
 
-/// How often `controller` has tried to fill OPA.
+/// The number of attempts of `controller` to fill OPA.
 async fn pushes(controller: &Controller) -> Result<f64> {
     let metrics = controller.metrics().await?;
     let of = |result| metrics.value("policy_sync_opa_pushes_total", &[("result", result)]);
     Ok(of("filled")? + of("refused")? + of("failed")?)
 }
 
-/// The policies that OPA has.
+/// The ids of OPA's modules.
 async fn policies(opa: &Opa) -> Result<Vec<String>> {
     let (_, listed) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
     let mut ids: Vec<String> = listed["result"]
@@ -69,7 +70,7 @@ async fn policies(opa: &Opa) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-/// Waits until it has just these, and the one that proves that they are there.
+/// Waits until OPA has only these modules, and the module that proves them.
 async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
     let expected: Vec<String> =
         ["policysync/installed".to_owned()].into_iter().chain(expected.iter().cloned()).collect();
@@ -81,7 +82,7 @@ async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
     .await
 }
 
-/// Waits until OPA is marked.
+/// Waits until OPA is marked as filled.
 async fn until_filled(opa: &Opa) -> Result<()> {
     wait::until("OPA is filled", LIMIT, || async {
         let (_, marker) = opa.ask("GET", MARKER, Vec::new()).await?;
@@ -92,7 +93,7 @@ async fn until_filled(opa: &Opa) -> Result<()> {
 }
 
 #[tokio::test]
-async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()> {
+async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     let mut opa = Opa::start().await?;
     opa.ask("PUT", "/v1/policies/other", b"package other\np := 1".to_vec()).await?;
     opa.ask("PUT", "/v1/data/another", b"1".to_vec()).await?;
@@ -104,7 +105,7 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
         apply(&served.world.client, &cluster(name, zone)).await?;
     }
     served.until_placed_on("rego-opa-c1").await?;
-    // It is OPA that says so: what it is asked by its own API agrees.
+    // OPA makes the decision: a direct query returns the same.
     let question = json!({"input": {"metadata": {"name": "a", "annotations": {"requires-pci": "true"}}}});
     let (_, said) =
         opa.ask("POST", "/v1/data/io/k8s/federation/admission", serde_json::to_vec(&question)?).await?;
@@ -114,13 +115,13 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
     let error = error.err().context("it is let in")?.to_string();
     ensure!(error.contains("cluster rego-opa-c2 is not certified for it"), "{error}");
 
-    // The fleet changes: so does what OPA decides by.
+    // A change of the fleet reaches OPA.
     for (name, zone) in [("rego-opa-c1", "us"), ("rego-opa-c2", "rego-opa-eu")] {
         apply(&served.world.client, &cluster(name, zone)).await?;
     }
     served.until_placed_on("rego-opa-c2").await?;
 
-    // What others have there stays, and is told.
+    // Data and modules of others stay, and are reported.
     ensure!(
         policies(&opa).await? == ["other", "policysync/installed", "policysync/rego-opa/pci/pci.rego"],
         "{:?}",
@@ -147,7 +148,7 @@ async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()
     served.until_placed_on("rego-opa-c2").await?;
     served.world.until_ok("pci").await?;
 
-    // Somebody empties it.
+    // Another client empties OPA.
     opa.ask("PUT", "/v1/data", b"{}".to_vec()).await?;
     served.until_placed_on("rego-opa-c2").await?;
     served.stop().await
@@ -160,7 +161,7 @@ async fn dry_write(served: &Served, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until writes of `bad` are denied with `no`, and those of `good` pass.
+/// Waits until writes of `bad` are denied with the message `no`, and writes of `good` pass.
 async fn until_bad_writes_are_denied(served: &Served) -> Result<()> {
     wait::until("a bad write is denied", LIMIT, || async {
         let denied = dry_write(served, "bad").await.is_err_and(|error| error.to_string().contains("no"));
@@ -171,7 +172,7 @@ async fn until_bad_writes_are_denied(served: &Served) -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_is_put_back() -> Result<()> {
+async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_undone() -> Result<()> {
     const POLICY: &str = "/v1/policies/policysync/rego-opa-edited/deny/deny.rego";
     const PROOF: &str = "/v1/policies/policysync/installed";
     let opa = Opa::start().await?;
@@ -227,7 +228,7 @@ async fn no_write_gets_in_while_others_delete_modules_in_opa_and_what_they_edit_
     served.stop().await
 }
 
-/// Forwards requests to OPA. Decisions may get a response of another shape.
+/// A proxy for OPA that can replace the responses to decisions by invalid ones.
 struct Mangling {
     opa: Opa,
     mangles: AtomicBool,
@@ -295,7 +296,7 @@ async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after
     edit().await?;
     back_within(COMPARED).await.context("edited")?;
 
-    // The last comparison is only a moment ago.
+    // The last comparison was only a moment ago.
     edit().await?;
     proxy.mangles.store(true, Ordering::SeqCst);
     ensure!(dry_write(&served, "good").await.is_err(), "it is let in by an answer of another shape");
@@ -308,12 +309,12 @@ async fn deleted_or_edited_modules_are_back_within_ten_seconds_and_at_once_after
 }
 
 #[tokio::test]
-async fn what_opa_refuses_is_told_with_its_place_and_stops_nothing_else() -> Result<()> {
+async fn module_that_opa_rejects_is_reported_with_its_place_and_blocks_no_others() -> Result<()> {
     let opa = Opa::start().await?;
     let world = World::new("rego-opa-refused").await?;
     let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
-    // The embedded engine knows no types.
+    // The embedded engine has no type checker.
     let odd = "package admission\nimport rego.v1\ndeny contains {\"id\": \"b\"} if {\n\tx := 1\n\tstartswith(x, \"a\")\n}\n";
     world.write("odd", json!({"b.rego": odd})).await?;
     world
@@ -335,7 +336,7 @@ async fn what_opa_refuses_is_told_with_its_place_and_stops_nothing_else() -> Res
     world.write("odd", json!({"b.rego": denies("b")})).await?;
     world.until_ok("odd").await?;
 
-    // What goes while nobody looks is taken away by who comes next.
+    // The next process removes modules that were deleted while none was running.
     controller.kill();
     world.delete("builtin").await?;
     let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
@@ -344,7 +345,7 @@ async fn what_opa_refuses_is_told_with_its_place_and_stops_nothing_else() -> Res
     Ok(())
 }
 
-/// An OPA that asks who comes.
+/// An OPA that authenticates its clients.
 struct Secured {
     opa: Opa,
     files: TempDir,
@@ -356,13 +357,13 @@ impl Secured {
         self.files.path().join(name)
     }
 
-    /// One that wants the token `secret`, and shows a certificate that nobody knows by himself.
+    /// An OPA that requires the token `secret`, and has a certificate of an unknown authority.
     async fn by_token() -> Result<Self> {
         Self::start(&["--authentication=token", "--authorization=basic"], "input.identity == \"secret\"")
             .await
     }
 
-    /// One that wants a certificate of its own authority.
+    /// An OPA that requires a certificate from its own authority.
     async fn by_certificate() -> Result<Self> {
         Self::start(&["--authentication=tls", "--authorization=basic"], "input.client_certificates").await
     }
@@ -394,7 +395,7 @@ impl Secured {
 }
 
 #[tokio::test]
-async fn a_token_that_opa_wants_is_read_from_its_file_again_as_it_changes() -> Result<()> {
+async fn opa_token_file_is_reloaded_when_it_changes() -> Result<()> {
     let secured = Secured::by_token().await?;
     fs::write(secured.path("token"), "wrong")?;
     let world = World::new("rego-opa-token").await?;
@@ -414,7 +415,7 @@ async fn a_token_that_opa_wants_is_read_from_its_file_again_as_it_changes() -> R
     fs::write(secured.path("token"), "secret\n")?;
     controller.ready().await?;
     world.until_ok("good").await?;
-    // Its own policies are nobody else's business.
+    // Modules of OPA's owner are left alone.
     ensure!(
         policies(&secured.opa).await?.iter().any(|id| id.ends_with("authz.rego")),
         "its own policy is gone"
@@ -424,8 +425,7 @@ async fn a_token_that_opa_wants_is_read_from_its_file_again_as_it_changes() -> R
 }
 
 #[tokio::test]
-async fn an_opa_that_wants_a_certificate_is_shown_ours_and_one_that_nobody_vouches_for_is_not_asked()
--> Result<()> {
+async fn opa_gets_the_client_certificate_and_an_unknown_server_certificate_is_rejected() -> Result<()> {
     let secured = Secured::by_certificate().await?;
     let world = World::new("rego-opa-mtls").await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
@@ -448,11 +448,11 @@ async fn an_opa_that_wants_a_certificate_is_shown_ours_and_one_that_nobody_vouch
 }
 
 #[tokio::test]
-async fn one_that_many_share_is_filled_by_who_leads() -> Result<()> {
+async fn shared_opa_is_filled_by_the_leader() -> Result<()> {
     let mut opa = Opa::start().await?;
     let world = World::new("rego-opa-shared").await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
-    // An address of this machine that does not say so.
+    // An address of this machine that is not recognized as such.
     let url = format!("--opa-url={}", opa.url().replace("127.0.0.1", "127.1"));
     let leader = world.controller(&[&url]).await?;
     world.until_ok("good").await?;

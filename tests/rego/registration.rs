@@ -1,5 +1,5 @@
-//! Webhooks that the controller registers by itself: while there are policies, with a certificate of its own or of others, and for
-//! nobody who is exempt.
+//! Webhook configurations that the controller manages: they have entries only while there are Rego policies,
+//! exclude exempt namespaces, and use a certificate from the controller or from files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 
 use crate::world::{LIMIT, World, denies, modules};
 
-/// Says that everything goes to `eu`, and that what is called `bad` goes nowhere.
+/// Places everything in `eu`, and rejects objects with the name `bad`.
 const PLACES: &str = r#"package io.k8s.federation.admission
 annotations["kuadrant.io/cluster-selector"] = "region=eu" { true }
 errors["nothing is called bad"] { input.metadata.name == "bad" }
 "#;
 const SELECTOR: &str = "kuadrant.io/cluster-selector";
 
-/// A class of a controller, and webhooks that it registers.
+/// A controller with a class of its own, and the webhooks that it manages.
 pub(crate) struct Registered {
     pub(crate) world: World,
     pub(crate) webhooks: Webhooks,
@@ -37,7 +37,7 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// One whose configurations are there, and that runs.
+    /// Starts one with installed webhook configurations.
     pub(crate) async fn start(namespace: &str) -> Result<Self> {
         let webhooks = Webhooks::new(namespace)?;
         let mut registered = Self::prepare(namespace, webhooks).await?;
@@ -46,7 +46,8 @@ impl Registered {
         Ok(registered)
     }
 
-    /// One whose configurations are there, with a certificate in files, and that does not run yet.
+    /// Prepares one with installed webhook configurations and a certificate in files. The controller does not
+    /// run yet.
     pub(crate) async fn prepare_with_files(namespace: &str) -> Result<Self> {
         let registered = Self::prepare(namespace, Webhooks::with_files(namespace)?).await?;
         registered.webhooks.install(&registered.world.client).await?;
@@ -75,7 +76,7 @@ impl Registered {
         Ok(())
     }
 
-    /// Runs `binary` in the place of the program under test.
+    /// Runs `binary` instead of the program under test.
     pub(crate) async fn run_as(&mut self, binary: &Path) -> Result<()> {
         let arguments = self.webhooks.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -96,12 +97,12 @@ impl Registered {
         &self.world.client
     }
 
-    /// What runs.
+    /// The running controller.
     pub(crate) fn controller(&self) -> Result<&Controller> {
         self.controller.as_ref().context("nothing runs")
     }
 
-    /// Takes the webhooks away, as whoever is locked out does, or brings their configurations back.
+    /// Deletes the webhook configurations, as after a lockout, or installs them again.
     pub(crate) async fn lock(&self, locked: bool) -> Result<()> {
         match locked {
             true => self.webhooks.install(self.client()).await,
@@ -115,7 +116,7 @@ impl Registered {
         Ok(())
     }
 
-    /// The namespace of what is covered.
+    /// A namespace whose objects are reviewed.
     pub(crate) fn shop(namespace: &str) -> String {
         format!("{namespace}-shop")
     }
@@ -137,18 +138,18 @@ impl Registered {
         })
     }
 
-    /// What the API stores of `object`, with whatever webhooks make of it.
+    /// Creates `object`, and returns it as stored, after all webhooks.
     pub(crate) async fn create(&self, object: &Value) -> Result<DynamicObject> {
         let (api, _) = api_for(self.client(), object).await?;
         Ok(api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await?)
     }
 
-    /// A RateLimitPolicy of the shop, as the API stores it.
+    /// Creates a RateLimitPolicy in the shop, and returns it as stored.
     async fn create_limits(&self, name: &str) -> Result<DynamicObject> {
         self.create(&self.limits(name, &Self::shop(&self.world.namespace))).await
     }
 
-    /// The entries of both configurations.
+    /// The entries of both webhook configurations.
     async fn entries(&self) -> Result<[Vec<Value>; 2]> {
         let mut found = [Vec::new(), Vec::new()];
         for (configuration, found) in self.webhooks.configurations().iter().zip(&mut found) {
@@ -176,7 +177,7 @@ impl Registered {
         self.until_entries("both entries", |[one, other]| one.len() == 1 && other.len() == 1).await
     }
 
-    /// Waits until the API server asks, which it does a moment after it was told to.
+    /// Waits until the API server calls the webhook, a moment after it was configured.
     async fn until_asked(&self) -> Result<()> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let object = self.limits("dry", &Self::shop(&self.world.namespace));
@@ -190,7 +191,7 @@ impl Registered {
         .await
     }
 
-    /// Waits until the policy says all of this.
+    /// Waits until the status of the ConfigMap contains all of these texts.
     async fn until_told(&self, parts: &[String]) -> Result<Value> {
         let is_told = |status: &Value| {
             let message = status["error"]["message"].as_str().unwrap_or_default();
@@ -214,7 +215,7 @@ fn bundle(entry: &Value) -> Result<String> {
 }
 
 #[tokio::test]
-async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_ever() -> Result<()> {
+async fn covered_objects_are_reviewed_while_there_are_rego_policies() -> Result<()> {
     let name = "rego-entries";
     let mut hub = Registered::start(name).await?;
     ensure!(hub.entries().await?.iter().all(Vec::is_empty), "there are entries without a policy");
@@ -230,7 +231,8 @@ async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_e
     let gateway = hub.create(&hub.gateway("web", name)).await?;
     ensure!(gateway.annotations().contains_key(SELECTOR), "a Gateway of our class is not reviewed");
 
-    // Another's Gateway, and namespaces that are exempt: by name, by pattern, by label, and those of the policies.
+    // A Gateway of another controller, and exempt namespaces: by name, by pattern, by label, and the
+    // namespace of the Rego policies.
     let theirs = hub.create(&hub.gateway("theirs", "somebodys")).await?;
     ensure!(!theirs.annotations().contains_key(SELECTOR), "{:?}", theirs.annotations());
     let mut labelled = fixtures::namespace("rego-entries-labelled");
@@ -240,12 +242,12 @@ async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_e
         let stored = hub.create(&hub.limits("bad", namespace)).await?;
         ensure!(!stored.annotations().contains_key(SELECTOR), "{namespace} is not exempt");
     }
-    // A status is no placement.
+    // An update of the status is not reviewed.
     let (api, _) = api_for(hub.client(), &hub.limits("limits", &Registered::shop(name))).await?;
     let status = json!({"metadata": {"annotations": {SELECTOR: null}}, "status": {"observedGeneration": 1}});
     api.patch_status("limits", &PatchParams::default(), &Patch::Merge(&status)).await?;
 
-    // All replicas are away.
+    // No replica runs.
     let finalizer = json!({"metadata": {"finalizers": ["example.com/wait"]}});
     api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
     hub.stop().await?;
@@ -253,11 +255,11 @@ async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_e
     ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
     hub.create(&hub.gateway("theirs-2", "somebodys")).await?;
     hub.create(&hub.limits("exempt", "kube-system")).await?;
-    // What goes, goes.
+    // Deletions pass.
     api.delete("limits", &DeleteParams::default()).await?;
     let finalizer = json!({"metadata": {"finalizers": null}});
     api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
-    // And so does a policy, or it is mended.
+    // So do deletions and changes of Rego policies.
     hub.world.write("places", json!({"a.rego": format!("{PLACES}\n# mended\n")})).await?;
     hub.world.delete("places").await?;
     hub.run(&[]).await?;
@@ -268,7 +270,7 @@ async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_e
 }
 
 #[tokio::test]
-async fn a_hub_that_is_away_for_half_a_minute_is_found_as_it_was() -> Result<()> {
+async fn outage_of_the_hub_changes_no_registrations() -> Result<()> {
     let name = "rego-outage";
     let hub = Registered::start(name).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
@@ -315,7 +317,7 @@ async fn a_hub_that_is_away_for_half_a_minute_is_found_as_it_was() -> Result<()>
 }
 
 #[tokio::test]
-async fn entries_that_others_change_come_back_and_configurations_that_are_away_are_told() -> Result<()> {
+async fn changed_entries_are_restored_and_missing_configurations_are_reported() -> Result<()> {
     let name = "rego-changed";
     let mut hub = Registered::prepare(name, Webhooks::with_files(name)?).await?;
     hub.webhooks.forget_authority()?;
@@ -334,7 +336,7 @@ async fn entries_that_others_change_come_back_and_configurations_that_are_away_a
     hub.world.until_ok("places").await?;
     let before = hub.until_registered().await?;
     ensure!(before[0][0]["clientConfig"].get("caBundle").is_none(), "{before:?}");
-    // As cert-manager does it.
+    // A CA bundle is injected as cert-manager does it.
     let (api, _) = api_for(hub.client(), &hub.webhooks.configurations()[0]).await?;
     let injected = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
         "value": ByteString(hub.webhooks.authority()?.into_bytes())}]);
@@ -343,7 +345,7 @@ async fn entries_that_others_change_come_back_and_configurations_that_are_away_a
     api.patch(name, &injector, &patch).await?;
     hub.until_asked().await?;
 
-    // Somebody lets writes pass, and looks away.
+    // Another client weakens the entry, so that writes pass without a review.
     let never = json!({"name": "never", "expression": "false"});
     let edit = json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
         {"op": "add", "path": "/webhooks/0/matchConditions/-", "value": never},
@@ -356,7 +358,8 @@ async fn entries_that_others_change_come_back_and_configurations_that_are_away_a
         has_bundle && found == before[0][0]
     })
     .await?;
-    // An entry of another's stays, and theirs alone once the policy goes, whatever was injected.
+    // Entries of others stay, and are the only ones after the Rego policy is deleted, whatever was injected
+    // into the controller's entry.
     let theirs = json!([{"op": "add", "path": "/webhooks/0", "value": {
         "name": "theirs.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
         "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": []}}]);
@@ -370,7 +373,7 @@ async fn entries_that_others_change_come_back_and_configurations_that_are_away_a
 }
 
 #[tokio::test]
-async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Result<()> {
+async fn modules_are_checked_when_written_and_fixes_always_pass() -> Result<()> {
     let name = "rego-written";
     let hub = Registered::start(name).await?;
     hub.world.write("first", json!({"a.rego": denies("a")})).await?;
@@ -384,10 +387,10 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
     );
     let faulty = "package admission\ndeny[{\"id\": \"b\"}] { foo.bar(1) }\n";
     let error = wait::until("it is refused", LIMIT, || async {
-        // The API server asks a moment after it was told to.
+        // The API server calls a new webhook a moment after it was configured.
         let written = hub.world.write("second", json!({"b.rego": faulty})).await;
         let Err(error) = written else {
-            // One that stands already is no new fault, and would be let in again.
+            // A fault that is already stored is not rejected again, so the object is deleted first.
             hub.world.delete("second").await?;
             bail!("it is let in");
         };
@@ -395,7 +398,8 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
     })
     .await?;
     ensure!(error.contains(&format!("{name}/second/b.rego:2:21:")) && error.contains("foo.bar"), "{error}");
-    // What is wrong only beside others is found once it is loaded: a change of two objects passes one by one.
+    // Conflicts with other modules are found after loading, so that two objects can be changed one after the
+    // other.
     let conflicting = "package admission\ndeny = 1 { true }\n";
     hub.world.write("third", json!({"c.rego": conflicting})).await?;
     hub.world.until_refused("third").await?;
@@ -410,11 +414,11 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
     hub.world.write("main", main("1, 2")).await?;
     hub.world.until_ok("lib").await?;
     hub.world.until_ok("main").await?;
-    // One that hangs its check is refused, and others are checked afterwards.
+    // A module with an endless check is rejected, and other modules are checked afterwards.
     let hangs = format!("package admission\nx = {}1{}\n", "[".repeat(25), "]".repeat(25));
     wait::until("it is refused", LIMIT, || async {
         let written = hub.world.write("fourth", json!({"d.rego": hangs})).await;
-        // A machine that is busy may not have checked it in time.
+        // On a busy machine, the check may not have finished in time.
         let Err(error) = written else {
             hub.world.delete("fourth").await?;
             bail!("it is let in");
@@ -423,12 +427,12 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
         Ok(())
     })
     .await?;
-    // What is there already may be annotated, and mended.
+    // Existing ConfigMaps can be annotated and fixed.
     let patch = json!({"metadata": {"annotations": {"example.com/note": "x"}}});
     hub.world.config_maps().patch("first", &PatchParams::default(), &Patch::Merge(&patch)).await?;
     hub.world.write("first", json!({"a.rego": denies("b")})).await?;
     hub.world.until_ok("first").await?;
-    // Elsewhere nobody cares.
+    // ConfigMaps in other namespaces are not checked.
     let shop = Registered::shop(name);
     apply(
         hub.client(),
@@ -439,7 +443,7 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
     Ok(())
 }
 
-/// An authority that expires on a day, and what it signs.
+/// An authority that expires on this day, and the parameters of its certificate.
 fn authority(year: i32, month: u8, day: u8) -> Result<(KeyPair, CertificateParams)> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -448,11 +452,11 @@ fn authority(year: i32, month: u8, day: u8) -> Result<(KeyPair, CertificateParam
 }
 
 #[tokio::test]
-async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_where_it_is_lost() -> Result<()> {
+async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result<()> {
     let name = "rego-renewed";
     let mut hub = Registered::prepare(name, Webhooks::new(name)?).await?;
     hub.webhooks.install(hub.client()).await?;
-    // An authority with half a year left has signed a certificate with ten days left.
+    // An authority with half a year left, and a certificate with ten days left.
     let days = |days: i64| {
         let now = k8s_openapi::jiff::Timestamp::now();
         let at = now + k8s_openapi::jiff::SignedDuration::from_hours(24 * days);
@@ -480,7 +484,7 @@ async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_wher
     hub.world.until_ok("places").await?;
     hub.until_asked().await?;
 
-    // Reviews all the while.
+    // Reviews run during all of the following.
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let object = hub.limits("dry", &Registered::shop(name));
     let (api, _) = api_for(hub.client(), &object).await?;
@@ -522,7 +526,7 @@ async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_wher
         })
         .await?;
     }
-    // The certificate is old again, and the new authority signs the next one.
+    // The certificate is replaced by the old one, and the new authority signs the next one.
     let patch = json!({"stringData": {"tls.crt": first, "tls.key": server_key.serialize_pem()}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     wait::until("it is renewed once more", LIMIT, || async {
@@ -551,10 +555,10 @@ async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_wher
         .await?;
         hub.until_asked().await
     };
-    // It is lost: another one comes, and is trusted.
+    // After the Secret is deleted, a new certificate is created and trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
     until_another().await?;
-    // So is one that is nonsense.
+    // The same for invalid contents.
     let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     until_another().await?;
@@ -562,8 +566,7 @@ async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_wher
 }
 
 #[tokio::test]
-async fn a_second_replica_serves_with_the_same_certificate_and_a_settled_hub_is_written_no_more() -> Result<()>
-{
+async fn replicas_share_the_certificate_and_a_settled_hub_gets_no_writes() -> Result<()> {
     let name = "rego-replicas";
     let mut hub = Registered::start(name).await?;
     hub.world.write("places", json!({"a.rego": PLACES})).await?;
@@ -571,7 +574,7 @@ async fn a_second_replica_serves_with_the_same_certificate_and_a_settled_hub_is_
     hub.until_asked().await?;
     let secret = hub.secrets().get(&hub.secret()).await?;
     let entries = hub.until_registered().await?;
-    // Another one leads, at another port.
+    // Another replica leads, at another port.
     let other = Webhooks::new(name)?;
     let mut arguments = hub.webhooks.arguments();
     arguments.retain(|argument| !argument.starts_with("--webhook-bind-address"));
@@ -596,7 +599,7 @@ async fn a_second_replica_serves_with_the_same_certificate_and_a_settled_hub_is_
 }
 
 #[tokio::test]
-async fn who_may_not_write_them_says_so() -> Result<()> {
+async fn missing_rights_to_write_webhook_configurations_are_reported() -> Result<()> {
     let name = "rego-forbidden-webhooks";
     let hub = Registered::prepare(name, Webhooks::new(name)?).await?;
     hub.webhooks.install(hub.client()).await?;

@@ -1,4 +1,4 @@
-//! RegoPolicies, on a hub of their own: they are of the whole cluster.
+//! RegoPolicies. They are cluster-scoped, so these tests have a hub of their own.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{BINARY, LIMIT, denies, until_loaded};
 
-/// What it says in `Loaded`: reason and message.
+/// Waits until the condition `Loaded` has this reason, and returns its message.
 async fn until_loaded_says(client: &Client, name: &str, reason: &str) -> Result<String> {
     let policies: Api<RegoPolicy> = Api::all(client.clone());
     wait::until(&format!("{name} is {reason}"), LIMIT, || async {
@@ -35,7 +35,7 @@ fn policy(name: &str, rego: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_rego_policy_says_whether_it_is_loaded_also_where_its_kind_comes_later() -> Result<()> {
+async fn rego_policy_has_the_loaded_condition_even_if_its_crd_is_installed_later() -> Result<()> {
     let fleet = Fleet::start(FleetOptions { agents: false, ..FleetOptions::spokes([]) }).await?;
     let client = fleet.hub().client()?;
     apply(&client, &fixtures::namespace("policies")).await?;
@@ -70,12 +70,12 @@ async fn a_rego_policy_says_whether_it_is_loaded_also_where_its_kind_comes_later
         Ok(())
     })
     .await?;
-    // A good one that gets a fault: its last good text stays.
+    // A valid policy that becomes invalid: its last valid text stays in force.
     apply(&client, &policy("good", "package admission\ndeny[")).await?;
     let message = until_loaded_says(&client, "good", "Refused").await?;
     ensure!(message.starts_with("refused; what was in force before stays\n"), "{message}");
 
-    // The API refuses what is none of the three words.
+    // The API server rejects other values of the enumeration.
     let mut loud = policy("loud", &denies("a"));
     loud["spec"]["enforcement"] = "loud".into();
     let error = format!("{:#}", apply(&client, &loud).await.err().context("the API takes it")?);
@@ -85,7 +85,7 @@ async fn a_rego_policy_says_whether_it_is_loaded_also_where_its_kind_comes_later
     apply(&client, &warns).await?;
     until_loaded_says(&client, "good", "Loaded").await?;
 
-    // With their kind they all go.
+    // Deleting the CustomResourceDefinition unloads all of them.
     let definitions: Api<
         k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     > = Api::all(client.clone());

@@ -1,4 +1,4 @@
-//! Objects that stand go where policies say, when these or the fleet are otherwise: on a real API server.
+//! Existing objects follow placement policies when these or the clusters change, on a real API server.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ pub(crate) const SELECTOR: &str = "kuadrant.io/cluster-selector";
 const PLACED: &str = "kuadrant.io/placed-by-policy";
 const REMEDIATE: &str = "kuadrant.io/remediate";
 
-/// Policies of a shop, on a hub of its own because every policy of a hub is placed, which go where a cluster is that has its name.
+/// RateLimitPolicies in a namespace, placed in the region of the cluster with the namespace's name. Each shop
+/// has a hub of its own, because Rego policies place all objects of a hub.
 pub(crate) struct Shop {
     pub(crate) world: World,
     pub(crate) name: String,
@@ -39,13 +40,14 @@ impl Shop {
         Ok(shop)
     }
 
-    /// The shop's cluster is in `region` from now on.
+    /// Moves the shop's cluster to `region`.
     pub(crate) async fn locate(&self, region: &str) -> Result<()> {
         let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
         self.apply(&managed_cluster(&self.name, &labels)).await.map(drop)
     }
 
-    /// That the shop's objects go where its cluster is, and nothing called `bad` in Asia.
+    /// A Rego policy that places the shop's objects in the region of its cluster, and rejects objects called
+    /// `bad` in Asia.
     pub(crate) fn policy(&self) -> Value {
         let shop = &self.name;
         let text = format!(
@@ -96,7 +98,7 @@ errors contains "nothing bad goes to Asia" if {{
         .await
     }
 
-    /// The notes of Events with this reason about `name`, in the shop.
+    /// The messages of Events with this reason about `name`, in the shop.
     async fn events(&self, reason: &str, name: &str) -> Result<Vec<String>> {
         let events: Api<Event> = Api::namespaced(self.world.client.clone(), &self.name);
         let events = events.list(&ListParams::default()).await?.items.into_iter();
@@ -131,14 +133,13 @@ async fn until_objects(controller: &Controller, state: &str, count: f64) -> Resu
 }
 
 #[tokio::test]
-async fn what_stands_goes_where_the_policy_says_moves_with_the_fleet_and_is_its_developers_again()
--> Result<()> {
+async fn existing_objects_are_placed_moved_and_restored_after_the_rego_policy_is_deleted() -> Result<()> {
     let shop = Shop::open("rego-moves").await?;
     let (plain, wished) =
         (shop.limits("plain", json!({})), shop.limits("wished", json!({SELECTOR: "region=us"})));
     let ours = gateway(&shop.name, "web", "rego-moves", None);
     let theirs = gateway(&shop.name, "theirs", "somebodys", None);
-    // Left alone, by its label.
+    // Its Namespace is exempt by a label.
     let ignored_space = format!("{}-ignored", shop.name);
     let mut ignoring = namespace(&ignored_space);
     ignoring["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
@@ -158,7 +159,7 @@ async fn what_stands_goes_where_the_policy_says_moves_with_the_fleet_and_is_its_
         shop.until(object, Some("region=asia")).await?;
     }
     ensure!(patches(&controller, "patched").await? == 6.0, "one patch each for two changes");
-    // What its developer writes meanwhile is asked about as well, and their wish is kept.
+    // An edit by a developer is reviewed as well, and the developer's value is kept as the original.
     let edited = shop.limits("edited", json!({}));
     shop.apply(&edited).await?;
     shop.until(&edited, Some("region=asia")).await?;
@@ -167,10 +168,10 @@ async fn what_stands_goes_where_the_policy_says_moves_with_the_fleet_and_is_its_
     for (object, why) in [(&theirs, "it is of another class"), (&ignored, "its Namespace is left alone")] {
         ensure!(!shop.get(object).await?.annotations().contains_key(SELECTOR), "{why}");
     }
-    // A class that becomes ours brings its Gateways.
+    // A class that the controller starts to manage includes its Gateways.
     shop.apply(&gateway_class("somebodys", "example.com/rego-moves", Some((&shop.name, "params")))).await?;
     shop.until(&theirs, Some("region=asia")).await?;
-    // A Namespace that is left alone no more is as any other.
+    // A Namespace that is no longer exempt is treated like any other.
     ignoring["metadata"]["labels"] = json!({});
     shop.apply(&ignoring).await?;
     shop.until(&ignored, Some("region=asia")).await?;
@@ -187,7 +188,7 @@ async fn what_stands_goes_where_the_policy_says_moves_with_the_fleet_and_is_its_
 }
 
 #[tokio::test]
-async fn who_wants_to_be_told_is_told_and_what_may_not_stand_stays_and_is_told() -> Result<()> {
+async fn manual_objects_and_violations_are_reported_and_not_changed() -> Result<()> {
     let shop = Shop::open("rego-told").await?;
     let by_hand = shop.limits("by-hand", json!({REMEDIATE: "manual"}));
     let bad = shop.limits("bad", json!({}));
@@ -209,7 +210,7 @@ async fn who_wants_to_be_told_is_told_and_what_may_not_stand_stays_and_is_told()
     shop.locate("eu").await?;
     until_objects(&controller, "violated", 0.0).await?;
 
-    // Its Namespace wants the same of all, and one of them does not.
+    // `manual` on the Namespace applies to all objects in it, except for one with `automatic`.
     shop.merge(&by_hand, json!({REMEDIATE: null})).await?;
     shop.until(&by_hand, Some("region=eu")).await?;
     until_objects(&controller, "manual", 0.0).await?;
@@ -219,14 +220,14 @@ async fn who_wants_to_be_told_is_told_and_what_may_not_stand_stays_and_is_told()
     shop.until(&by_hand, Some("region=us")).await?;
     shop.until_event("PlacementDiffers", "bad", &["\"region=us\""]).await?;
     until_objects(&controller, "manual", 1.0).await?;
-    // The Namespace lets go.
+    // The annotation of the Namespace is removed.
     shop.merge(&namespace(&shop.name), json!({REMEDIATE: null})).await?;
     shop.until(&bad, Some("region=us")).await?;
     controller.terminate().await.map(drop)
 }
 
 #[tokio::test]
-async fn manual_annotations_of_objects_and_namespaces_are_ignored_where_they_are_not_allowed() -> Result<()> {
+async fn manual_annotations_are_ignored_if_the_flag_disallows_them() -> Result<()> {
     let shop = Shop::open("rego-strict").await?;
     let by_hand = shop.limits("by-hand", json!({REMEDIATE: "manual"}));
     let other = shop.limits("other", json!({}));
@@ -246,7 +247,7 @@ async fn manual_annotations_of_objects_and_namespaces_are_ignored_where_they_are
 }
 
 #[tokio::test]
-async fn what_somebody_undoes_each_time_does_not_run_hot() -> Result<()> {
+async fn object_that_is_reverted_three_times_is_left_alone() -> Result<()> {
     let shop = Shop::open("rego-hot").await?;
     let limits = shop.limits("limits", json!({}));
     shop.apply(&limits).await?;
@@ -262,14 +263,14 @@ async fn what_somebody_undoes_each_time_does_not_run_hot() -> Result<()> {
     ensure!(patches(&controller, "patched").await? == 3.0);
     let found = shop.get(&limits).await?;
     ensure!(found.annotations()[SELECTOR] == "region=mine-3", "{:?}", found.annotations());
-    // Others go on.
+    // Other objects are still updated.
     let other = shop.limits("other", json!({}));
     shop.apply(&other).await?;
     shop.until(&other, Some("region=eu")).await?;
     controller.terminate().await.map(drop)
 }
 
-/// That the shop's objects go to all clusters that handle cards.
+/// A Rego policy that places the shop's objects on all clusters with the label `pci: "true"`.
 fn handles_cards(shop: &str) -> Value {
     let text = format!(
         r#"package io.k8s.federation.admission
@@ -301,7 +302,7 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
     for limits in both {
         shop.until(limits, Some("name in (good)")).await?;
     }
-    // The longer of the two moves to `cluster` and away from it.
+    // The longer duration of the two moves: to `cluster` and away from it.
     let moves = async |cluster: &str| {
         let mut longest = Duration::ZERO;
         for (pci, names) in [(true, format!("good,{cluster}")), (false, "good".to_owned())] {
@@ -321,7 +322,7 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
             shop.until(limits, Some(&format!("name in ({names})"))).await?;
         }
     }
-    // The first object that moves for the third time is the last one that moves to it.
+    // The first object that moves for the third time is the last one that moves to this cluster.
     handles("bad", true).await?;
     let flapping = async || controller.metrics().await?.value("policy_sync_placement_flapping", &[]);
     wait::until("the cluster is flapping", LIMIT, || async {
@@ -330,7 +331,7 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
         Ok(())
     })
     .await?;
-    // All of them move away from it.
+    // All objects move away from it.
     handles("bad", false).await?;
     for limits in both {
         shop.until(limits, Some("name in (good)")).await?;
@@ -347,7 +348,8 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
         Ok(())
     })
     .await?;
-    // Others move things as before, more often than one may, while it goes on flipping.
+    // Other clusters are still used, more often than the limit of one cluster, while `bad` keeps flipping its
+    // label.
     let flips = async {
         let mut every = tokio::time::interval(Duration::from_millis(500));
         for pci in [false, true].into_iter().cycle() {
@@ -361,7 +363,7 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
         took = moves("other") => took?,
     };
     println!("a move takes {quiet:?}, and beside the flapping cluster {beside:?}");
-    // The margin is for a busy machine: a move that waits for the flapping cluster takes minutes.
+    // The margin is for a busy machine. A move that waited for the flapping cluster would take minutes.
     ensure!(beside <= 2 * quiet + Duration::from_secs(2), "{beside:?} instead of {quiet:?}");
     handles("bad", true).await?;
     let new = shop.limits("new", json!({}));
@@ -372,7 +374,7 @@ async fn a_cluster_that_flips_a_label_gets_nothing_more_and_delays_no_other_move
 }
 
 #[tokio::test]
-async fn what_changes_while_nobody_runs_is_caught_up_and_who_leads_next_repeats_nothing() -> Result<()> {
+async fn changes_during_downtime_are_applied_and_a_new_leader_repeats_nothing() -> Result<()> {
     let shop = Shop::open("rego-down").await?;
     let limits = |number: usize| shop.limits(&format!("l{number}"), json!({}));
     let many = 200;
@@ -381,7 +383,7 @@ async fn what_changes_while_nobody_runs_is_caught_up_and_who_leads_next_repeats_
     }
     let mut controller = shop.world.controller(&[]).await?;
     shop.world.write("places", shop.policy()).await?;
-    // One that is killed in the middle leaves the rest to the next.
+    // A process that is killed halfway leaves the rest to the next one.
     wait::until("the first patches", LIMIT, || async {
         ensure!(patches(&controller, "patched").await? > 0.0, "there are none");
         Ok(())
@@ -424,7 +426,7 @@ async fn what_changes_while_nobody_runs_is_caught_up_and_who_leads_next_repeats_
 }
 
 #[tokio::test]
-async fn with_the_flag_nothing_that_stands_is_changed() -> Result<()> {
+async fn manual_flag_leaves_existing_objects_unchanged() -> Result<()> {
     let shop = Shop::open("rego-by-hand").await?;
     let limits = shop.limits("limits", json!({REMEDIATE: "automatic"}));
     shop.apply(&limits).await?;

@@ -76,7 +76,7 @@ async fn events(hub: &Registered) -> Result<String> {
     Ok(serde_json::to_string(&events.list(&Default::default()).await?.items)?)
 }
 
-/// The ConfigMap `name` of the policy namespace.
+/// The ConfigMap `name` in the namespace of the Rego policies.
 async fn carrier(hub: &Registered, name: &str) -> Result<String> {
     Ok(serde_json::to_string(&hub.world.config_maps().get(name).await?)?)
 }
@@ -144,7 +144,7 @@ async fn secrets_are_reviewed_without_their_contents() -> Result<()> {
 
     let written = hub.world.write("tells", json!({"tells.rego": TELLS})).await;
     let refused = match written {
-        // The webhook for policies rejects it.
+        // The webhook that checks modules rejects it.
         Err(error) => format!("{error:#}"),
         Ok(()) => hub.world.until_refused("tells").await?.to_string(),
     };
@@ -179,7 +179,7 @@ async fn created(hub: &Registered, secret: &Value, query: &str) -> Result<Create
 /// Creates `secret` once the warnings or the error of a dry run contain `expected`.
 async fn created_once(hub: &Registered, secret: &Value, expected: &str) -> Result<Created> {
     let told = |created: &Created| {
-        // A Secret that is created is in the body.
+        // The body contains the Secret that was created.
         let error = if created.code.is_success() { "" } else { created.body.as_str() };
         is_clean("the answer", &format!("{error}{}", created.warnings), expected)
     };

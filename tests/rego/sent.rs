@@ -1,4 +1,4 @@
-//! Requests to the port of webhooks, byte by byte.
+//! Sends raw HTTP requests to the port of the webhooks.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A connection to `webhooks`, whose certificate is in files.
+/// Connects to `webhooks`, whose certificate is in files.
 pub(crate) async fn connect(webhooks: &Webhooks) -> Result<TlsStream<TcpStream>> {
     connect_from(webhooks, Ipv4Addr::LOCALHOST).await
 }
 
-/// A connection from this address, which has to be one of this machine's.
+/// Connects from the local address `from`.
 pub(crate) async fn connect_from(webhooks: &Webhooks, from: Ipv4Addr) -> Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(webhooks.authority()?.as_bytes())?)?;
@@ -32,17 +32,17 @@ pub(crate) async fn connect_from(webhooks: &Webhooks, from: Ipv4Addr) -> Result<
     Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
 }
 
-/// What is answered to a request with this head and this body: the code and the text.
+/// The code and the text of the response to a request with this head and body.
 pub(crate) async fn ask(webhooks: &Webhooks, head: &str, body: &[u8]) -> Result<(u16, String)> {
     let mut stream = connect(webhooks).await?;
     stream.write_all(format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes()).await?;
-    // Who is refused by its head may close before the body is sent.
+    // The server may reject the head and close the connection before the body is sent.
     let _ = stream.write_all(body).await;
     let _ = stream.flush().await;
     read(stream).await
 }
 
-/// What is answered to a request with this head, and a body that comes slowly.
+/// The response to a request with this head and a body that is sent slowly.
 pub(crate) async fn drip(webhooks: &Webhooks, head: &str) -> Result<(u16, String)> {
     let (answers, mut sends) = tokio::io::split(connect(webhooks).await?);
     let head = format!("{head}\r\nContent-Length: 1000\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -52,7 +52,7 @@ pub(crate) async fn drip(webhooks: &Webhooks, head: &str) -> Result<(u16, String
         while sends.write_all(b" ").await.is_ok() && sends.flush().await.is_ok() {
             every.tick().await;
         }
-        // Who is answered may be cut off.
+        // The server may close the connection after its response.
         std::future::pending().await
     };
     tokio::select! {
@@ -63,7 +63,7 @@ pub(crate) async fn drip(webhooks: &Webhooks, head: &str) -> Result<(u16, String
 
 async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     let mut answer = Vec::new();
-    // A peer that closes at once is no fault.
+    // An error after the response is ignored.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
@@ -71,7 +71,7 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     Ok((code, body.to_owned()))
 }
 
-/// The review of a dry run that creates `object`, one of the resource with this plural.
+/// The review of a dry run that creates `object`. `plural` is the name of its resource.
 pub(crate) fn review(plural: &str, object: &Value) -> Vec<u8> {
     let (group, version) =
         object["apiVersion"].as_str().unwrap_or_default().rsplit_once('/').unwrap_or(("", "v1"));
@@ -84,16 +84,16 @@ pub(crate) fn review(plural: &str, object: &Value) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// A connection that stays.
+/// A connection for several requests.
 pub(crate) struct Connection(TlsStream<TcpStream>);
 
 impl Connection {
-    /// One to `webhooks`, whose certificate is in files.
+    /// Connects to `webhooks`, whose certificate is in files.
     pub(crate) async fn open(webhooks: &Webhooks) -> Result<Self> {
         connect(webhooks).await.map(Self)
     }
 
-    /// What is answered to `body` at `path`, with its head.
+    /// The response to a POST of `body` to `path`, including the head.
     pub(crate) async fn post(&mut self, path: &str, body: &[u8]) -> Result<String> {
         let length = body.len();
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json");

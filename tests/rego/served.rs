@@ -1,4 +1,4 @@
-//! A controller that the API server asks.
+//! A controller whose placement webhook is called by the API server.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,12 +12,12 @@ use crate::world::World;
 
 pub(crate) const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-/// The published policy, for this zone.
+/// The published Rego policy, for this zone.
 pub(crate) fn pci(zone: &str) -> String {
     include_str!("../../docs/examples/rego/placement/pci.rego").replace("\"eu\"", &format!("\"{zone}\""))
 }
 
-/// A controller with webhooks, which the API server asks about the Deployments of the world's namespace.
+/// A controller whose webhook the API server calls for Deployments in the world's namespace.
 pub(crate) struct Served {
     pub(crate) world: World,
     pub(crate) controller: Controller,
@@ -29,7 +29,7 @@ impl Served {
         Self::with(namespace, &[]).await
     }
 
-    /// The same, where the controller has `more` arguments.
+    /// Starts a controller with `more` arguments.
     pub(crate) async fn with(namespace: &str, more: &[&str]) -> Result<Self> {
         let (world, webhooks) = (World::new(namespace).await?, Webhooks::with_files(namespace)?);
         webhooks.install(&world.client).await?;
@@ -40,7 +40,7 @@ impl Served {
         Ok(Self { world, controller, webhooks })
     }
 
-    /// Ends it, and lets the API server ask no more.
+    /// Stops the controller and deletes its webhook configurations.
     pub(crate) async fn stop(self) -> Result<()> {
         let (api, name) =
             api_for(&self.world.client, &self.webhooks.placement_of_deployments(&self.world.namespace)?)
@@ -54,7 +54,7 @@ impl Served {
     }
 }
 
-/// An app of the tests.
+/// A Deployment.
 pub(crate) fn app(name: &str, annotations: Value) -> Result<Deployment> {
     let labels = json!({"app": name});
     let container = json!({"name": "c", "image": "i"});
@@ -66,7 +66,7 @@ pub(crate) fn app(name: &str, annotations: Value) -> Result<Deployment> {
     }))?)
 }
 
-/// A cluster that is certified.
+/// A certified cluster in this zone.
 pub(crate) fn cluster(name: &str, zone: &str) -> Value {
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",

@@ -1,4 +1,4 @@
-//! Objects of one namespace that would take the memory of all.
+//! One namespace with so many objects that they would exceed the limits for all namespaces.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::apply::{apply, delete};
@@ -18,7 +18,7 @@ deny contains {"id": "closed", "resource": {"kind": "podtemplates", "namespace":
 	data.kubernetes.configmaps[namespace].closed
 }
 "#;
-/// The objects of the greedy namespace, and the limit that they exceed.
+/// The objects of the large namespace, and the limit that they exceed.
 struct Greed {
     name: &'static str,
     limit: &'static str,
@@ -39,7 +39,7 @@ fn config_map(namespace: &str, name: &str, keys: usize) -> Value {
 
 #[tokio::test]
 async fn a_namespace_at_ten_times_its_share_denies_no_write_of_another() -> Result<()> {
-    // Each takes more than the memory for all.
+    // Each ConfigMap is larger than the limit for all namespaces.
     let greed = Greed { name: "rego-shares", limit: "--replicate-bytes=1Mi", maps: 5, keys: 10_000 };
     denies_no_write_of_another(greed).await
 }
@@ -132,7 +132,7 @@ async fn denies_no_write_of_another(greed: Greed) -> Result<()> {
     })
     .await?;
 
-    // Its people mend it by themselves.
+    // The users of the namespace can fix it on their own.
     for map in 0..maps {
         hub.delete(&config_map(greedy, &format!("map-{map}"), 0)).await?;
     }

@@ -1,4 +1,4 @@
-//! A server in the place of a controller.
+//! A server in place of the controller, with a fault.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use policy_sync_testenv::webhooks::Webhooks;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What is wrong with a server.
+/// A fault of a webhook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nobody listens.
+    /// The port is closed.
     Away,
-    /// Each byte of the answer comes a second after the last.
+    /// The response is sent at one byte a second.
     Slow,
-    /// It answers 500.
+    /// The response has the code 500.
     Broken,
     /// Its certificate has expired.
     Expired,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub(crate) const ALL: [Self; 4] = [Self::Away, Self::Slow, Self::Broken, Self::Expired];
 
     fn answer(self) -> Response {
@@ -46,14 +46,14 @@ impl Fault {
     }
 }
 
-/// One that runs.
+/// A running server.
 pub(crate) struct StandIn {
     serving: JoinHandle<()>,
     stop: CancellationToken,
 }
 
 impl StandIn {
-    /// Serves `router` where the controller of `webhooks` does, with the certificate that is in files.
+    /// Serves `router` at the port of the controller of `webhooks`, with the certificate in files.
     pub(crate) fn serving(webhooks: &Webhooks, router: Router) -> Result<Self> {
         let certificates = Arc::new(Certificates::default());
         tls::Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
@@ -64,16 +64,16 @@ impl StandIn {
         Ok(Self { serving, stop })
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        // What is still being answered need not be, but the port is to be free.
+        // Open requests are aborted, so that the port is free.
         self.serving.abort();
         let _ = self.serving.await;
     }
 }
 
-/// Has `check` look at what becomes of requests while something is wrong with the server of `webhooks`.
+/// Runs `check` while the server of `webhooks` has this fault.
 pub(crate) async fn while_it_is(
     fault: Fault,
     webhooks: &Webhooks,

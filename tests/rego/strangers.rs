@@ -1,4 +1,4 @@
-//! Connections of strangers do not delay the API server's reviews and the kubelet's probes.
+//! Connections from unauthenticated clients do not delay reviews of the API server and probes of the kubelet.
 
 use std::fs;
 use std::io::Write;
@@ -66,7 +66,7 @@ async fn is_alive(controller: &Controller) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_sent_requests_take_bounded_memory_and_probes_are_answered() -> Result<()> {
-    // This process has the other ends.
+    // This process has the other ends of the connections.
     let _ = Descriptors::raise();
     let world = World::new("rego-half-sent").await?;
     let controller = world.controller(&[]).await?;
@@ -78,7 +78,7 @@ async fn half_sent_requests_take_bounded_memory_and_probes_are_answered() -> Res
     }
     let after = (memory(&controller)?, descriptors(&controller)?);
     println!("MiB and descriptors: {before:?} before, {after:?} after");
-    // Two listeners of 256 connections, and those of watches.
+    // Two listeners with 256 connections each, and the watches.
     ensure!(after.1 < before.1 + 700, "{} descriptors, {} before", after.1, before.1);
     ensure!(after.0 < before.0 + 25, "{} MiB, {} before", after.0, before.0);
     controller.metrics().await?;
@@ -93,7 +93,7 @@ fn with_few_descriptors(folder: &TempDir) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Denies PodTemplates that are called `bad`.
+/// Denies PodTemplates with the name `bad`.
 const DENIES: &str = "package admission\nimport rego.v1\nimport data.k8s.matches\ndeny contains {\"id\": \"bad\", \"resource\": {\"kind\": \
     \"podtemplates\", \"namespace\": namespace, \"name\": name}, \"resolution\": {\"message\": \"it is bad\"}} if {\n\t\
     matches[[\"podtemplates\", namespace, name, _]]\n\tname == \"bad\"\n}\n";

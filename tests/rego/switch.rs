@@ -1,4 +1,4 @@
-//! With `--rego-namespace` there is Rego, and without it none.
+//! `--rego-namespace` enables the Rego part of the controller.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{BINARY, LIMIT, World, denies};
 
-/// How the names of its metrics begin.
+/// The prefixes of its metrics.
 const OF_REGO: [&str; 6] = [
     "policy_sync_rego_",
     "policy_sync_webhook_",
@@ -23,7 +23,7 @@ const OF_REGO: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
+async fn served_rego_metrics_are_those_in_the_documentation() -> Result<()> {
     let world = World::alone("rego-metrics").await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.services[_][_].bad }\n";
     world.write("one", json!({"a.rego": reads})).await?;
@@ -59,7 +59,7 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_is_watched_served_or_asked_without_a_policy_namespace() -> Result<()> {
+async fn without_the_flag_no_rego_resources_are_watched_or_served() -> Result<()> {
     let world = World::new("rego-off").await?;
     world.write("one", json!({"a.rego": denies("a")})).await?;
     let user = User::new("rego-off").in_group("system:masters");

@@ -1,6 +1,6 @@
-//! Terminating objects at the gates of a real API server: they may go while no replica runs, and nothing else about them passes
-//! unreviewed. A server-side apply that creates an object keeps `metadata.deletionTimestamp` as its sender wrote it until admission
-//! is over, so that field alone proves nothing.
+//! Terminating objects at the webhooks of a real API server: their finalizers can be removed while no replica
+//! runs, and every other change is reviewed. A server-side apply that creates an object keeps the client's
+//! `metadata.deletionTimestamp` until admission is over, so that field alone proves nothing.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -15,14 +15,14 @@ use crate::world::LIMIT;
 
 const FINALIZER: &str = "example.com/wait";
 
-/// A PodTemplate that policies let in, with a finalizer.
+/// A PodTemplate that the Rego policy admits, with a finalizer.
 fn held(namespace: &str, name: &str) -> Value {
     let mut object = template(namespace, name, "yes");
     object["metadata"]["finalizers"] = json!([FINALIZER]);
     object
 }
 
-/// An object whose sender claims that it is terminating.
+/// An object whose client claims that it is terminating.
 fn forged(mut object: Value) -> Value {
     object["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
     object
@@ -71,7 +71,7 @@ async fn only_an_update_that_changes_nothing_but_finalizers_passes_unreviewed() 
     ] {
         is_denied(merge(&hub, &object, patch).await, what)?;
     }
-    // A replacement of the whole object, as controllers with typed clients send it.
+    // A replacement of the whole object, as sent by controllers with typed clients.
     let mut stored = api.get("held").await?;
     stored.data["template"]["spec"]["nodeName"] = "node".into();
     stored.labels_mut().insert("fine".to_owned(), "no".to_owned());

@@ -1,4 +1,4 @@
-//! The webhook that places what is written, asked by a real API server and by whoever reaches its port.
+//! The placement webhook, called by a real API server and by other clients.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ impl Served {
     }
 }
 
-/// How a request for a review begins.
+/// The beginning of the head of a review request.
 const POST: &str = "POST /placement HTTP/1.1\r\nContent-Type: application/json";
 
-/// What is wrong, how the request begins and goes on, its body, and the code of the answer.
+/// A description, the beginning and the rest of the head, the body, and the code of the response.
 const REQUESTS: [(&str, &str, &str, &str, u16); 9] = [
     ("another method", "GET /placement HTTP/1.1", "", "", 405),
     ("another path", "POST /other HTTP/1.1", "\r\nContent-Length: 0", "", 404),
@@ -59,8 +59,7 @@ fn review(object: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_refused_in_its_words()
--> Result<()> {
+async fn written_objects_get_placement_annotations_and_forbidden_values_are_denied() -> Result<()> {
     let served = Served::start("rego-placed").await?;
     served.world.write("pci", json!({"pci.rego": pci("rego-placed-eu")})).await?;
     served.world.until_ok("pci").await?;
@@ -70,7 +69,7 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
     let deployments = served.deployments();
     let shop = app("shop", json!({"requires-pci": "true"}))?;
     let shop = wait::until("the fleet is known", LIMIT, || async {
-        // Before that, the policy has no cluster to choose.
+        // Until the clusters are known, the Rego policy has none to choose from.
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         deployments.create(&dry, &shop).await?;
         Ok(deployments.create(&PostParams::default(), &shop).await?)
@@ -94,15 +93,15 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
     let patch = json!({"metadata": {"annotations": wish}});
     let error = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(&patch)).await;
     ensure!(error.is_err(), "a wish that replaces what the policy has set is let in");
-    // What somebody writes of what is the policy's does not count.
+    // Values that users set for annotations of the Rego policy are ignored.
     let forged =
         json!({"metadata": {"annotations": {"kuadrant.io/placed-by-policy": "{}", "requires-pci": null}}});
     let shop = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(&forged)).await?;
     ensure!(!shop.annotations().contains_key(PREFERENCES), "{:?}", shop.annotations());
     ensure!(!shop.annotations().contains_key("kuadrant.io/placed-by-policy"), "{:?}", shop.annotations());
 
-    // A policy that cannot be asked permits nothing, and its last good text stays where there is one.
-    // As it is written, it would be refused: somebody has taken the check away.
+    // A module that was never valid denies all writes; otherwise its last valid text stays in force.
+    // The webhook that checks modules would reject the write, so its configuration is deleted first.
     let (checks, name) = api_for(&served.world.client, &served.webhooks.configurations()[1]).await?;
     checks.delete(&name, &DeleteParams::default()).await?;
     wait::until("it is written", LIMIT, || async {
@@ -184,7 +183,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
         rows += &format!("| {what} | {found}, {told} | {} |\n", code(message));
     }
     bad_input::holds("webhook requests", &rows)?;
-    // The API server is asked as ever.
+    // The API server still gets responses.
     served.deployments().create(&PostParams::default(), &app("web", json!({}))?).await?;
     served.stop().await
 }
@@ -207,7 +206,7 @@ async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
     let (code, text) = asking.await.context("the claims hold it up")??;
     ensure!(code == 200, "{code} {text}");
     let mut nothing = Vec::new();
-    // It ends, with or without a word.
+    // The connection is closed, with or without a response.
     let _ = tokio::time::timeout(LIMIT, silent.read_to_end(&mut nothing)).await.context("it stays")?;
     served.stop().await
 }
@@ -218,14 +217,14 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
     let head = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let part = Arc::new(vec![b' '; 7 << 20]);
-    // Three of them have room, and leave too little for the review.
+    // Three of the bodies fit into the memory budget, and leave too little for the review.
     let strangers = (2..10).map(|number| Ipv4Addr::new(127, 0, 0, number));
     let mut sending = JoinSet::new();
     for address in strangers.cycle().take(24) {
         let mut stream = sent::connect_from(&served.webhooks, address).await?;
         let (head, part) = (head.clone(), part.clone());
         sending.spawn(async move {
-            // Those that make room are closed before they have sent all of it.
+            // Connections that are dropped to make room are closed before the body is sent.
             let _ = stream.write_all(head.as_bytes()).await;
             let _ = stream.write_all(&part).await;
             let _ = stream.flush().await;
@@ -237,7 +236,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
     let honest =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(5 << 20)));
     let mut answers = Vec::new();
-    // Until the strangers have run out of time.
+    // Until the connections of the strangers have timed out.
     while !sending.is_empty() {
         let asking = tokio::time::timeout(Duration::from_millis(2_000), served.post(&honest));
         let (code, text) = asking.await.context("the strangers delay it")??;
@@ -264,7 +263,7 @@ async fn large_reviews_of_one_address_that_arrive_at_once_are_all_answered() -> 
             let head =
                 format!("{POST}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}", body.len());
             stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await?;
-            // In turn with the others.
+            // The connections take turns.
             for part in body.chunks(64 << 10) {
                 stream.write_all(part).await?;
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -283,7 +282,7 @@ async fn large_reviews_of_one_address_that_arrive_at_once_are_all_answered() -> 
 }
 
 #[tokio::test]
-async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_too_many() -> Result<()> {
+async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many() -> Result<()> {
     let served = Served::start("rego-many-reviews").await?;
     let slow = "package io.k8s.federation.admission\nimport rego.v1\nannotations[\"n\"] := count([x | some x in \
                 numbers.range(1, 500)])\n";
@@ -293,10 +292,10 @@ async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_t
     let body =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(4_096)));
     let (mut answered, mut refused) = (0, 0);
-    // As many connections as an API server has at most, each with reviews one after another.
+    // The maximum number of connections of an API server, each with several reviews in sequence.
     let connecting = Semaphore::new(50);
     let asking = (0..600).map(|_| async {
-        // A handshake may take a few seconds, and all of these share a thread.
+        // A handshake may take a few seconds, because all connections share a thread.
         let turn = connecting.acquire().await?;
         let mut connection = sent::Connection::open(&served.webhooks).await?;
         drop(turn);
@@ -330,7 +329,7 @@ fn memory(controller: &Controller) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_renewed_is_served_without_one_error() -> Result<()> {
+async fn renewed_certificate_is_served_without_errors() -> Result<()> {
     let served = Served::start("rego-renewed").await?;
     let of = |stream: &TlsStream<TcpStream>| {
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
@@ -340,7 +339,7 @@ async fn a_certificate_that_is_renewed_is_served_without_one_error() -> Result<(
     served.webhooks.renew()?;
     let start = std::time::Instant::now();
     loop {
-        // Each connection works, with one or the other.
+        // Each connection works, with the old or the new certificate.
         let found = of(&sent::connect(&served.webhooks).await?);
         let (code, _) = served.post(&review("{}")).await?;
         ensure!(code == 200, "{code}");

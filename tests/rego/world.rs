@@ -1,4 +1,4 @@
-//! A policy namespace of its own, and a controller that loads from it.
+//! A namespace for Rego policies, and a controller that loads them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 
 /// The program under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
-/// What a ConfigMap says of its modules.
+/// The annotation with the status of a ConfigMap's modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
-/// How long anything may take on a busy machine.
+/// The timeout of each wait, for a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A policy namespace.
+/// A namespace for Rego policies on a hub.
 pub(crate) struct World {
     hub: Hub,
     pub(crate) client: Client,
     pub(crate) namespace: String,
 }
 
-/// Where it is.
+/// The hub of a namespace.
 enum Hub {
     Shared(&'static ControlPlane),
     Own(Box<Fleet>),
@@ -41,18 +41,18 @@ impl Hub {
     }
 }
 
-/// Denies what is called `bad`.
+/// A module that denies objects with the name `what`.
 pub(crate) fn denies(what: &str) -> String {
     format!("package admission\ndeny[{{\"id\": \"{what}\"}}] {{ input.request.name == \"{what}\" }}\n")
 }
 
 impl World {
-    /// One on the hub that all tests share.
+    /// A namespace on the hub that all tests share.
     pub(crate) async fn new(namespace: &str) -> Result<Self> {
         Self::on(Hub::Shared(Fleet::shared_hub().await?.hub()), namespace).await
     }
 
-    /// One on a hub of its own: whose webhooks are asked about what others write, too.
+    /// A namespace on a hub of its own, for tests with webhooks that would review the writes of other tests.
     pub(crate) async fn alone(namespace: &str) -> Result<Self> {
         Self::on(Hub::Own(Box::new(Fleet::start(FleetOptions::spokes([])).await?)), namespace).await
     }
@@ -67,7 +67,7 @@ impl World {
         self.hub.plane()
     }
 
-    /// The arguments of a controller of its own that loads from the namespace.
+    /// The arguments of a controller that loads modules from the namespace.
     pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let mut arguments = vec![
             format!("--controller-name=example.com/{}", self.namespace),
@@ -86,14 +86,14 @@ impl World {
         Controller::start(Path::new(BINARY), self.hub(), &arguments).await
     }
 
-    /// One with the rights of `user`, which need not become ready.
+    /// Launches a controller with the rights of `user`, without waiting until it is ready.
     pub(crate) fn launch(&self, user: User, more: &[&str]) -> Result<Controller> {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Controller::launch(Path::new(BINARY), self.hub(), &arguments, Some(user))
     }
 
-    /// One of another name, which loads from elsewhere, and need not become ready.
+    /// Launches a controller with other arguments, without waiting until it is ready.
     pub(crate) fn launch_another(&self, arguments: &[&str]) -> Result<Controller> {
         Controller::launch(Path::new(BINARY), self.hub(), arguments, None)
     }
@@ -105,7 +105,7 @@ impl World {
         })
     }
 
-    /// Writes the ConfigMap `name` with these keys.
+    /// Applies the ConfigMap `name` with these keys.
     pub(crate) async fn write(&self, name: &str, data: Value) -> Result<()> {
         apply(&self.client, &self.config_map(name, &data)).await.map(drop)
     }
@@ -119,14 +119,14 @@ impl World {
         Ok(())
     }
 
-    /// What the ConfigMap `name` says of its modules, null where that is nothing.
+    /// The status of the modules in the ConfigMap `name`; null if there is none.
     pub(crate) async fn status(&self, name: &str) -> Result<Value> {
         let object = self.config_maps().get(name).await?;
         let status = object.annotations().get(STATUS);
         Ok(status.map(|text| serde_json::from_str(text)).transpose()?.unwrap_or_default())
     }
 
-    /// Waits until it says something that `is` so.
+    /// Waits until `is` accepts the status.
     pub(crate) async fn until_status(&self, name: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         wait::until(&format!("the status of {name}"), LIMIT, || async {
             let status = self.status(name).await?;
@@ -144,7 +144,8 @@ impl World {
         self.until_status(name, |status| status["status"] == "error").await
     }
 
-    /// Waits until a ConfigMap that is written now has a later creation time than `name`: the API server keeps whole seconds.
+    /// Waits until a new ConfigMap would have a later creation time than `name`. The API server stores whole
+    /// seconds.
     pub(crate) async fn until_newer_than(&self, name: &str) -> Result<()> {
         let created = self.config_maps().get(name).await?.metadata.creation_timestamp;
         wait::until("a later second", LIMIT, || async {
@@ -157,7 +158,7 @@ impl World {
         .await
     }
 
-    /// The Events with this reason about `name`, each as its note.
+    /// The messages of the Events with this reason about `name`.
     pub(crate) async fn events(&self, reason: &str, name: &str) -> Result<Vec<String>> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         let events = events.list(&ListParams::default()).await?.items.into_iter();
@@ -168,12 +169,12 @@ impl World {
     }
 }
 
-/// How many modules `controller` says are in this state.
+/// The number of modules of `controller` in this state.
 pub(crate) async fn modules(controller: &Controller, state: &str) -> Result<f64> {
     controller.metrics().await?.value("policy_sync_rego_modules", &[("state", state)])
 }
 
-/// Waits until so many modules are loaded, and none is pending.
+/// Waits until this number of modules is loaded, and none is pending.
 pub(crate) async fn until_loaded(controller: &Controller, count: usize) -> Result<()> {
     wait::until(&format!("{count} modules are loaded"), LIMIT, || async {
         let (loaded, pending) = (modules(controller, "loaded").await?, modules(controller, "pending").await?);
@@ -183,7 +184,7 @@ pub(crate) async fn until_loaded(controller: &Controller, count: usize) -> Resul
     .await
 }
 
-/// Where the first fault of a status is: its key, row and column.
+/// The place of the first fault in a status: key, row and column.
 pub(crate) fn place(status: &Value) -> Result<(String, u64, u64)> {
     let location = &status["error"]["errors"][0]["location"];
     let number = |name: &str| location[name].as_u64().with_context(|| format!("no {name} in {status}"));

@@ -14,7 +14,7 @@ pub(super) enum Syntax {
 /// The `else` of a rule, or a further body of it.
 #[derive(Clone, Debug)]
 struct Branch {
-    /// What precedes the body, for example `else := 1`.
+    /// The text before the body, for example `else := 1`.
     start: String,
     statements: Vec<String>,
 }
@@ -23,14 +23,14 @@ struct Branch {
 #[derive(Clone, Debug)]
 struct Definition {
     name: String,
-    /// What precedes the body, for example `p1 contains x`.
+    /// The text before the body, for example `p1 contains x`.
     head: String,
     /// Without statements the rule has no body.
     statements: Vec<String>,
     branches: Vec<Branch>,
 }
 
-/// A module as definitions, so that smaller ones can be made of it.
+/// A module as a list of definitions, which can be removed one by one.
 #[derive(Clone, Debug)]
 pub(super) struct Module {
     syntax: Syntax,
@@ -38,7 +38,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// A module for this seed.
+    /// Generates a module from this seed.
     pub(super) fn random(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let syntax = if dice.bool() { Syntax::V0 } else { Syntax::V1 };
@@ -50,7 +50,7 @@ impl Module {
         Self { syntax, definitions }
     }
 
-    /// The names of its rules; functions are not among them.
+    /// The names of its rules, without functions.
     pub(super) fn rules(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.definitions.iter().map(|definition| &*definition.name).collect();
         names.sort_unstable();
@@ -136,14 +136,14 @@ impl Module {
     }
 }
 
-/// A rule that later ones refer to.
+/// A rule that later definitions refer to.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// It has a value.
+    /// A complete rule with one value.
     Complete(String),
-    /// It is a set.
+    /// A partial set.
     Set(String),
-    /// It is an object.
+    /// A partial object.
     Object(String),
     /// A function with this number of arguments.
     Function(String, usize),
@@ -211,7 +211,7 @@ impl Generator {
 
     fn fresh(&mut self) -> String {
         self.next += 1;
-        // Names that statements in other scopes use, too.
+        // Names that statements in other scopes use as well.
         if self.chance(8) { format!("v{}", self.dice.u8(..4)) } else { format!("x{}", self.next) }
     }
 
@@ -565,7 +565,7 @@ impl Generator {
         statements
     }
 
-    /// A body, in which two statements may have changed places.
+    /// A body, in which two statements may be swapped.
     fn body(&mut self) -> Vec<String> {
         let mut statements = self.statements(2, 1, 4);
         if statements.len() > 1 && self.chance(15) {
