@@ -1,4 +1,4 @@
-//! Which changes of what the sync watches have the graph built anew.
+//! The changes of the sync's watches after which the graph has to be built anew.
 
 use policy_sync_api::moment::Moment;
 use policy_sync_api::names::{ControllerName, GroupVersionResource};
@@ -8,7 +8,7 @@ use policy_sync_sync::topology::affects_topology;
 use policy_sync_sync::{Mirror, found};
 
 #[test]
-fn a_kind_whose_policies_become_direct_is_another() {
+fn kind_that_becomes_direct_affects_the_topology() {
     let mirror = Mirror::new(ControllerName::new("example.com/c"));
     let gvr = GroupVersionResource::new("example.com", "v1", "timeoutpolicies");
     let bears = |change: Change| {

@@ -1,4 +1,5 @@
-//! Tables of cases: a few objects each, and what comes of them. A case says as much of that as it is about.
+//! Tables of cases: a few objects each, and the expected topology. Only the fields that a case contains are
+//! compared.
 
 use std::fs;
 use std::path::Path;
@@ -17,44 +18,44 @@ use crate::shorthand::objects;
 struct Case {
     name: String,
     objects: Vec<Value>,
-    /// The parameters of a class.
+    /// The parameters of the GatewayClass.
     parameters: Option<Value>,
-    /// Each path: its nodes without their class, and the hosts.
+    /// Each path: its nodes without the GatewayClass, and its hosts.
     paths: Option<Vec<String>>,
-    /// The same with their class.
+    /// Each path with the GatewayClass.
     #[serde(rename = "paths from the class")]
     whole_paths: Option<Vec<String>>,
-    /// What does not attach: from, to, why.
+    /// Objects that do not attach: from, to, and the reason.
     unattached: Option<Vec<String>>,
-    /// The messages of these.
+    /// The messages of these objects.
     messages: Option<Vec<String>>,
     /// The conditions of listeners that report a problem.
     conditions: Option<Vec<String>>,
-    /// References of attached objects that do not resolve: from, to, why.
+    /// References of attached objects that do not resolve: from, to, and the reason.
     unresolved: Option<Vec<String>>,
-    /// Policies that do not count, and why.
+    /// Policies without effect, and the reason.
     void: Option<Vec<String>>,
     /// The field `unknown` of `effective`.
     unknown: Option<Vec<String>>,
-    /// Targets that policies do not lie on, and why.
+    /// Targets that policies do not attach to, and the reason.
     missed: Option<Vec<String>>,
-    /// Policies by the node that they are directly in force at.
+    /// Direct policies by the node that they apply to.
     direct: Option<Vec<String>>,
-    /// For the last node of each path: rules in force and policies that lost.
+    /// For the last node of each path: the rules in force, and the policies that lost.
     rules: Option<Value>,
-    /// What is wrong with objects.
+    /// Faults of objects.
     faults: Option<Vec<String>>,
     /// Links to Services and other backends.
     backends: Option<Vec<String>>,
-    /// How each policy is merged.
+    /// The merge strategy of each policy.
     strategies: Option<Vec<String>>,
     /// The kinds of effective policies whose merge is assumed.
     assumed: Option<Vec<String>>,
-    /// Requests: host and path to the rule that answers at each listener.
+    /// Requests: host and path to the rule that serves the request at each listener.
     requests: Option<Value>,
 }
 
-/// A locator without the groups that everybody knows.
+/// A locator without the groups of Gateway API and Kuadrant.
 fn short(locator: &Value) -> String {
     locator.as_str().unwrap().replacen(".gateway.networking.k8s.io:", ":", 1).replacen(
         ".kuadrant.io:",
@@ -95,7 +96,7 @@ fn rules(json: &Value) -> Value {
     rules.into()
 }
 
-/// `POST grpc.example.com:8080/path?query Header=value`, where all but the host may be missing.
+/// Parses `POST grpc.example.com:8080/path?query Header=value`. Only the host is required.
 fn request(text: &str) -> Request {
     let mut request = Request { path: "/".to_owned(), ..Request::default() };
     for (index, word) in text.split(' ').enumerate() {
@@ -288,7 +289,7 @@ fn backends() {
 }
 
 #[test]
-fn what_is_not_known() {
+fn unknown_kinds_and_labels() {
     table("unknown.yaml");
 }
 
@@ -318,6 +319,6 @@ fn merges() {
 }
 
 #[test]
-fn implementations_that_differ() {
+fn implementations_with_other_results() {
     table("implementations.yaml");
 }

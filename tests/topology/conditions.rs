@@ -1,4 +1,4 @@
-//! What Gateways and routes say: conditions, as the graph has them.
+//! The conditions of Gateways and routes, as computed from the graph.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ fn line(said: &ConditionText) -> String {
     format!("{name}={} {}: {}", said.status, said.reason, said.message)
 }
 
-/// What each route says of each of its references, where the Gateway `ours` is ours.
+/// The conditions of each route for each of its parent references, if the controller manages the Gateway
+/// `ours`.
 fn routes(facts: &Facts<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let graph = Graph::build(facts);
     let mut told = BTreeMap::new();
@@ -43,7 +44,7 @@ const STAYS: &str = "routes are not delivered to clusters: apply them there as w
 const RESOLVED: &str = "ResolvedRefs=True ResolvedRefs: all backends that are known of are there";
 
 #[test]
-fn a_route_says_of_each_parent_of_ours_whether_it_attaches_there() {
+fn route_has_accepted_condition_for_each_managed_parent() {
     let world = [
         json!({"Gateway": "web", "listeners": [{"hostname": "*.a.io"}, {"name": "b", "port": 81, "hostname": "*.b.io"}]}),
         json!({"Gateway": "theirs"}),
@@ -65,7 +66,7 @@ fn a_route_says_of_each_parent_of_ours_whether_it_attaches_there() {
 }
 
 #[test]
-fn references_that_differ_in_their_port_have_an_answer_each() {
+fn parent_references_with_different_ports_have_separate_conditions() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "parents": ["web:80", "web:81", "web:82", "web:80"]}),
@@ -79,7 +80,7 @@ fn references_that_differ_in_their_port_have_an_answer_each() {
 }
 
 #[test]
-fn a_listener_set_of_our_gateway_is_ours() {
+fn listener_set_of_a_managed_gateway_is_managed() {
     let world = [
         json!({"Gateway": "web", "allowedListeners": {"namespaces": {"from": "All"}}}),
         json!({"ListenerSet": "more", "parent": "web", "listeners": [{"port": 81}]}),
@@ -94,7 +95,7 @@ fn a_listener_set_of_our_gateway_is_ours() {
 }
 
 #[test]
-fn a_backend_that_is_not_there_is_told() {
+fn missing_backend_makes_resolved_refs_false() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"Service": "api", "ports": [{"port": 80}]}),
@@ -123,7 +124,7 @@ fn refs_to_kinds_that_are_not_read_are_unknown_unless_another_is_not_found() {
 }
 
 #[test]
-fn whether_a_route_is_accepted_is_unknown_if_the_labels_of_its_namespace_are() {
+fn accepted_is_unknown_if_namespace_labels_are_unknown() {
     let world = |more: &[Value]| {
         let mut world = vec![
             json!({"Gateway": "web", "listeners": [{"from": "Selector", "selector": {"team": "a"}}, {"name": "own", "port": 81}]}),
@@ -142,7 +143,7 @@ fn whether_a_route_is_accepted_is_unknown_if_the_labels_of_its_namespace_are() {
 
 /// `ResolvedRefs` is never True for a reference that may not resolve.
 #[test]
-fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
+fn mirrors_external_names_and_kinds_without_backends_do_not_resolve() {
     let resolved = |rule: Value| {
         let world = [
             json!({"Gateway": "web", "listeners": [{}]}),
@@ -173,7 +174,7 @@ fn mirrors_external_names_and_kinds_that_are_no_backends_do_not_resolve() {
 }
 
 #[test]
-fn the_policies_of_all_ways_to_a_route_are_named_without_their_values() {
+fn conditions_name_policies_of_all_paths_without_values() {
     let limits = |limit: u32| json!({"x": {"rates": [{"limit": limit, "window": "1s"}]}});
     let world = |limit: u32| {
         vec![
@@ -196,7 +197,7 @@ fn the_policies_of_all_ways_to_a_route_are_named_without_their_values() {
 }
 
 #[test]
-fn direct_policies_are_said_where_they_lie() {
+fn direct_policies_are_listed_at_their_target_only() {
     let definition = json!({"CustomResourceDefinition": "retries.x.io", "labels": {"gateway.networking.k8s.io/policy": "direct"},
         "group": "x.io", "names": {"kind": "Retry", "plural": "retries"}});
     let world = [
@@ -217,7 +218,7 @@ fn direct_policies_are_said_where_they_lie() {
 }
 
 #[test]
-fn a_gateway_names_its_policies_and_those_of_its_listeners() {
+fn gateway_lists_its_policies_and_those_of_its_listeners() {
     let policy = |name: &str, target: &str| json!({"AuthPolicy": name, "target": target, "rules": {"authentication": {"a": {}}}});
     let mut world = vec![
         json!({"Gateway": "web", "listeners": [{"name": "a"}, {"name": "b", "port": 81}]}),
@@ -235,7 +236,7 @@ fn a_gateway_names_its_policies_and_those_of_its_listeners() {
 }
 
 #[test]
-fn the_last_condition_counts_the_kinds_for_which_there_is_no_room() {
+fn last_condition_lists_the_kinds_without_a_condition() {
     let mut world =
         vec![json!({"Gateway": "web", "listeners": [{}]}), json!({"HTTPRoute": "r", "parents": ["web"]})];
     for kind in ["A", "B", "C", "D", "E", "F", "G", "H"] {
@@ -251,7 +252,7 @@ fn the_last_condition_counts_the_kinds_for_which_there_is_no_room() {
 }
 
 #[test]
-fn kinds_of_two_groups_that_share_a_name_stand_with_their_groups() {
+fn kinds_with_the_same_name_are_listed_with_their_groups() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"A.x.io": "p", "target": "Gateway/web", "a": 1}),
@@ -261,7 +262,7 @@ fn kinds_of_two_groups_that_share_a_name_stand_with_their_groups() {
 }
 
 #[test]
-fn where_grants_are_not_known_nobody_learns_what_there_is_in_another_namespace() {
+fn unknown_grants_reveal_no_objects_of_other_namespaces() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"Service": "theirs/api", "ports": [{"port": 80}]}),

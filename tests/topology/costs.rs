@@ -1,5 +1,5 @@
-//! What building a row costs: a hostile object at most five times as much as a plain one of as many bytes, so that no tenant and no
-//! spoke holds up the watch that others' objects come through.
+//! The cost of building a row. A hostile object may cost at most five times as much as a plain one of the
+//! same size, so that no tenant and no spoke delays a watch that others use.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use policy_sync_testenv::hostile::costly::{CONTROLLER, Costly, costly};
 use policy_sync_topology::objects::kind_of;
 use serde_json::Value;
 
-/// How many times as much as a plain object a hostile one may cost.
+/// The maximum cost of a hostile object, as a multiple of a plain one.
 const TIMES: f64 = 5.0;
 
 /// Reads an object.
 type Reader = Box<dyn Fn(&HubObject)>;
 
-/// Builds the row that `source` keeps.
+/// Builds the row of `source`.
 fn row(source: Source) -> Reader {
     Box::new(move |object: &HubObject| assert!(black_box(source.prune(object, &CONTROLLER)).is_some()))
 }
 
-/// Everything that keeps a row of objects of this kind.
+/// All code that keeps a row of objects of this kind.
 fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
     let kind = kind_of(object);
     let of_graph = || watched::source(kind, GroupResource::new(kind.group, plural));
@@ -42,7 +42,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
         "managedclusters" => vec![synced::CLUSTERS.all()],
         "placementdecisions" => vec![synced::DECISIONS.all()],
         "secrets" => vec![synced::SECRETS.all()],
-        // The row of a carrier of Rego policies holds this, and is not public.
+        // The row of a ConfigMap with Rego modules contains this type, and is not public.
         "configmaps" => {
             return vec![Box::new(|object: &HubObject| assert!(black_box(Carried::by(object)).is_some()))];
         }
@@ -51,7 +51,7 @@ fn readers(plural: &str, object: &HubObject) -> Vec<Reader> {
     sources.into_iter().map(row).collect()
 }
 
-/// The time to read `text` and to build its row, the shortest of several.
+/// The shortest of several times to parse `text` and to build its row.
 fn cost(reader: &Reader, text: &str) -> Duration {
     let once = |_| {
         let begun = Instant::now();
@@ -62,7 +62,7 @@ fn cost(reader: &Reader, text: &str) -> Duration {
     (0..5).map(once).min().unwrap()
 }
 
-/// How many times as much a byte of the hostile object costs as one of the plain one.
+/// The cost of a byte of the hostile object, as a multiple of a byte of the plain one.
 fn times(reader: &Reader, [hostile, plain]: [&Value; 2]) -> f64 {
     let texts = [hostile.to_string(), plain.to_string()];
     let [hostile, plain] = texts.each_ref().map(|text| cost(reader, text).as_secs_f64() / text.len() as f64);
@@ -75,7 +75,7 @@ fn a_hostile_object_costs_at_most_five_times_as_much_as_a_plain_one() {
     for Costly { name, plural, hostile, plain } in costly() {
         let object: HubObject = serde_json::from_value(hostile.clone()).unwrap();
         for reader in readers(plural, &object) {
-            // A machine that does something else meanwhile costs more, never less.
+            // Other load on the machine can only increase the measured cost.
             let times = (0..3).map(|_| times(&reader, [&hostile, &plain])).fold(f64::INFINITY, f64::min);
             println!("{plural}, {name}: {times:.2}");
             if times > TIMES {

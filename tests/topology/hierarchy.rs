@@ -1,4 +1,5 @@
-//! On a spoke: whether policies of the spoke take precedence over copies of a hub's policies with the same target.
+//! The hierarchy on a spoke: whether policies of the spoke take precedence over copies of a hub's policies
+//! with the same target.
 
 use policy_sync_topology::Graph;
 use policy_sync_topology::show::faults;
@@ -22,7 +23,7 @@ fn reported(policies: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// A policy of `second` with this block, as a copy or not.
+/// A policy created at `second` with this block, as a copy or not.
 fn policy(name: &str, second: u32, is_copy: bool, block: &str) -> Value {
     let mut policy = json!({"RateLimitPolicy": name, "created": second, "target": "Gateway/web",
         block: {"limits": {"all": {"rates": [{"limit": 1, "window": "1s"}]}}}});
@@ -36,14 +37,14 @@ const REPORT: &str = "ratelimitpolicy.kuadrant.io:shop/copy: HierarchyNotHonored
                       precedence over RateLimitPolicy shop/local, a policy of this cluster with the same target, Gateway shop/web";
 
 #[test]
-fn a_copy_that_takes_precedence_is_reported() {
+fn copy_that_takes_precedence_is_reported() {
     for (copy, local, blocks, is_honored) in [
         // Of two defaults the younger one is in force, of two overrides the older one.
         (1, 2, ["defaults", "defaults"], true),
         (2, 1, ["defaults", "defaults"], false),
         (1, 2, ["overrides", "overrides"], false),
         (2, 1, ["overrides", "overrides"], true),
-        // An override is in force at any age.
+        // An override applies at any age.
         (1, 2, ["overrides", "defaults"], false),
         (2, 1, ["overrides", "defaults"], false),
         (1, 2, ["defaults", "overrides"], true),
@@ -82,7 +83,7 @@ fn policies_of_one_origin_or_of_other_targets_do_not_compete() {
 }
 
 #[test]
-fn an_older_copy_of_a_kind_without_merge_is_reported() {
+fn older_copy_of_a_kind_without_merge_is_reported() {
     let dns = |name: &str, second: u32, is_copy: bool| {
         let mut policy = json!({"DNSPolicy": name, "created": second, "target": "Gateway/web"});
         if is_copy {
@@ -95,7 +96,7 @@ fn an_older_copy_of_a_kind_without_merge_is_reported() {
         [REPORT.replace("ratelimitpolicy", "dnspolicy").replace("RateLimitPolicy", "DNSPolicy")]
     );
     assert_eq!(reported(&[dns("copy", 2, true), dns("local", 1, false)]), [""; 0]);
-    // Kuadrant reports it as not accepted.
+    // Kuadrant reports the policy as not accepted.
     let refused = |reason: &str| {
         let mut local = dns("local", 2, false);
         let condition = json!({"type": "Accepted", "status": "False", "reason": reason, "message": "",
@@ -110,7 +111,7 @@ fn an_older_copy_of_a_kind_without_merge_is_reported() {
 }
 
 #[test]
-fn a_policy_generated_from_a_copy_is_no_policy_of_the_cluster() {
+fn policy_generated_from_a_copy_is_not_a_local_policy() {
     let count = |policies: &[Value]| {
         reported(policies).iter().filter(|line| line.contains("HierarchyNotHonored")).count()
     };

@@ -1,4 +1,4 @@
-//! Where one policy is in force, as `explain` says it.
+//! The report on where one policy is in force, as printed by `explain`.
 
 use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::Graph;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::shorthand::objects;
 
-/// What is said of the policy `name` of `kind` in the group `group`.
+/// The report on the policy `name` of `kind` in `group`.
 fn report(world: &[Value], (group, kind): (&str, &str), name: &str) -> Value {
     let objects = objects(world);
     let facts = objects.facts();
@@ -35,7 +35,7 @@ fn world() -> Vec<Value> {
 }
 
 #[test]
-fn a_policy_is_in_force_in_part_lost_or_whole() {
+fn policy_is_in_force_partly_in_force_or_lost() {
     let (route, policy) = ("httproute.gateway.networking.k8s.io:shop", "ratelimitpolicy.kuadrant.io:shop");
     let instead = |name: &str, keys: &[&str]| json!({"keys": keys, "policies": [format!("{policy}/{name}")]});
     let found = report(&world(), LIMITS, "top");
@@ -53,7 +53,7 @@ fn a_policy_is_in_force_in_part_lost_or_whole() {
 }
 
 #[test]
-fn one_that_does_not_count_says_why() {
+fn policy_without_effect_has_a_reason() {
     let found = report(&world(), LIMITS, "nowhere");
     assert_eq!(found["counts"], false);
     assert_eq!(found["reason"], "TargetNotFound");
@@ -61,9 +61,9 @@ fn one_that_does_not_count_says_why() {
     assert_eq!(found["fates"], json!([]));
 }
 
-/// Of one that is replaced whole, what replaces it has none of its keys.
+/// A policy that replaces another as a whole may have none of its keys.
 #[test]
-fn what_replaces_it_whole_is_named() {
+fn policy_that_replaces_another_as_a_whole_is_named() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{}]}),
@@ -76,7 +76,7 @@ fn what_replaces_it_whole_is_named() {
 }
 
 #[test]
-fn a_direct_one_is_in_force_at_its_target_alone() {
+fn direct_policy_is_in_force_at_its_target_only() {
     let world = [
         json!({"CustomResourceDefinition": "retries.x.io", "labels": {"gateway.networking.k8s.io/policy": "direct"},
             "group": "x.io", "names": {"kind": "Retry", "plural": "retries"}}),

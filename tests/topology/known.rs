@@ -1,4 +1,4 @@
-//! What of a cluster is known, of which not everything may be listed.
+//! Topologies of clusters whose objects can be listed only in part.
 
 use policy_sync_api::names::ObjectKey;
 use policy_sync_topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::shorthand::{hub_object, object};
 
-/// The objects of a cluster of which all of these kinds are listed.
+/// A cluster with these objects, which are complete for these kinds.
 fn cluster(kinds: &[KindRef<'_>], short: &[Value]) -> Objects {
     let mut objects = Objects::of_cluster(kinds.iter().map(|kind| kind.to_kind()).collect());
     for short in short {
@@ -19,7 +19,7 @@ fn cluster(kinds: &[KindRef<'_>], short: &[Value]) -> Objects {
     objects
 }
 
-/// What is not attached, the reason of each, and the kinds that are not known.
+/// The reasons for objects that do not attach, and the unknown kinds.
 fn unattached(objects: &Objects) -> (Vec<String>, Vec<String>) {
     let facts = objects.facts();
     let graph = Graph::build(&facts);
@@ -30,7 +30,7 @@ fn unattached(objects: &Objects) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn of_a_kind_of_which_only_some_are_known_the_others_are_leaves() {
+fn missing_objects_of_a_partly_known_kind_are_leaves() {
     let short = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "here", "parents": ["web"]}),
@@ -38,7 +38,7 @@ fn of_a_kind_of_which_only_some_are_known_the_others_are_leaves() {
         json!({"HTTPRoute": "nowhere", "parents": ["gone"]}),
         json!({"RateLimitPolicy": "a", "target": "HTTPRoute/other"}),
     ];
-    // Routes are known, Gateways of one namespace alone.
+    // All routes are known, but only Gateways of one namespace.
     let partial = cluster(&[HTTP_ROUTE], &short);
     let unknown = ["Gateway", "GatewayClass"].map(str::to_owned).to_vec();
     assert_eq!(unattached(&partial), (Vec::new(), unknown));
@@ -50,7 +50,7 @@ fn of_a_kind_of_which_only_some_are_known_the_others_are_leaves() {
 }
 
 #[test]
-fn selectors_among_objects_that_are_not_all_known_are_not_known() {
+fn selectors_of_partly_known_kinds_may_select_more() {
     let short = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "labels": {"a": "b"}, "parents": ["web"]}),
@@ -72,9 +72,9 @@ fn selectors_among_objects_that_are_not_all_known_are_not_known() {
     assert_eq!((&partly["counts"], &partly["unknown"]), (&json!(true), &json!([message])));
 }
 
-/// The controller of a hub keeps no labels.
+/// The controller of a hub does not store labels.
 #[test]
-fn selectors_among_objects_without_known_labels_are_not_known() {
+fn targets_are_unknown_if_labels_are_not_read() {
     let mut objects = Objects::of_cluster([GATEWAY.to_kind()].into());
     let gateway = r#"{"gatewayClassName": "istio", "listeners": []}"#;
     objects.put_gateway(ObjectKey::new("shop", "web"), Gateway::of_spec(gateway).unwrap());
@@ -94,7 +94,7 @@ fn selectors_among_objects_without_known_labels_are_not_known() {
 
 /// The cost of matching labels is bounded for each namespace.
 #[test]
-fn too_many_selectors_in_a_namespace_are_not_evaluated() {
+fn selectors_over_the_limit_of_a_namespace_are_not_evaluated() {
     let mut short = vec![json!({"Gateway": "web", "listeners": [{}]})];
     short.extend((0..2_000).map(|number| json!({"HTTPRoute": format!("r{number}"), "parents": ["web"]})));
     let selectors = |from: u32| -> Vec<Value> {
@@ -122,7 +122,7 @@ fn too_many_selectors_in_a_namespace_are_not_evaluated() {
 }
 
 #[test]
-fn what_may_be_granted_is_no_fault_where_grants_are_not_known() {
+fn cross_namespace_reference_is_no_fault_if_grants_are_unknown() {
     let short = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["other/api:80"]}]}),
@@ -133,7 +133,7 @@ fn what_may_be_granted_is_no_fault_where_grants_are_not_known() {
 }
 
 #[test]
-fn selectors_of_labels_that_are_not_known_are_unknown_but_those_of_names_are_not() {
+fn namespace_selectors_by_unknown_labels_are_unknown_but_not_those_by_name() {
     let listener = |selector: &Value| json!([{"allowedRoutes": {"namespaces": {"from": "Selector", "selector": selector}}}]);
     let reasons = |kinds: &[KindRef<'_>], selector: Value| {
         let short = [
@@ -163,7 +163,7 @@ fn selectors_of_labels_that_are_not_known_are_unknown_but_those_of_names_are_not
 }
 
 #[test]
-fn what_else_has_to_be_read_follows_from_what_is_there() {
+fn needed_kinds_follow_from_the_references_of_known_objects() {
     let needs = |short: &[Value]| cluster(&[], short).needs();
     assert_eq!(needs(&[]), Needs::default());
     let route =

@@ -1,4 +1,4 @@
-//! Topology without a server: tables of cases, and what holds for any objects.
+//! Tests of the topology without an API server: tables of cases, and properties of random objects.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What holds of effective policies, whatever the objects.
+//! Properties of effective policies for random objects.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn specs(world: &[Value]) -> BTreeMap<String, Value> {
     specs.collect()
 }
 
-/// What stands in `spec` for the rule `key`.
+/// The value in `spec` of the rule `key`.
 fn written(spec: &Value, key: &str) -> Value {
     if key == "spec#" {
         let mut spec = spec.clone();
@@ -48,7 +48,7 @@ fn written(spec: &Value, key: &str) -> Value {
     }
 }
 
-/// The first place along `path` that each policy of `kind` lies at.
+/// For each policy of `kind`, the position of its first target on `path`.
 fn places<'j>(json: &'j Value, path: &Value, kind: &str) -> BTreeMap<&'j str, usize> {
     let mut places = BTreeMap::new();
     let nodes = strings(&path["nodes"]);
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_value_of_a_rule_stands_in_the_policy_that_it_names(world in world()) {
+    fn effective_rule_has_the_value_of_its_source_policy(world in world()) {
         let (json, specs) = (topology(&world), specs(&world));
         for effective in json["effective"].as_object().unwrap().values() {
             for (key, rule) in effective["rules"].as_object().unwrap() {
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn an_override_is_never_lost_to_anything_below(world in world()) {
+    fn override_is_never_lost_to_a_more_specific_policy(world in world()) {
         let (json, specs) = (topology(&world), specs(&world));
         let strategy = |policy: &str| {
             let policies = json["policies"].as_array().unwrap();
@@ -98,7 +98,7 @@ proptest! {
                     for name in ["x", "y", "z"] {
                         let keys = [format!("limits#{name}"), format!("authentication#{name}")];
                         let Some(key) = keys.iter().find(|key| !written(&specs[*policy], key).is_null()) else { continue };
-                        // Whoever has its place is not below it.
+                        // The policy that replaces it is not below it on the path.
                         let holds = match rules.get(key) {
                             Some(rule) => places[rule["source"].as_str().unwrap()] <= *place,
                             None => places.iter().any(|(other, at)| {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn what_other_objects_are_called_changes_nothing(world in world(), others in world(), names in ("[a-z]{1,6}", "[a-z]{1,6}")) {
+    fn names_of_unrelated_objects_do_not_matter(world in world(), others in world(), names in ("[a-z]{1,6}", "[a-z]{1,6}")) {
         let with = |name: &str| -> Value {
             let mut all = world.clone();
             all.extend(others.iter().filter_map(|other| renamed(other, name)));
@@ -132,7 +132,8 @@ proptest! {
     }
 }
 
-/// The same object of another world: in namespaces of this name, nothing of which refers to the first. Classes are everybody's.
+/// Renames an object of another world, so that all of it is in namespaces of this name and refers to nothing
+/// in the first world. Returns `None` for GatewayClasses, which all worlds share.
 fn renamed(short: &Value, name: &str) -> Option<Value> {
     if short.get("GatewayClass").is_some() {
         return None;

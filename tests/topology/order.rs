@@ -1,4 +1,4 @@
-//! Equal objects in any order give equal bytes.
+//! The order of objects has no effect: equal objects give equal bytes.
 
 use policy_sync_topology::show::picture::Picture;
 use policy_sync_topology::show::{Scope, TopologyReport, dot, faults, svg, tree};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::shorthand::objects;
 use crate::worlds::world;
 
-/// All that is printed of `facts`.
+/// All output formats of `facts`.
 fn printed(facts: &Facts<'_>) -> [String; 4] {
     let graph = Graph::build(facts);
     let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_order_of_objects_changes_a_byte(world in world(), by in 0_usize..8) {
+    fn output_does_not_depend_on_the_order_of_objects(world in world(), by in 0_usize..8) {
         let in_order = objects(&world);
         let mut others: Vec<&Value> = world.iter().collect();
         others.rotate_left(by % world.len());

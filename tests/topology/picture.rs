@@ -1,4 +1,5 @@
-//! The picture of a graph: well-formed whatever names there are, bounded, and nothing of it out of its box.
+//! The picture of a graph: it is well-formed with any names, its size is bounded, and its text fits into the
+//! boxes.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +28,13 @@ fn number(node: Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).unwrap().parse().unwrap()
 }
 
-/// Each text that is shown, but for titles.
+/// All visible texts, without tooltips.
 fn texts(svg: &Document<'_>) -> Vec<String> {
     let texts = svg.descendants().filter(|node| node.has_tag_name("text"));
     texts.filter_map(|node| node.first_child()?.text()).map(str::to_owned).collect()
 }
 
-/// Every text ends before its box does: of its tile, or of the mark that it stands in.
+/// Checks that every text ends inside its box: a tile, or the mark that counts policies.
 fn all_is_in_its_box(svg: &Document<'_>) {
     for group in svg.descendants().filter(|node| node.has_tag_name("g")) {
         let boxes: Vec<_> = group.descendants().filter(|node| node.has_tag_name("rect")).collect();
@@ -54,7 +55,7 @@ fn all_is_in_its_box(svg: &Document<'_>) {
 }
 
 #[test]
-fn a_gateway_with_its_listeners_its_routes_and_what_they_lead_to() {
+fn gateway_is_shown_with_listeners_routes_and_backends() {
     let world = [
         json!({"GatewayClass": "istio"}),
         json!({"Gateway": "web", "listeners": [{"hostname": "*.example.com"}, {"name": "b", "port": 81}]}),
@@ -101,13 +102,13 @@ fn a_gateway_with_its_listeners_its_routes_and_what_they_lead_to() {
     let titles: Vec<_> = svg.descendants().filter(|node| node.has_tag_name("title")).collect();
     let is_whole = |node: &&Node<'_, '_>| node.text() == Some("AuthPolicy shop/one, AuthPolicy shop/two");
     assert!(titles.iter().any(|node| is_whole(&node)), "the mark names its policies");
-    // Class to Gateway, listener to route, rule to port.
+    // From class to Gateway, from listener to route, and from rule to port.
     let lines = svg.descendants().filter(|node| node.attribute("d").is_some_and(|d| d.contains('C')));
     assert_eq!(lines.count(), 3);
 }
 
 #[test]
-fn what_is_at_fault_comes_first_and_the_rest_is_counted() {
+fn objects_with_faults_are_shown_first_and_omitted_ones_are_counted() {
     let mut world = vec![json!({"Gateway": "web", "listeners": [{}]})];
     world.extend((0..130).map(|number| json!({"HTTPRoute": format!("r-{number:03}"), "parents": ["web"]})));
     world.push(json!({"HTTPRoute": "z-nowhere", "parents": ["web#none"]}));
@@ -124,7 +125,7 @@ fn what_is_at_fault_comes_first_and_the_rest_is_counted() {
 }
 
 #[test]
-fn of_many_routes_those_are_shown_that_are_asked_for() {
+fn search_selects_among_many_routes() {
     let mut world = vec![json!({"Gateway": "web", "listeners": [{}]})];
     world.extend((0..200).map(|number| {
         json!({"HTTPRoute": format!("r-{number:03}"), "parents": ["web"], "hostnames": [format!("h{number}.example.com")],
@@ -144,7 +145,8 @@ fn of_many_routes_those_are_shown_that_are_asked_for() {
         (column(Column::Routes), column(Column::Backends))
     };
     assert_eq!(shown("shop/r-19").0.len(), 10);
-    // Past the first hundred, by its host; what it leads to comes along, and the rest is counted.
+    // A route beyond the first hundred is found by its host. Its backends are shown, and the others are
+    // counted.
     let (routes, backends) = shown("h150.example");
     assert_eq!(routes, ["HTTPRoute shop/r-150"]);
     assert_eq!(backends, ["Service shop/api-150 (not known)", "199 more backends"]);
@@ -153,7 +155,7 @@ fn of_many_routes_those_are_shown_that_are_asked_for() {
 }
 
 #[test]
-fn what_is_not_given_and_what_is_refused_stand_as_they_are() {
+fn rejected_routes_and_listeners_are_in_the_picture() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}, {"name": "same"}, {"name": "other", "port": 81}]}),
         json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}]}),
@@ -171,7 +173,7 @@ fn what_is_not_given_and_what_is_refused_stand_as_they_are() {
 }
 
 #[test]
-fn ports_of_what_is_not_given_are_ports() {
+fn ports_of_unknown_services_are_shown_as_ports() {
     let world = [
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}]}),
@@ -183,7 +185,7 @@ fn ports_of_what_is_not_given_are_ports() {
 }
 
 #[test]
-fn many_listeners_are_one_line() {
+fn lines_from_many_listeners_are_combined() {
     let listeners: Vec<Value> =
         (0..60).map(|number| json!({"name": format!("l{number}"), "port": 1000 + number})).collect();
     let world = [
@@ -191,7 +193,7 @@ fn many_listeners_are_one_line() {
         json!({"HTTPRoute": "all", "parents": ["web"]}),
         json!({"HTTPRoute": "one", "parents": ["web#l7"]}),
     ];
-    // And one from the class.
+    // One of the lines comes from the class.
     assert_eq!(picture(&world).lines.len(), 3);
 }
 
@@ -214,7 +216,7 @@ fn a_hundred_routes_of_sixteen_rules_take_less_than_200_kib() {
 }
 
 #[test]
-fn text_is_text_and_fits() {
+fn text_is_escaped_and_cut_to_its_box() {
     let long = "a".repeat(250);
     let names = [
         "<script>alert(1)</script>",
@@ -240,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_world_has_a_picture(world in world()) {
+    fn picture_of_any_world_is_valid(world in world()) {
         let svg = drawn(&world);
         all_is_in_its_box(&Document::parse(&svg).unwrap());
     }

@@ -1,4 +1,5 @@
-//! Requests against a second implementation, which knows nothing of the first: it sorts all matches of a Gateway.
+//! Compares the evaluation of requests with an independent implementation, which sorts all matches of a
+//! Gateway.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// How well `pattern` has `host`: none where it does not.
+/// How specifically `pattern` matches `host`; `None` if it does not match.
 fn fits(pattern: &str, host: Option<&str>) -> Option<(u8, usize)> {
     match (pattern, host) {
         ("*", _) => Some((0, 0)),
@@ -56,7 +57,7 @@ fn fits(pattern: &str, host: Option<&str>) -> Option<(u8, usize)> {
     }
 }
 
-/// Whether the path is one of the pattern's, and how it is sorted.
+/// The rank of a path match; `None` if `path` does not match.
 fn path_rank(written: &Value, path: &str) -> Option<(u8, usize)> {
     let (kind, value) = match written.is_null() {
         true => ("PathPrefix", "/"),
@@ -64,7 +65,7 @@ fn path_rank(written: &Value, path: &str) -> Option<(u8, usize)> {
     };
     match kind {
         "Exact" => (path == value).then_some((2, 0)),
-        // The worlds have one, for everything.
+        // The random objects have only one regular expression, which matches everything.
         "RegularExpression" if value == "/.*" => Some((1, 0)),
         "RegularExpression" => (path == value).then_some((1, 0)),
         _ => {
@@ -81,10 +82,10 @@ fn has_all(wanted: &Value, has: impl Fn(&str) -> bool) -> Option<usize> {
     wanted.iter().all(|wanted| has(text(wanted, "name"))).then_some(wanted.len())
 }
 
-/// The port of a Gateway, how specific a host is, and whose listener has it.
+/// The port of a Gateway, how specific the host is, and the listener.
 type Listening = ((String, u64), (u8, usize), String);
 
-/// The last nodes of the paths that answer, one for each port of each Gateway.
+/// The last nodes of the paths that serve the request, one for each port of each Gateway.
 fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, String)> {
     let objects: Vec<Value> = world.iter().map(object).collect();
     let find = |id: &str| -> Value {
@@ -111,7 +112,7 @@ fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, 
         path["nodes"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
     };
     let listener_of = |nodes: &[String]| nodes.iter().find(|id| id.contains('#')).unwrap().clone();
-    // The listener of the most specific host, on each port of each Gateway.
+    // The listener with the most specific host, on each port of each Gateway.
     let mut places: Vec<Listening> = Vec::new();
     for path in json["paths"].as_array().unwrap() {
         let nodes = nodes(path);
@@ -133,7 +134,7 @@ fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, 
     let keys: BTreeSet<(String, u64)> = places.iter().map(|(key, ..)| key.clone()).collect();
     for key in keys {
         let of_key = places.iter().filter(|(other, ..)| *other == key);
-        // Of HTTP and HTTPS with one host on one port the first by name.
+        // Of HTTP and HTTPS listeners with one host on one port, the first by name.
         let best = of_key.min_by_key(|(_, rank, id)| (Reverse(*rank), id.clone())).unwrap();
         let mut all = Vec::new();
         for path in json["paths"].as_array().unwrap() {
@@ -208,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn requests_are_answered_as_by_who_sorts_all_matches(world in world(), request in request()) {
+    fn requests_have_the_same_result_as_in_the_reference_implementation(world in world(), request in request()) {
         let objects = objects(&world);
         let facts = objects.facts();
         let graph = Graph::build(&facts);

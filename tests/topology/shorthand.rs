@@ -6,8 +6,9 @@
 //! - {RateLimitPolicy: limits, target: HTTPRoute/orders, limits: {a: {}}}
 //! ```
 //!
-//! The key in capitals is the kind, with its group where it is no kind of Gateway API or of Kuadrant; its value is the name, in
-//! the namespace `shop` where none is given. `created` is in seconds. What is no field of metadata is one of the spec.
+//! The key in upper case is the kind. Kinds outside of Gateway API and Kuadrant have their group as a suffix.
+//! The value is the name, by default in the namespace `shop`. `created` is in seconds. Fields that are not
+//! part of the metadata belong to the spec.
 
 use policy_sync_api::object::HubObject;
 use policy_sync_topology::Objects;
@@ -27,7 +28,7 @@ const KINDS: [&str; 9] = [
     "ReferenceGrant",
 ];
 
-/// The namespace of what names none.
+/// The default namespace.
 const NAMESPACE: &str = "shop";
 
 fn group(kind: &str) -> &str {
@@ -39,12 +40,12 @@ fn group(kind: &str) -> &str {
     }
 }
 
-/// `Kind.group` or a kind that is known.
+/// Splits `Kind.group`, or adds the group of a known kind.
 fn kind(text: &str) -> (&str, &str) {
     text.split_once('.').unwrap_or((text, group(text)))
 }
 
-/// The object that `short` is.
+/// The object for the short form `short`.
 pub(crate) fn object(short: &Value) -> Value {
     let fields = short.as_object().unwrap();
     let is_kind = |key: &&String| key.starts_with(|c: char| c.is_ascii_uppercase());
@@ -97,7 +98,7 @@ fn list(value: &Value, item: fn(&Value) -> Value) -> Value {
     value.as_array().unwrap().iter().map(item).collect()
 }
 
-/// `[Kind/][namespace/]name[:port][#section]`.
+/// Parses `[Kind/][namespace/]name[:port][#section]`.
 fn reference(text: &Value) -> Value {
     let Some(text) = text.as_str() else { return text.clone() };
     let (text, section) = text.split_once('#').map_or((text, None), |(text, section)| (text, Some(section)));
@@ -121,7 +122,7 @@ fn reference(text: &Value) -> Value {
     reference
 }
 
-/// A listener of HTTP at port 80, called `http`, where it says nothing else.
+/// A listener, by default `http` with the protocol HTTP at port 80.
 fn listener(short: &Value) -> Value {
     let mut listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
     for (key, value) in short.as_object().unwrap() {
@@ -148,19 +149,19 @@ fn rule(short: &Value) -> Value {
     rule
 }
 
-/// What a Secret with a certificate holds, `valid` or not.
+/// The data of a Secret with a certificate, `valid` or not.
 fn certificate(valid: bool) -> Value {
     // "-----BEGIN CERTIFICATE-----\n", or "Hello world\n".
     let certificate = if valid { "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==" } else { "SGVsbG8gd29ybGQK" };
     json!({"tls.crt": certificate, "tls.key": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCg=="})
 }
 
-/// The object that `json` is, as it comes off the wire.
+/// The object `json` as the controller parses it.
 pub(crate) fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
-/// What a cluster has that has these.
+/// The objects of a cluster in short form.
 pub(crate) fn objects<'s>(short: impl IntoIterator<Item = &'s Value>) -> Objects {
     let mut objects = Objects::default();
     for short in short {

@@ -1,4 +1,4 @@
-//! The text that is stored: as much detail as fits.
+//! The stored topology, with as much detail as fits into the limit.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::shorthand::objects;
 
-/// A world of some Gateways with routes and policies.
+/// This number of Gateways with routes and policies.
 fn world(gateways: usize) -> Vec<Value> {
     (0..gateways)
         .flat_map(|number| {
@@ -26,7 +26,7 @@ fn world(gateways: usize) -> Vec<Value> {
 }
 
 #[test]
-fn as_much_detail_as_fits() {
+fn topology_has_as_much_detail_as_fits() {
     let objects = objects(&world(20));
     let facts = objects.facts();
     let graph = Graph::build(&facts);
@@ -53,7 +53,7 @@ fn as_much_detail_as_fits() {
 }
 
 #[test]
-fn each_detail_says_what_it_says() {
+fn each_detail_contains_its_parts() {
     let objects = objects(&world(3));
     let facts = objects.facts();
     let graph = Graph::build(&facts);
@@ -82,7 +82,7 @@ fn each_detail_says_what_it_says() {
 }
 
 #[test]
-fn graphviz_draws_every_detail() {
+fn graphviz_accepts_every_detail() {
     let mut world = world(3);
     world.push(json!({"HTTPRoute": "a.b", "parents": ["gateway-000"], "rules": [{"name": "one"}]}));
     let objects = objects(&world);
@@ -109,7 +109,7 @@ fn graphviz_draws_every_detail() {
     );
 }
 
-/// The picture that Graphviz makes of `dot`.
+/// The picture that Graphviz draws of `dot`.
 fn draw(dot: &str) -> String {
     let mut graphviz = Command::new("dot")
         .arg("-Tsvg")
@@ -121,6 +121,6 @@ fn draw(dot: &str) -> String {
     graphviz.stdin.take().unwrap().write_all(dot.as_bytes()).unwrap();
     let output = graphviz.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    // That is how it writes a hyphen.
+    // Graphviz writes a hyphen like this.
     String::from_utf8(output.stdout).unwrap().replace("&#45;", "-")
 }

@@ -1,4 +1,4 @@
-//! Any objects: small worlds in which things meet.
+//! Random objects: small worlds with many references between their objects.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn created() -> impl Strategy<Value = Option<u64>> {
     prop::option::of(0_u64..4)
 }
 
-/// `fields` with when it was made.
+/// `fields` with the creation time.
 fn with_age(mut fields: Value, created: Option<u64>) -> Value {
     if let Some(created) = created {
         fields["created"] = created.into();
@@ -127,7 +127,7 @@ fn route() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// The part of a policy that has the rules.
+/// The part of a policy that contains the rules.
 fn block(kind: &'static str) -> impl Strategy<Value = Value> {
     let names = subsequence(vec!["x", "y", "z"], 0..=3);
     (names, 0_u32..1000).prop_map(move |(names, value)| {
@@ -179,7 +179,7 @@ fn policy() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// Objects in short form, each of another identity.
+/// Objects in short form, all with different names.
 pub(crate) fn world() -> impl Strategy<Value = Vec<Value>> {
     let set = (listeners(), created()).prop_map(|(listeners, created)| {
         with_age(json!({"parent": "one/g0", "listeners": listeners}), created)
