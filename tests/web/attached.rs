@@ -1,4 +1,4 @@
-//! The page of a Gateway and what is in force: they say what `topology` and `effective` say.
+//! The pages of a Gateway and of effective policies show the same as `topology` and `effective`.
 
 use policy_sync_testenv::browser::Browser;
 use policy_sync_testenv::fixtures::rate_limit_policy;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::site::{Site, command, has_rules, route, tenant};
 
 #[tokio::test]
-async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
+async fn gateway_and_request_pages_match_the_commands() {
     let name = "web-attached";
     let tenant = tenant(name).await;
     let objects = [
@@ -55,7 +55,7 @@ async fn a_gateway_and_a_request_are_shown_as_the_commands_print_them() {
 }
 
 #[tokio::test]
-async fn what_is_attached_follows_the_hub() {
+async fn gateway_page_follows_changes_of_the_hub() {
     let name = "web-follows";
     let tenant = tenant(name).await;
     tenant.apply(&rate_limit_policy(name, "limits", "web")).await.unwrap();
@@ -71,7 +71,7 @@ async fn what_is_attached_follows_the_hub() {
             .until_text("main", |text| text.contains(&format!("HTTPRoute web-follows/{route_name}")))
             .await;
     }
-    // The first changes may be told with that all has been read.
+    // The first changes may be announced together with the end of the initial read.
     let mut told = String::new();
     for turn in 0..5 {
         let (mut orders, host) = (route(name, "orders", "web"), format!("turn-{turn}.example.com"));
@@ -86,7 +86,7 @@ async fn what_is_attached_follows_the_hub() {
     assert!(told.contains("web-follows web"), "{told}");
     assert_eq!(browser.script("return document.activeElement.id").await, json!("picture"));
 
-    // What is in force where a route is, and no longer once its own policy takes its place.
+    // A Gateway's policy applies to a route until the route gets its own policy.
     let asked = format!("/effective?host=shop.example.com&path=/cart&namespace={name}");
     let policy = format!("/policies/ratelimitpolicy.kuadrant.io/{name}/limits");
     site.until(&asked, |page| page.contains(&format!("href=\"{policy}\""))).await;

@@ -1,4 +1,4 @@
-//! A hub that goes away while somebody looks, and comes back.
+//! An outage of the hub while a page is open.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use policy_sync_testenv::fixtures::rate_limit_policy;
 
 use crate::site::{BINARY, Site, annotated, annotations, entry, start_hub};
 
-/// For how long it is away.
+/// The duration of the outage.
 const AWAY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_hub_that_stops_for_a_while_is_said_and_followed_again() {
+async fn outage_is_shown_and_changes_are_followed_again_afterwards() {
     let hub = start_hub("web-away", &["eu-1", "us-1"]).await.unwrap();
     let tenant = Tenant::new(&hub, BINARY.as_ref(), "shop", &[]).await.unwrap();
     let policy = rate_limit_policy("shop", "limits", "web");
@@ -25,7 +25,7 @@ async fn a_hub_that_stops_for_a_while_is_said_and_followed_again() {
     let stopped = Instant::now();
     hub.stop_api_server();
     browser.until_text("main", |text| text.contains("The hub cannot be watched")).await;
-    // What was shown is still there, and pages that are read when they are opened say why they are not.
+    // The page keeps its content, and pages that read from the hub show an error.
     assert!(browser.text("#matrix").await.contains("shop/limits"));
     let page = site.get("/clusters/eu-1").await;
     assert!(page.status == 502 && page.body.contains("The hub does not answer"), "{page:?}");

@@ -1,4 +1,4 @@
-//! The pages of files: no hub is needed, and nothing is lost of what is wrong.
+//! Pages from files: they need no hub, and show all faults.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::site::{Site, annotations, command, entry, has_rules, route};
 
-/// A kubeconfig of nothing.
+/// An empty kubeconfig.
 const NONE: &str = "/dev/null";
 
-/// A folder with a fleet of two clusters, a route that is none, and a document that is no object.
+/// A folder with a fleet of two clusters, an invalid route, and a document that is not an object.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let kinds = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"}]});
@@ -54,7 +54,7 @@ async fn site(folder: &Path, more: &[&str]) -> Site {
 }
 
 #[tokio::test]
-async fn files_are_shown_without_a_hub() {
+async fn files_are_shown_without_a_kubeconfig() {
     let folder = folder();
     let site = site(folder.path(), &[]).await;
     let fleet = site.get("/").await;
@@ -77,7 +77,7 @@ async fn files_are_shown_without_a_hub() {
     {
         assert!(page.contains(text), "{text}: {page}");
     }
-    // No command explains files.
+    // `explain` does not support files.
     assert!(!page.contains("Explain"), "{page}");
     assert_eq!(site.get("/policies/ratelimitpolicy.kuadrant.io/shop/none").await.status, 404);
     assert_eq!(site.get("/policies/authpolicy.kuadrant.io/shop/limits").await.status, 404);
@@ -93,14 +93,14 @@ async fn files_are_shown_without_a_hub() {
         }
     }
 
-    // What is not given is not known, which is not that there is none.
+    // Missing input is shown as unknown, not as absent.
     let page = site.get("/clusters/us-1").await;
     assert!(page.body.contains("no ManifestWork is given") && !page.body.contains("not written"), "{page:?}");
     assert_eq!(site.get("/clusters/ap-1").await.status, 404);
 }
 
 #[tokio::test]
-async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
+async fn effective_policies_of_files_match_the_command() {
     let folder = folder();
     let site = site(folder.path(), &[]).await;
     let files =
@@ -114,7 +114,7 @@ async fn what_is_in_force_there_is_what_the_command_prints_of_files() {
 }
 
 #[tokio::test]
-async fn works_that_were_saved_say_what_is_on_a_cluster() {
+async fn saved_manifestworks_show_the_objects_of_a_cluster() {
     let folder = folder();
     let arguments = ["plan", "-f", folder.path().to_str().unwrap()];
     let whole = fs::read_to_string(folder.path().join("fleet.yaml")).unwrap();
@@ -130,7 +130,7 @@ async fn works_that_were_saved_say_what_is_on_a_cluster() {
 }
 
 #[tokio::test]
-async fn of_one_namespace_others_are_left_out() {
+async fn namespace_flag_hides_other_namespaces() {
     let folder = folder();
     let site = site(folder.path(), &["-n", "shop"]).await;
     let fleet = site.get("/").await.body;
@@ -139,7 +139,7 @@ async fn of_one_namespace_others_are_left_out() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told() {
+fn unreadable_files_are_reported() {
     let run = |file: &str| command(Path::new(NONE), &["web", "-f", file]).output().unwrap();
     let missing = run("/nonexistent/fleet.yaml");
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");

@@ -1,4 +1,4 @@
-//! The page of the fleet, of a policy and of a cluster: they say what the commands say.
+//! The pages of the fleet, of a policy and of a cluster show the same as the commands.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::site::{Site, annotated, annotations, command, entry, tenant};
 
 const ROOM: (usize, usize) = (100, 50);
 
-/// Policies in all states that there are.
+/// Writes policies in all possible states.
 async fn write(tenant: &Tenant<'_>) {
     let name = tenant.name();
     let policy = |policy: &str| rate_limit_policy(name, policy, "web");
@@ -65,10 +65,10 @@ async fn write(tenant: &Tenant<'_>) {
     annotated(client, &auth_policy(name, "auth", "web"), annotations(&fine)).await;
 }
 
-/// All policies that [`write`] writes.
+/// The number of policies that [`write`] writes.
 const ALL: usize = 12;
 
-/// What is watched of a hub, as soon as it shows so many policies.
+/// The watches of a hub, once they have this number of policies.
 async fn live(tenant: &Tenant<'_>, policies: usize) -> Arc<Live> {
     let kubeconfig = Kubeconfig::read_from(tenant.hub().kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
@@ -90,7 +90,7 @@ fn matrix(live: &Live, query: MatrixQuery) -> Matrix {
     Matrix::new(&live.look(), &MatrixQuery { room: ROOM, ..query })
 }
 
-/// What a command prints for programs.
+/// The JSON output of a command.
 fn printed(tenant: &Tenant<'_>, arguments: &[&str]) -> Value {
     let controller = tenant.controller_name();
     let arguments = [arguments, &["--controller-name", &controller, "-o", "json"]].concat();
@@ -99,7 +99,7 @@ fn printed(tenant: &Tenant<'_>, arguments: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn the_matrix_says_of_each_cell_what_status_says() {
+async fn matrix_cells_match_the_status_command() {
     let tenant = tenant("web-matrix").await;
     write(&tenant).await;
     let live = live(&tenant, ALL).await;
@@ -122,7 +122,7 @@ async fn the_matrix_says_of_each_cell_what_status_says() {
             match (&row.cells[place], said) {
                 (Some(cell), Some(said)) => {
                     assert_eq!(cell.in_sync, said["inSync"], "{row:?} on {}: {said}", column.cluster);
-                    // Where the annotations do not show the state, `status` has null.
+                    // If the annotations do not show the state, `status` has null.
                     let state = said["states"][&*column.cluster.0].as_str().unwrap_or("Unknown");
                     assert_eq!(cell.state.as_str(), state, "{row:?} on {}: {said}", column.cluster);
                     states.insert(cell.state);
@@ -132,7 +132,7 @@ async fn the_matrix_says_of_each_cell_what_status_says() {
             }
         }
     }
-    // No policy is only applied, and all clusters are available.
+    // No policy has only been applied, and all clusters are available.
     let other = [PolicyState::Applied, PolicyState::Unreachable];
     let expected = PolicyState::ALL.into_iter().filter(|state| !other.contains(state)).collect();
     assert_eq!(states, expected, "not every state is tried");
@@ -143,7 +143,7 @@ async fn the_matrix_says_of_each_cell_what_status_says() {
 }
 
 #[tokio::test]
-async fn the_worst_comes_first_and_filters_choose() {
+async fn worst_states_come_first_and_filters_apply() {
     let tenant = tenant("web-filters").await;
     write(&tenant).await;
     let live = live(&tenant, ALL).await;
@@ -177,7 +177,7 @@ async fn the_worst_comes_first_and_filters_choose() {
 }
 
 #[tokio::test]
-async fn each_page_shows_what_is_written_and_follows_it() {
+async fn pages_show_the_state_and_follow_changes() {
     let tenant = tenant("web-pages").await;
     write(&tenant).await;
     let site = Site::of(&tenant).await;
@@ -191,7 +191,7 @@ async fn each_page_shows_what_is_written_and_follows_it() {
     assert!(refused.body.contains("no room &lt;b&gt;") && refused.body.contains("1 of 2"), "{refused:?}");
     let cluster = site.get("/clusters/us-1").await;
     assert_eq!(cluster.status, 200);
-    // No work of it was written: `status cluster` says so.
+    // The work does not exist, so the state is pending, as in `status cluster`.
     assert!(cluster.body.contains("Pending") && cluster.body.contains("web-pages/refused"), "{cluster:?}");
     let bad = site.get("/?clusters=a%20in%20b").await;
     assert!(bad.body.contains(r#"role="alert""#), "{bad:?}");
@@ -206,7 +206,7 @@ async fn each_page_shows_what_is_written_and_follows_it() {
 }
 
 #[tokio::test]
-async fn a_policy_is_explained_as_the_command_explains_it() {
+async fn explanation_matches_the_explain_command() {
     let tenant = tenant("web-why").await;
     write(&tenant).await;
     let site = Site::of(&tenant).await;
@@ -221,7 +221,7 @@ async fn a_policy_is_explained_as_the_command_explains_it() {
     let arguments = [&arguments[..], &["--controller-name", &*controller]].concat();
     let printed = command(tenant.hub().kubeconfig(), &arguments).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
-    // What is so on the hub itself is above, where the graph is.
+    // The state on the hub itself is shown above, with the graph.
     let of_clusters = printed.lines().filter(|line| !line.contains("force"));
     let sentences: Vec<&str> = of_clusters.filter_map(|line| line.strip_prefix("- ")).collect();
     assert!(sentences.len() > 1, "{printed}");
@@ -230,7 +230,7 @@ async fn a_policy_is_explained_as_the_command_explains_it() {
         assert!(page.contains(&text), "{text}: {page}");
     }
 
-    // Each change of the hub would read all of it again.
+    // The page does not reload: each change would read all objects of the hub again.
     assert!(page.contains("data-once") && !page.contains("http-equiv"), "{page}");
 
     for (cluster, fault) in [("nowhere", "ManagedCluster nowhere"), ("Not_A_Name", "is no name of a cluster")]
@@ -242,7 +242,7 @@ async fn a_policy_is_explained_as_the_command_explains_it() {
 }
 
 #[tokio::test]
-async fn a_hub_without_a_class_or_without_policies_has_a_sentence() {
+async fn hub_without_a_class_or_policies_has_a_message() {
     let tenant = tenant("web-empty").await;
     let none = Site::start(tenant.hub().kubeconfig(), &["--controller-name", "example.com/none"]).await;
     let page = none.until("/", |page| page.contains("No GatewayClass has")).await;
@@ -253,7 +253,7 @@ async fn a_hub_without_a_class_or_without_policies_has_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_class_that_lists_more_is_followed() {
+async fn kinds_added_to_the_parameters_are_shown() {
     let tenant = tenant("web-kinds").await;
     tenant
         .parameters(&serde_json::json!({"policiesToSync": [policy_sync_testenv::tenant::auth_policies()]}))

@@ -1,4 +1,4 @@
-//! Who gets in: the table of requests of docs/web.md, and what others of the machine may try.
+//! Access control: the table of requests in docs/web.md, and attacks by other users of the machine.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::site::{Site, annotated, annotations, command, entry, hub, tenant};
 
-/// What every answer says.
+/// Checks the security headers of a response.
 fn is_guarded(answer: &Answer) {
     let policy = answer.header("content-security-policy");
     for part in [
@@ -31,7 +31,7 @@ fn is_guarded(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn each_request_gets_what_the_table_says() {
+async fn requests_get_the_documented_responses() {
     let kubeconfig = hub().await.kubeconfig();
     let earlier = Site::start(kubeconfig, &[]).await;
     let site = Site::start(kubeconfig, &[]).await;
@@ -51,7 +51,7 @@ async fn each_request_gets_what_the_table_says() {
         ("GET /style.css", &[&host, &cookie], 200),
         ("GET /script.js", &[&host, &cookie], 200),
         ("GET /clusters/eu-1", &[&host, &cookie], 200),
-        // Without the key, with that of an earlier run, or with a wrong one.
+        // No key, the key of an earlier run, or a wrong one.
         ("GET /", &[&host], 401),
         ("GET /style.css", &[&host], 401),
         ("GET /events", &[&host], 401),
@@ -59,13 +59,13 @@ async fn each_request_gets_what_the_table_says() {
         ("GET /?key=0123456789abcdef0123456789abcdef", &[&host], 401),
         (&other_page, &[&host], 401),
         (&key, &[&host], 303),
-        // Another name that leads here, or several.
+        // Another host name that resolves to this address, or several.
         ("GET /", &["Host: example.com", &cookie], 421),
         ("GET /", &[&localhost, &cookie], 421),
         ("GET /", &[&cookie], 421),
         ("GET /", &[&host, "Host: example.com", &cookie], 421),
         (absolute, &[&host, &cookie], 421),
-        // Another page of the browser.
+        // Requests from other pages in the browser.
         ("GET /", &[&host, &cookie, "Origin: http://example.com"], 403),
         ("GET /", &[&host, &cookie, "Origin: null"], 403),
         (
@@ -102,15 +102,15 @@ async fn each_request_gets_what_the_table_says() {
             200,
         ),
         ("GET /", &[&host, &cookie, "Sec-Fetch-Site: none"], 200),
-        // Nothing is written.
+        // Methods other than GET and HEAD.
         ("POST /", &[&host, &cookie, "Content-Length: 0"], 405),
         ("DELETE /clusters/eu-1", &[&host, &cookie], 405),
         ("OPTIONS /", &[&host, &cookie], 405),
-        // In this order, before anybody is asked who they are.
+        // These checks come in this order, before the authentication.
         ("POST /", &[&host, "Content-Length: 0"], 405),
         ("GET /clusters/../style.css", &[&host], 404),
         ("POST /clusters/../style.css", &["Host: example.com", "Content-Length: 0"], 421),
-        // What is no page.
+        // Paths without a page.
         ("GET /nowhere", &[&host, &cookie], 404),
         ("GET /clusters/../style.css", &[&host, &cookie], 404),
         ("GET /clusters/%2e%2e/style.css", &[&host, &cookie], 404),
@@ -136,7 +136,7 @@ async fn each_request_gets_what_the_table_says() {
 }
 
 #[tokio::test]
-async fn who_sends_much_or_nothing_keeps_nobody_out() {
+async fn idle_and_oversized_requests_block_no_other_clients() {
     let tenant = tenant("web-idle").await;
     let policy = rate_limit_policy("web-idle", "limits", "web");
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", true, &[])])).await;
@@ -148,7 +148,7 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
     })
     .await
     .unwrap();
-    // Somebody looks.
+    // A browser has a page open.
     let mut tab = BufReader::new(TcpStream::connect(&site.host).await.unwrap());
     tab.write_all(&request("GET /events", &[&site.host_line(), &site.cookie()])).await.unwrap();
     let mut line = String::new();
@@ -156,7 +156,7 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
         line.clear();
         tab.read_line(&mut line).await.unwrap();
     }
-    // Ten thousand connections of somebody else, as many at once as there can be.
+    // Ten thousand connections of another client, as many at once as it can open.
     let mut idle = Vec::new();
     for number in 0..10_000 {
         if number % 500 == 0 {
@@ -167,7 +167,7 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
     let began = Instant::now();
     assert_eq!(site.get("/").await.status, 200);
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
-    // Heads of ten MiB.
+    // A request head of ten MiB.
     let mut much = b"GET / HTTP/1.1\r\n".to_vec();
     (0..10).for_each(|n| much.extend(format!("X-{n}: {}\r\n", "a".repeat(1 << 20)).bytes()));
     if let Ok(answer) = send(&site.host, &much).await {
@@ -178,12 +178,12 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
     assert_eq!((none.status, none.body.as_str()), (400, ""));
     is_guarded(&none);
     assert_eq!(site.get("/").await.status, 200);
-    // A head that does not end is not waited for.
+    // An unfinished request head times out.
     let mut slow = TcpStream::connect(&site.host).await.unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nHost").await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(30), slow.read_to_end(&mut Vec::new())).await;
     assert!(ended.is_ok(), "it is still waited for");
-    // And who looks is still told.
+    // The open page still gets events.
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", false, &[])])).await;
     let told = async {
         loop {
@@ -198,7 +198,7 @@ async fn who_sends_much_or_nothing_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn it_ends_when_asked_to_and_says_why_it_cannot_begin() {
+async fn server_stops_on_a_signal_and_reports_a_port_in_use() {
     let kubeconfig = hub().await.kubeconfig();
     let mut site = Site::start(kubeconfig, &[]).await;
     let port = site.host.split_once(':').unwrap().1.to_owned();

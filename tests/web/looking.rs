@@ -1,4 +1,4 @@
-//! What people see, with a keyboard alone, without a script, on a narrow screen, and while things change.
+//! The pages in a browser: by keyboard only, without scripts, on a narrow screen, and during changes.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::site::{Site, annotated, annotations, entry, tenant};
 
 const LIMITS: &str = "/policies/ratelimitpolicy.kuadrant.io";
 
-/// Three policies on two clusters, one of which refuses one.
+/// Three policies on two clusters. One cluster rejects one of them.
 async fn site(name: &str) -> (Tenant<'static>, Site) {
     let tenant = tenant(name).await;
     for (policy, applied) in [("limits", true), ("quotas", false), ("burst", true)] {
@@ -31,7 +31,7 @@ async fn write(tenant: &Tenant<'_>, policy: &str, applied: bool, message: &str) 
 }
 
 #[tokio::test]
-async fn the_address_that_is_printed_opens_every_page() {
+async fn printed_address_gives_access_to_every_page() {
     let (_tenant, site) = site("web-opens").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
@@ -48,11 +48,11 @@ async fn the_address_that_is_printed_opens_every_page() {
 }
 
 #[tokio::test]
-async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
+async fn change_is_shown_at_once_and_keeps_focus_and_input() {
     let (tenant, site) = site("web-change").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
-    // All three are there before anything changes.
+    // All three policies are shown before the first change.
     browser.until_text("#matrix", |text| text.contains("NotApplied")).await;
     browser.find("#legend summary").await.click().await.unwrap();
     let link = format!("{LIMITS}/web-change/limits");
@@ -65,7 +65,7 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
         browser.until_text("#matrix tbody", |text| text.matches("NotApplied").count() == refused).await;
         took.push(began.elapsed());
     }
-    // One of them may meet a machine that does much else.
+    // Single changes may be slow on a busy machine.
     assert!(took.iter().min() < Some(&Duration::from_secs(2)), "a change shows after {took:?}");
     browser.until_text("#live", |text| text.contains("web-change limits")).await;
     assert_eq!(browser.script("return document.activeElement.getAttribute('href')").await, json!(link));
@@ -79,11 +79,11 @@ async fn a_change_shows_at_once_and_takes_nothing_from_who_looks() {
 }
 
 #[tokio::test]
-async fn many_tabs_listen_through_one() {
+async fn tabs_share_one_event_stream() {
     let (tenant, site) = site("web-tabs").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
-    // More than a browser has connections to one host.
+    // More tabs than a browser opens connections to one host.
     for _ in 0..8 {
         let tab = browser.page.new_window(true).await.unwrap();
         browser.page.switch_to_window(tab.handle).await.unwrap();
@@ -96,7 +96,7 @@ async fn many_tabs_listen_through_one() {
 }
 
 #[tokio::test]
-async fn a_run_that_ends_is_said_and_so_is_one_with_another_key() {
+async fn stopped_server_and_changed_key_are_reported() {
     let (tenant, mut site) = site("web-lost").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
@@ -104,7 +104,7 @@ async fn a_run_that_ends_is_said_and_so_is_one_with_another_key() {
     site.process.signal("INT");
     assert_eq!(site.process.ends().await, Some(0));
     browser.until_text("#live", |text| text.contains("Connection lost")).await;
-    // What was shown is still there.
+    // The page keeps its content.
     assert!(browser.text("#matrix").await.contains("web-lost/limits"));
     let port = site.host.split_once(':').unwrap().1;
     let again = Site::on(port, &tenant).await;
@@ -115,7 +115,7 @@ async fn a_run_that_ends_is_said_and_so_is_one_with_another_key() {
 }
 
 #[tokio::test]
-async fn a_keyboard_alone_leads_everywhere() {
+async fn pages_are_usable_by_keyboard_only() {
     let (_tenant, site) = site("web-keys").await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
@@ -131,7 +131,7 @@ async fn a_keyboard_alone_leads_everywhere() {
 }
 
 #[tokio::test]
-async fn without_a_script_the_same_is_there() {
+async fn pages_have_the_same_content_without_scripts() {
     let (_tenant, site) = site("web-plain-page").await;
     let (with, without) =
         (Browser::start(&[]).await, Browser::start(&["--blink-settings=scriptEnabled=false"]).await);

@@ -1,4 +1,4 @@
-//! `policy-sync web` from outside: what it answers to whom, and what a browser makes of it.
+//! End-to-end tests of `policy-sync web`: its HTTP responses, and its pages in a browser.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! The pictures of the documentation: a hub with a controller, for whose clusters the test reports.
+//! Takes the screenshots in the documentation, of a hub with a controller. The test writes the reports of its
+//! clusters.
 
 use std::path::Path;
 use std::{env, fs};
@@ -17,12 +18,12 @@ use crate::site::{BINARY, Site, route, start_hub};
 
 const NAMESPACE: &str = "shop";
 const CLUSTERS: [&str; 5] = ["ap-1", "eu-1", "eu-2", "us-1", "us-2"];
-/// The cluster that is not available.
+/// The unavailable cluster.
 const SILENT: &str = "us-2";
 const GATEWAYS: [&str; 3] = ["web", "api", "admin"];
 const PAGE_WIDTH: u64 = 1200;
 
-/// The states that the page of the fleet shows.
+/// The states on the page of the fleet.
 const STATES: [&str; 11] = [
     "Rejected",
     "NotEnforced",
@@ -37,7 +38,7 @@ const STATES: [&str; 11] = [
     "Enforced",
 ];
 
-/// The policies, each with the work that carries it. No two of one kind have the same target.
+/// The policies, each with the name of its work. No two of one kind have the same target.
 fn policies() -> [(Value, &'static str); 6] {
     let limits = |name: &str, gateway: &str| rate_limit_policy(NAMESPACE, name, gateway);
     let auth = |name: &str, gateway: &str| auth_policy(NAMESPACE, name, gateway);
@@ -63,7 +64,8 @@ fn not_enforced(reason: &str, message: &str) -> Answer {
     accepted().condition("Enforced", "False", reason, message)
 }
 
-/// The reports other than `Enforced`, in the words of the Kuadrant operator: of the copy in this work, on this cluster.
+/// All reports except `Enforced`, with the messages of the Kuadrant operator: the work, the cluster, and the
+/// state.
 fn reports() -> [(&'static str, &'static str, PolicyState, Answer); 8] {
     let conflict = "conflict with \"kubectl\" using kuadrant.io/v1: .spec.limits";
     let missing = "[Authorino Operator] is not installed, please restart Kuadrant Operator pod once dependency has been installed";
@@ -161,7 +163,7 @@ async fn report(tenant: &Tenant<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The pages, with the file of each picture and texts that it shows.
+/// The pages, each with the file of its screenshot and texts that it must show.
 fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
     let asked = "/effective?host=shop.example.com&path=/cart&namespace=shop";
     [
@@ -177,9 +179,10 @@ fn pages() -> [(&'static str, &'static str, &'static [&'static str]); 5] {
     ]
 }
 
-/// `POLICY_SYNC_UPDATE=1 cargo test --test web pictures` writes them to `docs`, otherwise they are in `target/web`.
+/// `POLICY_SYNC_UPDATE=1 cargo test --test web pictures` writes the files to `docs`; otherwise they are in
+/// `target/web`.
 #[tokio::test]
-async fn pages_of_a_fleet_in_all_states_are_pictured() -> Result<()> {
+async fn screenshots_show_a_fleet_in_all_states() -> Result<()> {
     let hub = start_hub("web-pictures", &CLUSTERS).await?;
     let tenant = tenant(&hub).await?;
     let controller = tenant.controller().await?;

@@ -1,4 +1,4 @@
-//! What users see who may read less, and of a cluster that is no hub.
+//! Pages for users with few rights, and for a cluster that is not a hub.
 
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::rate_limit_policy;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::site::{Site, annotated, annotations, command, entry, hub, tenant};
 
 #[tokio::test]
-async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
+async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     let tenant = tenant("web-rights").await;
     let policy = rate_limit_policy("web-rights", "limits", "web");
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", true, &[])])).await;
@@ -36,7 +36,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     let kubeconfig = tenant.hub().kubeconfig_for(&User::new("web-reader")).unwrap();
     let controller = tenant.controller_name();
 
-    // Of all namespaces nothing: a sentence, and no table that looks as if there were none.
+    // Without rights in all namespaces, the page has a message instead of an empty table.
     let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
     let is_said = |page: &str| page.contains("Not all can be read") && page.contains("RateLimitPolicy");
     let page = all.until("/", is_said).await;
@@ -46,7 +46,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     let one = Site::start(&kubeconfig, &["--controller-name", &controller, "-n", "web-rights"]).await;
     let is_shown = |page: &str| page.contains("web-rights/limits") && page.contains("ManagedCluster");
     let page = one.until("/", is_shown).await;
-    // The cluster's name is from the annotation: clusters may not be read, which is said.
+    // The annotation has the name of the cluster. The missing right to read clusters is reported.
     assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
     let cluster = one.get("/clusters/eu-1").await;
     assert!(cluster.status == 200 && cluster.body.contains("Not all can be read"), "{cluster:?}");
@@ -57,7 +57,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
         "{policy:?}"
     );
 
-    // What is attached is that of the namespace, and what else there may be is said.
+    // The page shows the objects in the namespace, and reports that others may be missing.
     let route = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
         "metadata": {"name": "cart", "namespace": "web-rights"}, "spec": {"parentRefs": [{"name": "web"}]},
@@ -81,7 +81,7 @@ async fn who_may_read_one_namespace_sees_it_and_a_sentence_of_the_rest() {
     assert!(!request.body.contains("Nothing answers"), "{request:?}");
 }
 
-/// The sentence of a Gateway's page.
+/// The summary on the page of a Gateway.
 const FINE: &str = "All of it is attached, and every policy on it counts.";
 const UNKNOWN: &str = "Unknown whether all of it is attached, and every policy on it counts";
 
@@ -137,7 +137,7 @@ async fn absent_namespace_is_reported() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_no_hub_is_refused_with_what_it_lacks() {
+async fn cluster_without_gateway_api_is_rejected() {
     let plain = ControlPlane::start(ControlPlaneOptions::named("web-plain")).await.unwrap();
     let mut process = Running::start(command(plain.kubeconfig(), &["web", "--port", "0"]));
     process.says("Gateway API is not installed").await;

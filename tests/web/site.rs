@@ -1,4 +1,4 @@
-//! A hub of these tests, and `policy-sync web` of it.
+//! The hub of these tests, and `policy-sync web` for it.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 
-/// `policy-sync web` of these tests.
+/// A running `policy-sync web`.
 pub(crate) struct Site(Pages);
 
 impl Deref for Site {
@@ -43,12 +43,12 @@ impl Site {
         Self::start_on("0", kubeconfig, arguments).await
     }
 
-    /// Starts it for what a tenant has.
+    /// Starts it for the objects of a tenant.
     pub(crate) async fn of(tenant: &Tenant<'_>) -> Self {
         Self::on("0", tenant).await
     }
 
-    /// The same on this port.
+    /// Starts it for the objects of a tenant on this port.
     pub(crate) async fn on(port: &str, tenant: &Tenant<'_>) -> Self {
         let controller = tenant.controller_name();
         let arguments = ["--controller-name", &*controller, "-n", tenant.name()];
@@ -60,12 +60,12 @@ impl Site {
         Self(Pages::start(command(kubeconfig, &[&["web", "--port", port], arguments].concat())).await)
     }
 
-    /// A page.
+    /// Requests a page.
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.0.get(path).await.unwrap()
     }
 
-    /// The page, as soon as it passes `holds`.
+    /// Waits until `holds` accepts the page, and returns it.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(&str) -> bool) -> String {
         let shown = wait::until("the page says so", LIMIT, || async {
             let page = self.get(path).await;
@@ -76,7 +76,7 @@ impl Site {
     }
 }
 
-/// The binary, with this hub.
+/// A command of the program for this hub.
 pub(crate) fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
@@ -84,13 +84,14 @@ pub(crate) fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The hub of these tests, with two clusters, on which no controller runs: what one would say, tests write themselves.
+/// The hub of these tests, with two clusters and without a controller. The tests write the controller's
+/// annotations.
 pub(crate) async fn hub() -> &'static ControlPlane {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     HUB.get_or_try_init(|| start_hub("web", &["eu-1", "us-1"])).await.unwrap()
 }
 
-/// A hub with these clusters, whose names begin with their regions, and no controller.
+/// A hub with these clusters and without a controller. The name of a cluster begins with its region.
 pub(crate) async fn start_hub(name: &str, clusters: &[&str]) -> Result<ControlPlane> {
     let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
@@ -103,12 +104,13 @@ pub(crate) async fn start_hub(name: &str, clusters: &[&str]) -> Result<ControlPl
     Ok(hub)
 }
 
-/// A tenant of that hub.
+/// A tenant of the shared hub.
 pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     Tenant::new(hub().await, Path::new(BINARY), name, &[]).await.unwrap()
 }
 
-/// How many rules `printed` has, which is what `effective -o json` prints: `page` has each, with its value.
+/// Checks that `page` has all rules in `printed`, the output of `effective -o json`, with their values.
+/// Returns their number.
 pub(crate) fn has_rules(page: &str, printed: &[u8]) -> usize {
     let printed: Value = serde_json::from_slice(printed).unwrap();
     let answers = printed["answers"].as_array().unwrap();
@@ -122,7 +124,7 @@ pub(crate) fn has_rules(page: &str, printed: &[u8]) -> usize {
     shown.count()
 }
 
-/// A route for one path of a host.
+/// A route for the path `/<name>`.
 pub(crate) fn route(namespace: &str, name: &str, parent: &str) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
@@ -132,7 +134,7 @@ pub(crate) fn route(namespace: &str, name: &str, parent: &str) -> Value {
     })
 }
 
-/// What a cluster says of a policy.
+/// The report of a cluster about a policy.
 pub(crate) fn entry(cluster: &str, applied: bool, conditions: &[(&str, &str, &str)]) -> Synced {
     let conditions: Vec<Value> = conditions
         .iter()
@@ -144,7 +146,7 @@ pub(crate) fn entry(cluster: &str, applied: bool, conditions: &[(&str, &str, &st
     serde_json::from_value(entry).unwrap()
 }
 
-/// The annotations that say so of these clusters.
+/// The annotations of a policy with these reports.
 pub(crate) fn annotations(entries: &[Synced]) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         (POLICIES_SYNCED, json!(entries).to_string()),
@@ -152,7 +154,7 @@ pub(crate) fn annotations(entries: &[Synced]) -> BTreeMap<&'static str, String> 
     ])
 }
 
-/// Writes `policy` with these annotations of the controller's, and no other.
+/// Writes `policy` with these annotations of the controller, and removes its others.
 pub(crate) async fn annotated(client: &Client, policy: &Value, annotations: BTreeMap<&str, String>) {
     apply(client, policy).await.unwrap();
     let all = OF_POLICY.map(|key| (key, annotations.get(key)));

@@ -1,4 +1,4 @@
-//! Forty policies on eight clusters, which everybody has to be able to read.
+//! The accessibility of all pages, with forty policies on eight clusters.
 
 use policy_sync_api::annotations::Synced;
 use policy_sync_testenv::browser::{Browser, Key};
@@ -14,12 +14,12 @@ const POLICIES: usize = 40;
 const EVIL: &str = "\"><script>alert(1)</script>' \u{202e}txet";
 const NAMESPACE: &str = "shop";
 
-/// The name of a policy; that of the first is as long as names may be.
+/// The name of a policy. The first one has the maximum length.
 fn name(number: usize) -> String {
     if number == 0 { "long.".repeat(50) + "abc" } else { format!("policy-{number:02}") }
 }
 
-/// What clusters say of a policy: every fifth is refused on one, overridden on one, or waited for.
+/// The reports about a policy. One in five is rejected on a cluster, one is overridden, and one is pending.
 fn entries(number: usize) -> Vec<Synced> {
     let enforced = [("Accepted", "True", "Accepted"), ("Enforced", "True", "Enforced")];
     let overridden = [("Enforced", "False", "Overridden")];
@@ -40,7 +40,7 @@ fn entries(number: usize) -> Vec<Synced> {
     each.into()
 }
 
-/// The hub of these tests, whose policies nobody changes.
+/// The tenant of these tests, whose policies do not change.
 async fn tenant() -> &'static Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     static TENANT: OnceCell<Tenant<'static>> = OnceCell::const_new();
@@ -70,7 +70,7 @@ fn limits(number: usize) -> String {
 
 const ASKED: &str = "/effective?host=shop.example.com&path=/cart&namespace=shop";
 
-/// Every page, and what it says.
+/// Every page, with a text that it shows.
 fn pages() -> [(String, &'static str); 10] {
     [
         ("/".to_owned(), "40 policies"),
@@ -86,7 +86,7 @@ fn pages() -> [(String, &'static str); 10] {
     ]
 }
 
-/// `policy-sync web`, as soon as it has read all.
+/// `policy-sync web`, once it has read all objects.
 async fn site() -> Site {
     let site = Site::of(tenant().await).await;
     site.until("/", |page| page.contains("40 policies in namespace shop on 8 clusters")).await;
@@ -94,7 +94,7 @@ async fn site() -> Site {
     site
 }
 
-/// Looks at each page where the browser has this feature, and at these widths.
+/// Checks the accessibility of each page with this media feature, in several widths.
 async fn keeps_nobody_out(feature: &str, value: &str) {
     let site = site().await;
     let browser = Browser::start(&[]).await;
@@ -122,22 +122,22 @@ async fn keeps_nobody_out(feature: &str, value: &str) {
 }
 
 #[tokio::test]
-async fn light_pages_keep_nobody_out() {
+async fn light_pages_are_accessible() {
     keeps_nobody_out("prefers-color-scheme", "light").await;
 }
 
 #[tokio::test]
-async fn dark_pages_keep_nobody_out() {
+async fn dark_pages_are_accessible() {
     keeps_nobody_out("prefers-color-scheme", "dark").await;
 }
 
 #[tokio::test]
-async fn pages_in_forced_colors_keep_nobody_out() {
+async fn pages_in_forced_colors_are_accessible() {
     keeps_nobody_out("forced-colors", "active").await;
 }
 
 #[tokio::test]
-async fn without_a_script_each_page_says_the_same() {
+async fn every_page_has_the_same_content_without_scripts() {
     let site = site().await;
     let (with, without) =
         (Browser::start(&[]).await, Browser::start(&["--blink-settings=scriptEnabled=false"]).await);
@@ -162,7 +162,7 @@ async fn without_a_script_each_page_says_the_same() {
 }
 
 #[tokio::test]
-async fn a_keyboard_alone_leads_to_the_policy_of_a_rule_and_back() {
+async fn policy_of_a_rule_is_reachable_by_keyboard_only() {
     let site = site().await;
     let browser = Browser::start(&[]).await;
     browser.enter(&site).await;
