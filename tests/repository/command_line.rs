@@ -121,9 +121,9 @@ fn page() -> String {
     page.trim_end().to_owned() + "\n"
 }
 
-/// `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew.
+/// `POLICY_SYNC_UPDATE=1 cargo test --test repository` updates the page.
 #[test]
-fn the_documentation_of_the_command_line_is_up_to_date() {
+fn command_line_documentation_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let page = page();
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {

@@ -1,7 +1,7 @@
-//! Licences, bans and sources of all that is built in, against `deny.toml`.
+//! Checks the licences, bans and sources of all dependencies against `deny.toml`.
 //!
-//! cargo-deny would check the same, but building it takes longer than building this project. Of its file this reads what
-//! is used here, and refuses every key that it does not know: nothing in the file is without effect.
+//! cargo-deny would check the same, but takes longer to build than this project. This test reads the keys
+//! that the file uses, and rejects unknown ones, so that no key is ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 
-/// `deny.toml`.
+/// The contents of `deny.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
@@ -35,7 +35,7 @@ struct Licenses {
     exceptions: Vec<Exception>,
 }
 
-/// What one crate may have besides.
+/// Additional licences of one crate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
@@ -45,7 +45,7 @@ struct Exception {
 }
 
 impl Licenses {
-    /// What the crate `name` may have.
+    /// The licences that the crate `name` may have.
     fn of(&self, name: &str) -> BTreeSet<String> {
         let exceptions = self.exceptions.iter().filter(|exception| exception.name == name);
         exceptions.flat_map(|exception| &exception.allow).chain(&self.allow).cloned().collect()
@@ -84,7 +84,7 @@ struct Sources {
     unknown_git: String,
 }
 
-/// What cargo says.
+/// The output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -134,10 +134,10 @@ fn is_private(package: &Package) -> bool {
     package.publish.as_ref().is_some_and(Vec::is_empty)
 }
 
-/// Why `license` is refused.
+/// The reason why `license` is rejected.
 fn fault(license: Option<&str>, allowed: &BTreeSet<String>) -> Option<String> {
     let Some(license) = license else { return Some("names no licence".into()) };
-    // Lax: crates of old separate with `/`.
+    // Old crates separate licences with `/`.
     match Expression::parse_mode(license, ParseMode::LAX) {
         Err(error) => Some(format!("{license}: {error}")),
         Ok(expression) => expression
@@ -163,7 +163,7 @@ fn licences_are_allowed() {
 }
 
 #[test]
-fn a_licence_is_read_as_an_expression() {
+fn licence_is_evaluated_as_an_expression() {
     let allowed = BTreeSet::from(["MIT".to_owned(), "Apache-2.0 WITH LLVM-exception".to_owned()]);
     let allows = |license| fault(Some(license), &allowed).is_none();
     assert!(allows("MIT OR GPL-3.0-only"));
@@ -176,7 +176,7 @@ fn a_licence_is_read_as_an_expression() {
 }
 
 #[test]
-fn what_is_banned_is_not_built_in() {
+fn banned_crates_are_not_dependencies() {
     let bans = rules().bans;
     assert_eq!(bans.multiple_versions, "allow", "nothing else is checked here");
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -191,7 +191,7 @@ fn what_is_banned_is_not_built_in() {
 }
 
 #[test]
-fn no_version_is_a_wildcard() {
+fn dependencies_have_no_wildcard_versions() {
     let bans = rules().bans;
     assert!(bans.wildcards == "deny" && bans.allow_wildcard_paths, "nothing else is checked here");
     for package in packages().iter().filter(|package| is_private(package)) {
@@ -202,7 +202,7 @@ fn no_version_is_a_wildcard() {
 }
 
 #[test]
-fn everything_comes_from_the_one_registry() {
+fn dependencies_come_from_crates_io() {
     let sources = rules().sources;
     assert!(
         sources.unknown_registry == "deny" && sources.unknown_git == "deny",

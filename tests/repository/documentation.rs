@@ -1,4 +1,4 @@
-//! The documentation names what there is: its links lead somewhere, and every flag is in it.
+//! Checks the documentation: links have targets, and flags, paths and test names exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,14 +37,14 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// A heading as it is linked to.
+/// The anchor of a heading in links.
 fn anchor(heading: &str) -> String {
     let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
     heading.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for link in links(&text).filter(|link| !link.starts_with("https://")) {
@@ -61,7 +61,7 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn the_architecture_names_what_there_is() {
+fn architecture_page_names_existing_paths() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let is_path = |word: &&str| [".rs", ".md", "/"].iter().any(|end| word.ends_with(end));
     let paths: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
@@ -116,7 +116,7 @@ fn pinned(tools: &str, module: &str) -> String {
 }
 
 #[test]
-fn the_versions_that_are_tested_are_those_of_the_test_environment() {
+fn documented_versions_match_the_test_environment() {
     let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
     let kubernetes = pinned("kubernetes", "k8s.io/kubernetes");
     for (what, version) in [

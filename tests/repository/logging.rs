@@ -1,4 +1,4 @@
-//! Logs as JSON print an error without its causes, so errors go into the log as text that has them.
+//! Errors are logged as text with their causes, because the JSON log format omits the causes.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::files_below;
 
 #[test]
-fn no_error_is_logged_without_its_causes() {
+fn errors_are_logged_with_their_causes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for path in ["src", "crates"].map(|folder| files_below(&root.join(folder), "rs")).concat() {
         let text = fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What lies beside the code says what the code does: dependencies, documentation, parameters.
+//! Consistency of the repository: dependencies, documentation, and generated files match the code.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ mod parameters;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All files with this extension in the folder, and in those below.
+/// All files with this extension in the folder and its subfolders.
 fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries

@@ -1,4 +1,5 @@
-//! `docs/annotations.md` has every label and annotation that is a contract, where it stands, and no others.
+//! `docs/annotations.md` lists exactly the labels and annotations that are part of the API, in the right
+//! sections.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The labels and annotations in the tables under a heading, as far as they are the same for all objects.
+/// The labels and annotations in the tables under a heading, without those whose names depend on the object.
 fn documented(page: &str, heading: &str) -> BTreeSet<(Metadata, String)> {
     let (_, rest) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     let section = rest.split("\n## ").next().unwrap();
@@ -49,7 +50,7 @@ fn every_label_and_annotation_is_documented() {
         let known = ALL.iter().filter(|(found, ..)| found == place);
         let mut known: BTreeSet<_> = known.map(|(_, metadata, key)| (*metadata, (*key).to_owned())).collect();
         if *place == Place::ByUsers {
-            // Of Open Cluster Management.
+            // A label of Open Cluster Management.
             known.insert((Metadata::Label, PLACEMENT_LABEL.to_owned()));
         }
         assert_eq!(documented(&page, heading), known, "{heading}");
@@ -61,7 +62,7 @@ fn every_label_of_a_role_is_documented() {
     let role: Value = serde_saphyr::from_str(&read("ocm-manifests/spoke/work-agent.yaml")).unwrap();
     let labels = role["metadata"]["labels"].as_object().unwrap();
     let mut known: BTreeSet<_> = labels.keys().map(|key| (Metadata::Label, key.clone())).collect();
-    // The chart selects by this one.
+    // The chart's aggregation selects by this label.
     let collected = read("charts/policy-sync/templates/policies.yaml");
     let (_, selector) = collected.split_once("clusterRoleSelectors:").unwrap();
     let label = selector.lines().find_map(|line| line.trim().strip_suffix(r#": "true""#)).unwrap();

@@ -1,4 +1,4 @@
-//! The parameters that are shown as examples are valid, and their JSON Schema is that of the code.
+//! The example parameters are valid, and the JSON Schema of parameters matches the code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn examples_are_valid() {
     }
 }
 
-/// So that the example that shows every key shows the defaults.
+/// The complete example shows the defaults.
 #[test]
 fn every_key_is_shown_with_its_default() {
     let shown = parse(&folder().join("examples/every-key.yaml"));
@@ -43,9 +43,9 @@ fn every_key_is_shown_with_its_default() {
     }
 }
 
-/// `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew.
+/// `POLICY_SYNC_UPDATE=1 cargo test --test repository` updates the schema.
 #[test]
-fn the_json_schema_is_up_to_date() {
+fn json_schema_is_up_to_date() {
     let path = folder().join("params.schema.json");
     let mut schema = schemars::schema_for!(Params);
     schema.insert("title".into(), "Parameters of a GatewayClass of Policy Sync".into());
