@@ -1,6 +1,7 @@
-//! The chart's alerts, each in the state that it is for: a real hub with spokes, and real controllers, are brought into it and
-//! scraped; the runbook's commands find what is wrong, and mend it; and promtool finds that on what was scraped the alerts of this
-//! state fire, after as long as they wait, and no others, neither before nor afterwards.
+//! The chart's alerts, each in its state. A real hub with spokes and controllers is brought into the state
+//! and scraped, and the commands of the runbook find the problem and fix it. With the scraped metrics,
+//! promtool then checks that only the alerts of this state fire, after their waiting time, and none before or
+//! afterwards.
 
 mod states;
 mod story;
@@ -11,9 +12,9 @@ use anyhow::{Result, ensure};
 
 use story::Story;
 
-// The agents run while Helm and kubectl are waited for.
+// The agents run while the test waits for Helm and kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_alert_fires_in_its_state_alone_and_the_runbook_mends_it() -> Result<()> {
+async fn alerts_fire_in_their_states_only_and_the_runbook_fixes_each() -> Result<()> {
     let mut story = Story::begin().await?;
     states::selector_is_bad(&mut story).await?;
     states::parameters_are_invalid(&mut story).await?;

@@ -1,4 +1,5 @@
-//! The dashboard is one that any Grafana takes, and all of it, as well as the alerts, asks for what a real controller serves.
+//! The dashboard works in any Grafana, and its queries and those of the alerts use only metrics that a real
+//! controller serves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +30,7 @@ fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
     value[key].as_str().with_context(|| format!("no {key} in {value}"))
 }
 
-/// What Grafana puts in place of variables.
+/// Replaces variables as Grafana does.
 fn filled(expression: &str) -> Result<String> {
     let filled = expression.replace("$job", JOB).replace("$__rate_interval", "2m");
     ensure!(!filled.contains('$'), "{expression} has a variable that is not known");
@@ -37,7 +38,7 @@ fn filled(expression: &str) -> Result<String> {
 }
 
 #[test]
-fn the_dashboard_needs_nothing_of_the_grafana_that_takes_it() -> Result<()> {
+fn dashboard_has_no_dependencies_on_a_grafana_instance() -> Result<()> {
     let dashboard = dashboard()?;
     ensure!(dashboard["uid"] == "policy-sync" && dashboard["id"].is_null(), "it is not found again");
     ensure!(dashboard.get("__inputs").is_none() && dashboard.get("__requires").is_none(), "it is an export");
@@ -80,7 +81,7 @@ fn the_dashboard_needs_nothing_of_the_grafana_that_takes_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_chart_brings_it_as_it_is_for_grafanas_sidecar() -> Result<()> {
+async fn chart_contains_the_dashboard_for_the_grafana_sidecar() -> Result<()> {
     let mut values = required();
     values["dashboard"] = json!({ "enabled": true });
     let rendered = Helm::alone().await?.template(RELEASE, &values)?;
@@ -92,7 +93,8 @@ async fn the_chart_brings_it_as_it_is_for_grafanas_sidecar() -> Result<()> {
     Ok(())
 }
 
-/// What a leader and a follower serve on a hub with a policy that is on its clusters, and another that is frozen.
+/// The metrics of a leader and a follower on a hub with a policy that is on its clusters, and one that is
+/// frozen.
 async fn served() -> Result<Vec<Pod>> {
     let hub = Fleet::shared_hub().await?.hub();
     let tenant = Tenant::new(hub, binary(), "watched", &["eu-1", "us-1"]).await?;
@@ -119,7 +121,7 @@ async fn served() -> Result<Vec<Pod>> {
 }
 
 #[tokio::test]
-async fn dashboard_and_alerts_ask_for_what_is_served() -> Result<()> {
+async fn dashboard_and_alerts_query_only_served_metrics() -> Result<()> {
     let pods = served().await?;
     let metrics: &Metrics = pods[0].served();
     let dashboard = dashboard()?;
@@ -130,7 +132,7 @@ async fn dashboard_and_alerts_ask_for_what_is_served() -> Result<()> {
             let expression = filled(text(target, "expr")?)?;
             is_of_what_was_served(&expression, metrics)
                 .with_context(|| text(panel, "title").unwrap_or_default().to_owned())?;
-            // A legend has labels that are left.
+            // A legend may only use labels that the query keeps.
             for label in
                 text(target, "legendFormat")?.split("{{").skip(1).filter_map(|rest| rest.split("}}").next())
             {

@@ -1,7 +1,8 @@
-//! Whoever has nothing but `docs/install.md` and `docs/quick-start.md` ends with a synced policy: the commands of both pages, in
-//! their order, in a real shell on a real hub with two spokes, each print what the page says.
+//! Runs the commands in `docs/install.md` and `docs/quick-start.md` in order, in a real shell on a real hub
+//! with two spokes. Each must print what the page shows, and the result is a synced policy.
 //!
-//! The convention is in CONTRIBUTING.md. No pods run on the hub, and nobody decides Placements: [`crate::played`] does.
+//! The convention is in CONTRIBUTING.md. [`crate::played`] runs the pods of the hub and decides its
+//! Placements.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,33 +17,33 @@ use tempfile::TempDir;
 
 use crate::{binary, played};
 
-/// In the order in which they are read.
+/// The pages in reading order.
 const PAGES: [&str; 2] = ["docs/install.md", "docs/quick-start.md"];
-/// What the commands name of a checkout.
+/// The folders of the repository that the commands use.
 const FOLDERS: [&str; 2] = ["charts", "ocm-manifests"];
-/// Stands for any text in what a page shows.
+/// Matches any text in the output on a page.
 const ANYTHING: char = '…';
 
-/// Commands of a page.
+/// Commands of a page with their output.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// Where they begin: `docs/install.md:12`.
+    /// The place of the commands: `docs/install.md:12`.
     place: String,
-    /// What a shell is given.
+    /// The commands for a shell.
     commands: String,
-    /// What they are to print, among other things.
+    /// Lines that the output must contain.
     shown: String,
 }
 
-/// The blocks of `text`: what is fenced as `sh`, each with what is fenced as `text` right after it.
+/// The blocks of `text` fenced as `sh`, each with the block fenced as `text` directly after it.
 ///
 /// # Errors
 ///
-/// Where something else looks like code: nobody would run it.
+/// If other text looks like code, because it would not be run.
 fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut lines = text.lines().enumerate();
-    // Whether the line before ended commands.
+    // Whether the line before was the end of commands.
     let mut after_commands = false;
     while let Some((index, line)) = lines.next() {
         let place = format!("{page}:{}", index + 1);
@@ -64,7 +65,8 @@ fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
     Ok(blocks)
 }
 
-/// Whether `line` is `shown`, in which [`ANYTHING`] stands for any text and spaces count as one.
+/// Whether `line` matches `shown`, in which [`ANYTHING`] matches any text. Differences in whitespace are
+/// ignored.
 fn is_shown(line: &str, shown: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (line, shown) = (words(line), words(shown));
@@ -78,7 +80,7 @@ fn is_shown(line: &str, shown: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Whether `printed` has all lines of `shown`, in their order, others between them.
+/// Checks that `printed` contains all lines of `shown` in their order, possibly with others between them.
 fn shows(printed: &str, shown: &str) -> Result<()> {
     let mut printed = printed.lines();
     for line in shown.lines().filter(|line| !line.trim().is_empty()) {
@@ -90,7 +92,7 @@ fn shows(printed: &str, shown: &str) -> Result<()> {
     Ok(())
 }
 
-/// The machine of a newcomer: a checkout, the programs, a kubeconfig.
+/// The machine of a new user: a checkout, the programs, and a kubeconfig.
 struct Desk {
     folder: TempDir,
     path: String,
@@ -123,7 +125,7 @@ impl Desk {
         Ok(Self { path: format!("{}:{path}", programs.display()), folder })
     }
 
-    /// Runs commands, which have to go well and to print what is shown.
+    /// Runs commands, which must succeed and print the shown output.
     fn run(&self, block: &Block) -> Result<()> {
         let home = self.folder.path().join("home");
         let output = Command::new("bash")
@@ -143,13 +145,13 @@ impl Desk {
     }
 }
 
-/// One kubeconfig of all clusters, each with a context of its name; that of the hub is the current one.
+/// A kubeconfig for all clusters, with a context for each. The current context is that of the hub.
 fn kubeconfig(fleet: &Fleet) -> Result<Value> {
     let mut merged: Option<Value> = None;
     let spokes = fleet.spokes().iter().map(|spoke| spoke.control_plane());
     for plane in [fleet.hub()].into_iter().chain(spokes) {
         let mut one: Value = serde_saphyr::from_str(&fs::read_to_string(plane.kubeconfig())?)?;
-        // Each has an administrator, of the same name.
+        // The administrators of all clusters have the same name.
         one["users"][0]["name"] = plane.name().into();
         one["contexts"][0]["context"]["user"] = plane.name().into();
         let Some(merged) = &mut merged else {
@@ -164,9 +166,9 @@ fn kubeconfig(fleet: &Fleet) -> Result<Value> {
     merged.context("no cluster")
 }
 
-// What is played goes on while commands wait for it.
+// The simulated parts run while the test waits for commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_follows_the_pages_ends_with_a_synced_policy() -> Result<()> {
+async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
     let desk = Desk::new(&fleet).await?;
     let follow = tokio::task::spawn_blocking(move || {
@@ -188,7 +190,7 @@ async fn whoever_follows_the_pages_ends_with_a_synced_policy() -> Result<()> {
 }
 
 #[test]
-fn blocks_are_what_the_convention_says() -> Result<()> {
+fn code_blocks_follow_the_convention() -> Result<()> {
     let found = blocks("p", "A\n\n```sh\na\nb\n```\n```text\nc\n```\n\n```sh\nd\n```\n")?;
     let block = |place: &str, commands: &str, shown: &str| Block {
         place: place.to_owned(),
@@ -208,7 +210,7 @@ fn blocks_are_what_the_convention_says() -> Result<()> {
 }
 
 #[test]
-fn what_is_shown_is_found_in_what_is_printed() {
+fn shown_lines_are_found_in_the_output() {
     for (line, shown, expected) in [
         ("a  b", "a b", true),
         ("a b", "a", false),

@@ -1,4 +1,4 @@
-//! Helm, run as a person runs it, with folders of its own.
+//! Runs Helm as a user does, with its own folders.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ pub(crate) fn chart() -> &'static Path {
     Path::new(CHART)
 }
 
-/// The values that are required, and nothing else.
+/// Only the required values.
 pub(crate) fn required() -> Value {
     json!({ "image": { "repository": "registry.example.com/policy-sync" } })
 }
 
-/// Helm, for a hub or for none.
+/// Helm, with or without a hub.
 pub(crate) struct Helm {
     program: PathBuf,
     home: TempDir,
@@ -43,11 +43,11 @@ impl Helm {
         Ok(Self { kubeconfig: Some(hub.kubeconfig().to_owned()), ..Self::alone().await? })
     }
 
-    /// Runs `helm`, with `values` where there are some, and returns its output.
+    /// Runs `helm`, with `values` if given, and returns its output.
     ///
     /// # Errors
     ///
-    /// Where it fails, with what it says.
+    /// If it fails, with its error output.
     pub(crate) fn run(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -55,11 +55,11 @@ impl Helm {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Runs `helm`, which has to fail, and returns what it says.
+    /// Runs `helm`, which must fail, and returns its error output.
     ///
     /// # Errors
     ///
-    /// Where it succeeds.
+    /// If it succeeds.
     pub(crate) fn refused(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
         if output.status.success() {
@@ -88,7 +88,7 @@ impl Helm {
         command.output().context("running helm")
     }
 
-    /// What the chart is with `values`, for a release and its namespace.
+    /// Renders the chart with `values` for a release.
     pub(crate) fn template(&self, release: Release<'_>, values: &Value) -> Result<Rendered> {
         let text = self.run(&release.arguments("template"), Some(values))?;
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
@@ -112,13 +112,13 @@ impl Helm {
 pub(crate) struct Release<'r>(pub(crate) &'r str, pub(crate) &'r str);
 
 impl<'r> Release<'r> {
-    /// `command` of the chart as this release.
+    /// The arguments of `command` for the chart as this release.
     pub(crate) fn arguments(self, command: &'r str) -> [&'r str; 5] {
         [command, self.0, CHART, "--namespace", self.1]
     }
 }
 
-/// What Helm makes of the chart.
+/// The rendered chart.
 pub(crate) struct Rendered {
     /// The YAML.
     pub(crate) text: String,
@@ -127,7 +127,7 @@ pub(crate) struct Rendered {
 }
 
 impl Rendered {
-    /// The Deployment that is on a hub, and its ServiceAccount: what a kubelet goes by.
+    /// The Deployment on a hub with its ServiceAccount, as a kubelet sees them.
     pub(crate) async fn live(hub: &ControlPlane, deployment: &Deployment) -> Result<Self> {
         let namespace = deployment.namespace().context("no namespace")?;
         let pod = deployment.spec.template.spec.as_ref();
@@ -145,7 +145,7 @@ impl Rendered {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
-    /// The one object of a kind.
+    /// The only object of a kind.
     pub(crate) fn one(&self, kind: &'static str) -> Result<&Value> {
         let mut found = self.all(kind);
         let one = found.next().with_context(|| format!("there is no {kind}"))?;

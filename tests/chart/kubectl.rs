@@ -1,4 +1,4 @@
-//! The real kubectl, run as a person runs it, as an administrator.
+//! Runs the real kubectl as an administrator.
 
 use std::process::{Command, Output};
 
@@ -9,7 +9,7 @@ use policy_sync_testenv::ControlPlane;
 ///
 /// # Errors
 ///
-/// Where it fails, with what it says.
+/// If it fails, with its error output.
 pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -17,11 +17,11 @@ pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Runs `kubectl`, which has to fail, and returns what it says.
+/// Runs `kubectl`, which must fail, and returns its error output.
 ///
 /// # Errors
 ///
-/// Where it succeeds.
+/// If it succeeds.
 pub(crate) fn refused(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
     ensure!(!output.status.success(), "kubectl {} succeeds", arguments.join(" "));

@@ -1,5 +1,5 @@
-//! What an administrator puts on a hub: the chart, with the real Helm, and the samples beside it. Each does what it says, with
-//! the rights that it gives and no others, and so do the pages that a newcomer follows.
+//! The installation on a hub: the chart with the real Helm, the sample manifests, their rights, and the pages
+//! for new users.
 
 mod alerts;
 mod dashboard;
@@ -20,7 +20,7 @@ mod values;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The controller: what `POLICY_SYNC_BINARY` names, as that of an image, or as it was built for tests.
+/// The program under test: `POLICY_SYNC_BINARY`, for example from an image, or the one built for tests.
 fn binary() -> &'static Path {
     static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
         std::env::var_os("POLICY_SYNC_BINARY")

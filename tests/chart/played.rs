@@ -1,5 +1,5 @@
-//! What a hub has that the test environment lacks: a kubelet that runs the pods of the chart's Deployment, and Open Cluster
-//! Management's placement controller.
+//! Simulates the parts of a hub that the test environment lacks: a kubelet for the pods of the chart's
+//! Deployment, and the placement controller of Open Cluster Management.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::rights;
 
 const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
 
-/// Runs the controller of each Deployment that comes, with its flags and as its ServiceAccount, and says of the Deployment that it
-/// is rolled out once the controller leads. Ends where one does not start.
+/// Runs the controller of each Deployment with its flags and ServiceAccount, and marks the Deployment as
+/// rolled out once the controller leads. Returns if a controller does not start.
 pub(crate) async fn pods(hub: &ControlPlane) -> Result<()> {
     let all: Api<Deployment> = Api::all(hub.client()?);
     let mut deployments =
@@ -55,7 +55,7 @@ pub(crate) async fn pods(hub: &ControlPlane) -> Result<()> {
     bail!("the watch of Deployments has ended")
 }
 
-/// Decides each Placement: the clusters of the sets that it names, as far as these are bound to its namespace.
+/// Decides each Placement: it selects the clusters of its cluster sets that are bound to its namespace.
 pub(crate) async fn placements(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     let placements = of(&client, "v1beta1", "Placement", "placements");
@@ -101,7 +101,7 @@ async fn decide(client: &Client, placement: &DynamicObject) -> Result<()> {
     Ok(())
 }
 
-/// All objects of a kind of Open Cluster Management's.
+/// All objects of a kind of Open Cluster Management.
 fn of(client: &Client, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
     let group = policy_sync_api::cluster::GROUP;
     let resource = ApiResource {

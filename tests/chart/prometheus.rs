@@ -1,7 +1,7 @@
-//! Prometheus' own tool: it reads expressions, and says which alerts fire on what was scraped.
+//! Runs promtool, which parses expressions and evaluates alerts on scraped metrics.
 //!
-//! What pods served is real. Time is not: a state is held for as long as an alert waits, as though each scrape of it brought the
-//! same, or what [`Pod::growing`] adds to it.
+//! The metrics are real, but the time is not: a state is repeated for as long as an alert waits, with the
+//! same values in each scrape or with the growth from [`Pod::growing`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,15 +14,15 @@ use policy_sync_testenv::binaries;
 use policy_sync_testenv::metrics::{Metrics, Series};
 use serde_json::{Value, json};
 
-/// How often pods are scraped and rules are evaluated, in seconds.
+/// The interval of scrapes and evaluations in seconds.
 pub(crate) const STEP: usize = 30;
 
-/// What a pod served, as Prometheus has it.
+/// The scraped metrics of a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
     name: &'static str,
     served: Metrics,
-    /// By how much series grow from one scrape to the next.
+    /// The growth of series from one scrape to the next.
     growth: BTreeMap<String, f64>,
 }
 
@@ -35,7 +35,7 @@ impl Pod {
         &self.served
     }
 
-    /// The same, where each series called `name` that is not what it was in `before` grows by so much with each scrape.
+    /// Lets each series `name` that differs from `before` grow by this value with each scrape.
     pub(crate) fn growing(mut self, name: &str, by: f64, before: &[Self]) -> Self {
         let before = before.iter().find(|before| before.name == self.name);
         let was = |series: &Series| {
@@ -50,15 +50,15 @@ impl Pod {
     }
 }
 
-/// For so many scrapes these are the pods of a job.
+/// The pods of a job for this number of scrapes.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase(pub(crate) usize, pub(crate) Vec<Pod>);
 
-/// An alert that fires, with the labels that are not the rule's own.
+/// A firing alert, with its labels in addition to those of the rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Firing(pub(crate) &'static str, pub(crate) &'static [(&'static str, &'static str)]);
 
-/// What happens to the pods of a job, and which alerts fire at which scrape: those, and no others.
+/// The metrics of a job over time, and all alerts that fire at each checked scrape.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -66,34 +66,34 @@ pub(crate) struct Case {
     pub(crate) checks: Vec<(usize, Vec<Firing>)>,
 }
 
-/// Rules, as a PrometheusRule has them.
+/// The rules of a PrometheusRule.
 pub(crate) struct Rules<'r>(pub(crate) &'r Value);
 
 impl Rules<'_> {
-    /// Those that are alerts.
+    /// The alerting rules.
     pub(crate) fn alerts(&self) -> Result<Vec<&Value>> {
         let groups = self.0["groups"].as_array().context("no groups")?;
         Ok(groups.iter().flat_map(|group| group["rules"].as_array().into_iter().flatten()).collect())
     }
 
-    /// The rule of an alert.
+    /// The rule of the alert `name`.
     pub(crate) fn alert(&self, name: &str) -> Result<&Value> {
         let found = self.alerts()?.into_iter().find(|rule| rule["alert"] == name);
         found.with_context(|| format!("there is no alert {name}"))
     }
 
-    /// How long an alert waits, in scrapes.
+    /// The waiting time of an alert, in scrapes.
     pub(crate) fn waits(&self, name: &str) -> Result<usize> {
         let text = self.alert(name)?["for"].as_str().context("no for")?.to_owned();
         let minutes = text.strip_suffix('m').with_context(|| format!("for is {text}"))?;
         Ok(minutes.parse::<usize>()? * 60 / STEP)
     }
 
-    /// Has promtool say of each of `cases`, which happen to the pods of `job`, that the alerts are as expected.
+    /// Checks with promtool that only the expected alerts fire in `cases`, which happen to the pods of `job`.
     ///
     /// # Errors
     ///
-    /// Where they are not, with what fires instead.
+    /// If other alerts fire, with these alerts.
     pub(crate) async fn hold(&self, job: &str, cases: &[Case]) -> Result<()> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("rules.json"), self.0.to_string())?;
@@ -102,7 +102,7 @@ impl Rules<'_> {
         let mut tests = Vec::new();
         for case in cases {
             let checks = case.checks.iter().map(|(at, firing)| self.checks(*at, firing));
-            // Another release, with which all is well as it was at the beginning, hides nothing.
+            // A healthy release next to this one does not hide its alerts.
             let scrapes = case.phases.iter().map(|Phase(scrapes, _)| scrapes).sum();
             let well = case.phases.first().map(|Phase(_, well)| well.clone()).unwrap_or_default();
             let other = input("other/policy-sync", &[Phase(scrapes, well)], is_used);
@@ -117,7 +117,7 @@ impl Rules<'_> {
         run_tests(folder.path(), &tests, &["rules.json"]).await
     }
 
-    /// Of each alert whether it fires at a scrape.
+    /// For each alert, whether it fires at a scrape.
     fn checks(&self, at: usize, firing: &[Firing]) -> Result<Vec<Value>> {
         for Firing(name, _) in firing {
             self.alert(name)?;
@@ -140,7 +140,7 @@ impl Rules<'_> {
     }
 }
 
-/// The series of a job, by what its pods served one phase after the other. One that is served no more is stale.
+/// The series of a job in consecutive phases. A series that ends becomes stale.
 fn input(job: &str, phases: &[Phase], is_used: impl Fn(&Series) -> bool) -> Vec<Value> {
     let scrapes: usize = phases.iter().map(|Phase(scrapes, _)| scrapes).sum();
     let mut values: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn target<'t>(job: &'t str, pod: &'t str) -> [(&'static str, &'t str); 6] {
     [("job", job), ("namespace", namespace), ("pod", pod), ("instance", pod), endpoint[0], endpoint[1]]
 }
 
-/// The names of these labels.
+/// The names of the labels of a target.
 pub(crate) fn target_labels() -> [&'static str; 6] {
     target("", "").map(|(label, _)| label)
 }
@@ -194,11 +194,11 @@ fn written(series: &Series, target: &[(&str, &str)]) -> String {
     format!("{}{{{}}}", series.name, labels.join(","))
 }
 
-/// Has promtool find out that each of `expressions` gives something of what the pods of `job` served.
+/// Checks with promtool that each of `expressions` returns a result for the metrics of the pods of `job`.
 ///
 /// # Errors
 ///
-/// Where one does not, or cannot be read.
+/// If one returns nothing or is invalid.
 pub(crate) async fn give_something(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
     let nothing = |expression: &String| json!({ "expr": format!("absent({expression})"), "eval_time": "5m", "exp_samples": [] });
     let test = json!({
@@ -218,11 +218,11 @@ async fn run_tests(folder: &Path, tests: &[Value], rules: &[&str]) -> Result<()>
     promtool(&["test", "rules", &file.display().to_string()]).await
 }
 
-/// Has promtool read `rules`, and find no fault.
+/// Checks `rules` with promtool.
 ///
 /// # Errors
 ///
-/// With what it finds.
+/// If it finds a fault.
 pub(crate) async fn check_rules(rules: &Value) -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), rules.to_string())?;
@@ -237,7 +237,7 @@ async fn promtool(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The words of an expression, without what is in quotes, numbers and durations.
+/// The words of an expression, without quoted text, numbers and durations.
 pub(crate) fn words(expression: &str) -> BTreeSet<&str> {
     let outside = expression.split('"').step_by(2);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -245,12 +245,12 @@ pub(crate) fn words(expression: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')).collect()
 }
 
-/// Whether each word of an expression is one of PromQL's that rules and dashboard use, a series that was served, or a label that
-/// these series have.
+/// Checks that each word of an expression is a PromQL keyword that rules and dashboard use, a served series,
+/// or a label of these series.
 ///
 /// # Errors
 ///
-/// Where one is not, or none is a series.
+/// If a word is unknown, or none is a series.
 pub(crate) fn is_of_what_was_served(expression: &str, served: &Metrics) -> Result<()> {
     const LANGUAGE: [&str; 10] =
         ["absent", "and", "by", "histogram_quantile", "label_values", "max", "min", "on", "rate", "sum"];
@@ -273,7 +273,7 @@ pub(crate) fn is_of_what_was_served(expression: &str, served: &Metrics) -> Resul
     Ok(())
 }
 
-/// As much of the operator's definition of PrometheusRules as the chart fills in.
+/// The part of the operator's CustomResourceDefinition for PrometheusRules that the chart uses.
 pub(crate) fn prometheus_rules() -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "object", "additionalProperties": text });
@@ -290,7 +290,7 @@ pub(crate) fn prometheus_rules() -> Value {
     definition("PrometheusRule", "prometheusrules", &spec)
 }
 
-/// A definition of the operator's, of which `spec` is all that is known.
+/// A CustomResourceDefinition of the Prometheus operator with only this `spec`.
 pub(crate) fn definition(kind: &str, plural: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

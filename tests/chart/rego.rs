@@ -1,5 +1,5 @@
-//! Policies in Rego, by a controller with the chart's flags and rights: they count, the API server asks them through the
-//! configurations that the chart brings, and once they are gone, it asks nobody.
+//! Rego policies with the flags and rights of the chart: they are loaded, the API server calls the webhooks
+//! in the chart's configurations, and stops calling them once the policies are deleted.
 
 use std::io::Write;
 use std::time::Duration;
@@ -22,15 +22,15 @@ use crate::kubectl::{kubectl, refused};
 use crate::rights;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often something else is written until the API server has taken up a policy of its own.
+/// The interval between writes of another object until the API server has loaded its own policy.
 const STEP: Duration = Duration::from_secs(1);
-/// The chart's default.
+/// The chart's default namespace for Rego policies.
 const NAMESPACE: &str = "kube-federation-scheduling-policy";
-/// What a ConfigMap says of its modules.
+/// The annotation with the status of a ConfigMap's modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
-/// What the policy gives to what is called `reviewed`.
+/// The annotation that the Rego policy sets on objects called `reviewed`.
 const ANNOTATION: &str = "example.com/reviewed";
-/// Places objects; the kind that it reads is among the chart's values.
+/// Sets the annotation. The values of the chart include the kind that it reads.
 const PLACES: &str = r#"package io.k8s.federation.admission
 
 annotations["example.com/reviewed"] = "yes" {
@@ -38,16 +38,16 @@ annotations["example.com/reviewed"] = "yes" {
 	count(data.kubernetes.services) >= 0
 }
 "#;
-/// What says which webhooks are asked.
+/// The kinds of webhook configurations.
 const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// A ConfigMap that carries policies.
+/// A ConfigMap with Rego modules.
 fn config_map(modules: &Value) -> Value {
     let metadata = json!({ "name": "places", "namespace": NAMESPACE });
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": modules })
 }
 
-/// A policy that is an object.
+/// A RegoPolicy.
 fn rego_policy(number: usize) -> Value {
     json!({
         "apiVersion": "policysync.kuadrant.io/v1alpha1",
@@ -57,7 +57,7 @@ fn rego_policy(number: usize) -> Value {
     })
 }
 
-/// Writes policies, has them asked, and takes them away.
+/// Writes Rego policies, checks that they are evaluated, and deletes them.
 pub(crate) async fn comes_and_goes(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -79,7 +79,7 @@ pub(crate) async fn comes_and_goes(
     are_registered(hub, rendered, None).await
 }
 
-/// Waits until both policies say that they are in force.
+/// Waits until the statuses of the ConfigMap and the RegoPolicy report that they are in force.
 async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]) -> Result<()> {
     let client = hub.client()?;
     let (config_maps, name) = api_for(&client, config_map).await?;
@@ -101,7 +101,7 @@ async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]
     .await
 }
 
-/// Waits until both configurations lead to `port` with a certificate that can be trusted, or have no entries.
+/// Waits until both configurations refer to `port` with a trusted certificate, or have no entries.
 async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&Port>) -> Result<()> {
     for kind in CONFIGURATIONS {
         let (api, name) = api_for(&hub.client()?, rendered.one(kind)?).await?;
@@ -123,10 +123,10 @@ async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&P
     Ok(())
 }
 
-/// Waits until what is written gets what the policy gives it.
+/// Waits until a written object gets the annotation.
 async fn is_asked(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
-    // Its Gateway is nowhere: nothing of it goes to spokes.
+    // Its Gateway does not exist, so it is not delivered to spokes.
     let reviewed = fixtures::rate_limit_policy("shop", "reviewed", "nowhere");
     wait::until("the policy is asked", LIMIT, || async {
         let written = apply(&client, &reviewed).await?;
@@ -139,7 +139,7 @@ async fn is_asked(hub: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Denies a Service and a Namespace, with these words.
+/// Denies a Service and a Namespace with this message.
 fn denies(words: &str) -> Value {
     let deny = |kind: &str, name: &str| {
         format!(
@@ -154,7 +154,7 @@ fn denies(words: &str) -> Value {
     carrier
 }
 
-/// The reports that are expected: on a namespace, and on the cluster.
+/// The expected reports: one of a namespace, and one of the cluster.
 fn reports() -> [Value; 2] {
     [("Report", json!("shop")), ("ClusterReport", json!(null))].map(|(kind, namespace)| {
         json!({
@@ -164,7 +164,7 @@ fn reports() -> [Value; 2] {
     })
 }
 
-/// Has what stands reported, and read by who may.
+/// Checks that violations of existing objects are reported, and that an authorized user can read them.
 async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::reports()?).await?;
@@ -173,7 +173,7 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
         "spec": { "ports": [{ "port": 80 }] },
     });
     apply(&client, &service).await?;
-    // Anew, and then in other words.
+    // A new report, and then one with another message.
     for words in ["no", "no, no"] {
         apply(&client, &denies(words)).await?;
         for report in reports() {
@@ -202,7 +202,7 @@ async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<
     Ok(())
 }
 
-/// A ServiceAccount that may read the audit does.
+/// Reads the audit as a ServiceAccount with the right to it.
 async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
     let client = hub.client()?;
     apply_all(&client, &audit_reader("shop", "auditor")).await?;
@@ -219,7 +219,7 @@ async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result
     .await
 }
 
-/// Where a write is refused as invalid, the controller gets the object: it may be another by now.
+/// If the API server rejects a write as invalid, the controller reads the object, which may have changed.
 async fn reads_what_it_may_not_write(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -237,7 +237,7 @@ async fn reads_what_it_may_not_write(
         let (client, secrets, secret_name) = (&client, &secrets, &secret_name);
         let controller = &controller;
         async move {
-            // Each is to say something else than before: of a library that nobody uses there is a warning.
+            // Each status must differ from the one before: an unused library causes a warning.
             let mut modules = json!({ "places.rego": PLACES });
             if number % 2 == 1 {
                 modules["unused.rego"] = "package lib.unused\n\nnumber = 1\n".into();
@@ -260,7 +260,7 @@ async fn reads_what_it_may_not_write(
         }
     })
     .await?;
-    // The binding first.
+    // Delete the binding first.
     for object in refusal.iter().rev() {
         let (api, name) = api_for(&client, object).await?;
         api.delete(&name, &DeleteParams::default()).await?;
@@ -273,7 +273,7 @@ async fn reads_what_it_may_not_write(
     .await
 }
 
-/// A policy of the API server's that finds everything invalid that `user` writes of policies and of its certificate.
+/// A ValidatingAdmissionPolicy that rejects all writes of `user` to Rego policies and to its certificate.
 fn refusal(user: &str) -> [Value; 2] {
     let updates = json!(["UPDATE"]);
     let rule = |group: &str, resources: &[&str]| {
@@ -304,8 +304,7 @@ fn refusal(user: &str) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn under_a_policy_that_denies_everything_a_controller_that_is_gone_comes_back_by_its_own_manifests()
--> Result<()> {
+async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everything() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let (hub, release) = (fleet.hub(), Release("policy-sync", "policy-sync"));
     let client = hub.client()?;
@@ -334,7 +333,8 @@ async fn under_a_policy_that_denies_everything_a_controller_that_is_gone_comes_b
     until_refused("nothing is written").await?;
     controller.kill();
     until_refused("failed calling webhook").await?;
-    // All of it goes but what says whom to ask, the policies, and what other things hang on.
+    // Deletes everything except the webhook configurations, the Rego policies, and the objects that others
+    // depend on.
     let stays = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
         CONFIGURATIONS.contains(&kind) || ["Namespace", "CustomResourceDefinition"].contains(&kind)
@@ -348,7 +348,7 @@ async fn under_a_policy_that_denies_everything_a_controller_that_is_gone_comes_b
     {
         ensure!(said.contains(created), "{said}");
     }
-    // So does what defines RegoPolicies, where it changes.
+    // So does a change of the CustomResourceDefinition of RegoPolicies.
     let definition =
         rendered.one("CustomResourceDefinition")?["metadata"]["name"].as_str().context("no name")?;
     kubectl(hub, &["annotate", "customresourcedefinition", definition, "example.com/changed=yes"])?;

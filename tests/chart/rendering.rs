@@ -1,4 +1,4 @@
-//! What the chart becomes with each choice of values, and what it refuses.
+//! The objects of the chart for several sets of values, and the values that it rejects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::binary;
 use crate::helm::{Helm, Release, Rendered, chart, required};
 use crate::prometheus::{definition, prometheus_rules};
 
-/// `required` with more.
+/// `required` with additional values.
 fn with(more: &Value) -> Value {
     let mut values = required();
     merge(&mut values, more);
@@ -34,7 +34,7 @@ fn merge(values: &mut Value, more: &Value) {
     }
 }
 
-/// Everything that can be switched on or set.
+/// All optional values.
 fn everything() -> Value {
     with(&json!({
         "image": { "digest": format!("sha256:{}", "0".repeat(64)), "pullPolicy": "Always" },
@@ -82,7 +82,7 @@ fn everything() -> Value {
             "image": { "repository": "registry.example.com/opa", "tag": "1.22.2" },
             "resources": { "limits": { "memory": "2Gi" } },
         },
-        // Another release of the shared hub has brought it.
+        // Another release of the shared hub has installed the CustomResourceDefinition.
         "crds": { "enabled": false },
         "topology": { "enabled": false },
         "rbac": {
@@ -111,7 +111,8 @@ fn everything() -> Value {
     }))
 }
 
-/// `required` with more, beside a release that has brought the definition of RegoPolicies and the policy namespace.
+/// `required` with additional values, next to a release that has installed the CustomResourceDefinition and
+/// the namespace for Rego policies.
 fn beside_another(more: &Value) -> Value {
     let mut values = with(&json!({
         "rego": { "namespace": { "create": false } },
@@ -121,7 +122,7 @@ fn beside_another(more: &Value) -> Value {
     values
 }
 
-/// The choices: a name, and the values. The first brings what others find there.
+/// The sets of values with their names. The first installs objects that the others need.
 fn choices() -> [(&'static str, Value); 6] {
     let account = json!({ "serviceAccount": { "create": false, "name": "there-already" } });
     [
@@ -134,7 +135,8 @@ fn choices() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// The shared hub, with what the Prometheus operator brings and the namespace that `everything` names.
+/// The shared hub, with the CustomResourceDefinitions of the Prometheus operator and the namespace in
+/// `everything`.
 async fn hub() -> Result<&'static ControlPlane> {
     let hub = Fleet::shared_hub().await?.hub();
     let client = hub.client()?;
@@ -154,7 +156,7 @@ async fn hub() -> Result<&'static ControlPlane> {
     Ok(hub)
 }
 
-/// As much of the operator's definition as the chart fills in.
+/// The part of the operator's CustomResourceDefinition for PodMonitors that the chart uses.
 fn pod_monitors() -> Value {
     let text = json!({ "type": "string" });
     let labels = json!({ "type": "object", "additionalProperties": text });
@@ -167,7 +169,7 @@ fn pod_monitors() -> Value {
     definition("PodMonitor", "podmonitors", &spec)
 }
 
-/// A pod of the chart's Deployment is taken, on trial, in a namespace that enforces the profile `restricted`.
+/// Checks by a dry run that a namespace with the profile `restricted` admits a pod of the chart's Deployment.
 async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
     let client = hub.client()?;
     let mut namespace = fixtures::namespace("restricted");
@@ -188,7 +190,7 @@ async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()
         anyhow::Ok(pods.create(&trial, &pod).await)
     };
     create(&template["spec"]).await?.context("the pod is refused")?;
-    // The namespace refuses what the chart takes care of.
+    // The namespace rejects a pod without these settings.
     let mut careless = template["spec"].clone();
     careless["securityContext"].as_object_mut().context("no securityContext")?.remove("runAsNonRoot");
     let refusal = create(&careless).await?.err().context("a pod that may run as root is taken")?.to_string();
@@ -197,7 +199,7 @@ async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()
 }
 
 #[tokio::test]
-async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() -> Result<()> {
+async fn every_set_of_values_passes_lint_renders_reproducibly_and_installs() -> Result<()> {
     let hub = hub().await?;
     let helm = Helm::of(hub).await?;
     for (name, values) in choices() {
@@ -205,12 +207,13 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         helm.run(&["lint", "--strict", &chart().display().to_string()], Some(&values))?;
         let rendered = helm.template(release, &values)?;
         ensure!(rendered.text == helm.template(release, &values)?.text, "{name}: two renderings differ");
-        // What templates made would be another with each rendering, and in Git; what the controller wrote would go with an upgrade.
+        // Generated data would differ with each rendering, and be stored in Git. An upgrade would overwrite
+        // the controller's data.
         let is_empty = |secret: &Value| secret.get("data").or(secret.get("stringData")).is_none();
         ensure!(rendered.all("Secret").all(is_empty), "{name}: there is a Secret with data");
         ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: there is a hook");
         pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
-        // Server-side, with unknown fields refused.
+        // Server-side, with unknown fields rejected.
         let notes = helm.install(release, &values)?;
         let kinds = match name {
             "everything" => "timeoutpolicies.policies.example.com",
@@ -251,10 +254,10 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
 }
 
 #[tokio::test]
-async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
+async fn controller_accepts_every_rendered_flag() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered = helm.template(Release("flags", "flags"), &everything())?;
-    // It goes as far as the hub, which is not configured: with a flag that it does not know, it would say so.
+    // The controller parses all flags, and fails because there is no kubeconfig.
     let output = std::process::Command::new(binary())
         .arg("controller")
         .args(rendered.arguments()?)
@@ -262,7 +265,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(said.contains("cannot read kubeconfig /does/not/exist"), "{said}");
-    // None is rendered that is not set, but the level of logs, and what the controller cannot know.
+    // By default, the chart sets only the log level and flags that the controller cannot derive.
     let minimal = [
         "--log-level=info",
         "--topology=true",
@@ -272,7 +275,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
     ];
     let arguments = helm.template(Release("flags", "flags"), &required())?.arguments()?;
     ensure!(arguments == minimal, "{arguments:?}");
-    // An empty list is none of these kinds, and exempts nobody.
+    // An empty list disables these kinds, and exempts no namespaces.
     let empty = with(&json!({ "rego": { "replicate": [], "exemptNamespaces": [] } }));
     let arguments = helm.template(Release("flags", "flags"), &empty)?.arguments()?;
     ensure!(arguments == [&minimal[..], &["--exempt-namespaces="]].concat(), "{arguments:?}");
@@ -280,7 +283,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_rego_nothing_of_it_is_there() -> Result<()> {
+async fn disabled_rego_renders_no_webhooks_or_rights() -> Result<()> {
     let helm = Helm::alone().await?;
     let release = Release("policy-sync", "policy-sync");
     let network = json!({ "networkPolicy": { "enabled": true } });
@@ -308,16 +311,17 @@ async fn without_rego_nothing_of_it_is_there() -> Result<()> {
     Ok(())
 }
 
-/// The controller adds what the API server asks: to configurations that are empty, at a Service that finds its pods.
+/// The controller adds entries to configurations that the chart leaves empty. The Service of the entries
+/// selects the controller's pods.
 #[tokio::test]
-async fn the_api_server_reaches_the_webhooks_that_the_controller_registers() -> Result<()> {
+async fn service_of_the_webhooks_selects_the_controller() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered =
         helm.template(Release("web", "hub"), &with(&json!({ "networkPolicy": { "enabled": true } })))?;
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let configuration = rendered.one(kind)?;
         ensure!(configuration["metadata"]["name"] == "web-policy-sync", "{configuration}");
-        // Empty, the key would take away at each upgrade what the controller adds.
+        // With an empty key, each upgrade would remove the controller's entries.
         ensure!(configuration.get("webhooks").is_none(), "{configuration}");
     }
     let (service, secret) = (rendered.one("Service")?, rendered.one("Secret")?);
@@ -340,7 +344,7 @@ async fn the_api_server_reaches_the_webhooks_that_the_controller_registers() -> 
 }
 
 #[tokio::test]
-async fn a_certificate_of_ones_own_is_mounted_and_no_secret_is_written() -> Result<()> {
+async fn provided_certificate_is_mounted_and_no_secret_is_created() -> Result<()> {
     let helm = Helm::alone().await?;
     let values = with(&json!({ "rego": { "certificateSecret": "from-cert-manager" } }));
     let rendered = helm.template(Release("policy-sync", "hub"), &values)?;
@@ -363,7 +367,7 @@ async fn a_certificate_of_ones_own_is_mounted_and_no_secret_is_written() -> Resu
 }
 
 #[tokio::test]
-async fn an_opa_is_beside_the_controller_or_elsewhere_and_secrets_are_files() -> Result<()> {
+async fn opa_runs_as_a_sidecar_or_by_url_with_mounted_secrets() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered = async |more: Value| helm.template(Release("policy-sync", "hub"), &with(&more));
     let beside = rendered(json!({ "opa": { "sidecar": true, "url": "https://opa.example" } })).await?;
@@ -425,9 +429,9 @@ async fn an_opa_is_beside_the_controller_or_elsewhere_and_secrets_are_files() ->
     Ok(())
 }
 
-/// A Service has at most 63 characters, and what is called alike has to be called alike.
+/// The name of a Service has at most 63 characters, and all objects of the webhooks share a name.
 #[tokio::test]
-async fn a_long_name_is_cut_for_webhooks() -> Result<()> {
+async fn long_names_are_shortened_for_webhooks() -> Result<()> {
     let values = with(&json!({ "fullnameOverride": format!("{}-{}", "a".repeat(54), "b".repeat(8)) }));
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
     let name = "a".repeat(54);
@@ -452,13 +456,13 @@ async fn a_long_name_is_cut_for_webhooks() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_policy_namespace_is_created_where_it_is_not_there() -> Result<()> {
+async fn rego_namespace_is_created_if_it_is_missing() -> Result<()> {
     let helm = Helm::alone().await?;
     for (rego, namespace, expected) in [
         (json!({}), "hub", Some("kube-federation-scheduling-policy")),
         (json!({ "namespace": { "name": "policies" } }), "hub", Some("policies")),
         (json!({ "namespace": { "create": false } }), "hub", None),
-        // Helm has created it.
+        // Helm creates the release's namespace.
         (json!({ "namespace": { "name": "policies" } }), "policies", None),
     ] {
         let rendered = helm.template(Release("policy-sync", namespace), &with(&json!({ "rego": rego })))?;
@@ -483,7 +487,7 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
     for namespace in [
         json!({ "name": "policies" }),
         json!({ "create": false }),
-        // As in `helm upgrade --reuse-values` from a chart where these were defaults.
+        // As in `helm upgrade --reuse-values` from a chart with these defaults.
         json!({ "create": true, "name": "kube-federation-scheduling-policy" }),
     ] {
         let (old, new) =
@@ -514,7 +518,7 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
 }
 
 #[tokio::test]
-async fn policies_may_read_the_kinds_that_values_list() -> Result<()> {
+async fn roles_allow_reading_the_kinds_listed_in_values() -> Result<()> {
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &everything())?;
     let role = rendered.all("ClusterRole").find(|role| role["metadata"]["name"] == "policy-sync-rego");
     let rules = role.and_then(|role| role["rules"].as_array()).context("there is no role")?;
@@ -526,7 +530,7 @@ async fn policies_may_read_the_kinds_that_values_list() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_has_no_namespace_is_known_to_be_the_controllers_own() -> Result<()> {
+async fn cluster_scoped_objects_of_the_chart_are_exempt_from_reviews() -> Result<()> {
     let release = Release("ours", "policy-sync");
     let mut values = everything();
     values["fullnameOverride"] = "ours".into();
@@ -551,10 +555,10 @@ async fn what_has_no_namespace_is_known_to_be_the_controllers_own() -> Result<()
 }
 
 #[tokio::test]
-async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Result<()> {
+async fn two_releases_coexist_unless_they_have_the_same_name() -> Result<()> {
     let hub = hub().await?;
     let helm = Helm::of(hub).await?;
-    // As the README has it.
+    // The values in the chart's README.
     let readme = fs::read_to_string(chart().join("README.md"))?;
     let written =
         "    rego:\n      namespace:\n        name: other-policies\n    crds:\n      enabled: false\n";
@@ -564,7 +568,7 @@ async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Res
         "crds": { "enabled": false },
     }));
     helm.install(Release("blue", "two"), &blue)?;
-    // What one has is not the other's: neither the namespace, nor anything that has the release's name.
+    // Releases do not share objects: neither the namespace, nor objects with the release's name.
     let namespace = helm.refused(&Release("green", "two").arguments("install"), Some(&blue))?;
     ensure!(namespace.contains("Namespace \"other-policies\""), "{namespace}");
     ensure!(namespace.contains("invalid ownership metadata"), "{namespace}");
@@ -580,7 +584,7 @@ async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Res
 }
 
 #[tokio::test]
-async fn an_umbrella_chart_brings_it_or_leaves_it_out() -> Result<()> {
+async fn umbrella_chart_can_enable_or_disable_the_chart() -> Result<()> {
     let helm = Helm::alone().await?;
     let umbrella = tempfile::tempdir()?;
     let charts = umbrella.path().join("charts").display().to_string();
@@ -605,7 +609,7 @@ async fn an_umbrella_chart_brings_it_or_leaves_it_out() -> Result<()> {
 }
 
 #[tokio::test]
-async fn bad_values_are_refused_where_they_are() -> Result<()> {
+async fn invalid_values_are_rejected_with_their_path() -> Result<()> {
     let helm = Helm::of(Fleet::shared_hub().await?.hub()).await?;
     let cases = [
         (json!({ "image": { "tagg": "x" } }), "at '/image': additional properties 'tagg' not allowed"),
@@ -652,7 +656,7 @@ async fn bad_values_are_refused_where_they_are() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_pod_monitor_needs_its_definition() -> Result<()> {
+async fn pod_monitor_requires_its_crd() -> Result<()> {
     let hub = ControlPlane::start(policy_sync_testenv::ControlPlaneOptions::named("bare")).await?;
     let values = with(&json!({ "podMonitor": { "enabled": true } }));
     let said =

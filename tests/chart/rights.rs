@@ -1,4 +1,5 @@
-//! The chart's rights are the verbs that are used, by the audit log of the hub: none is missing, and none is too much.
+//! The rights of the chart are the ones that the controller uses, according to the hub's audit log: none is
+//! missing, and none is unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,18 +27,18 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// One verb of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
-    /// That of a Role; a ClusterRole's holds in all.
+    /// The namespace of a Role; `None` for a ClusterRole.
     namespace: Option<String>,
     group: String,
-    /// With its subresource: `gateways/status`.
+    /// The resource with its subresource: `gateways/status`.
     resource: String,
-    /// The one object that it is for; all, where there is none.
+    /// The name of the only object; `None` for all objects.
     name: Option<String>,
     verb: String,
 }
 
 impl Right {
-    /// All of a role.
+    /// All rights of a role.
     fn all(role: &Value) -> Result<Vec<Self>> {
         let mut rights = Vec::new();
         let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
@@ -77,7 +78,7 @@ impl Right {
             && (&self.group, &self.resource, &self.verb) == (&object.api_group, &resource, &request.verb)
     }
 
-    /// Whether it is another right, and lets all be done that `narrower` does.
+    /// Whether this is another right that includes `narrower`.
     fn covers(&self, narrower: &Self) -> bool {
         let is_as_wide =
             |of: &Option<String>, other: &Option<String>| of.is_none() || of.as_ref() == other.as_ref();
@@ -88,14 +89,14 @@ impl Right {
             && is_as_wide(&self.name, &narrower.name)
     }
 
-    /// Whether it is used only where somebody replaces an object right between a plan and its write, which no test can time: the API
-    /// server lets no policy of its own refuse what is written to these.
+    /// Whether the right is used only if an object is replaced between a plan and its write, which no test
+    /// can time: a ValidatingAdmissionPolicy cannot reject writes to webhook configurations.
     fn is_for_a_race(&self) -> bool {
         self.verb == "get" && self.resource.ends_with("webhookconfigurations")
     }
 }
 
-/// The roles of the chart: those of the controller, or that for people.
+/// The roles of the chart: those of the controller, or the role for users.
 fn roles(rendered: &Rendered, viewer: bool) -> impl Iterator<Item = &Value> {
     let roles = rendered.all("ClusterRole").chain(rendered.all("Role"));
     let is_viewer =
@@ -103,13 +104,13 @@ fn roles(rendered: &Rendered, viewer: bool) -> impl Iterator<Item = &Value> {
     roles.filter(move |role| is_viewer(role) == viewer)
 }
 
-/// The ServiceAccount of a release, as the API server knows it.
+/// The user name and groups of a release's ServiceAccount.
 pub(crate) fn service_account(release: Release<'_>, rendered: &Rendered) -> Result<User> {
     let account = rendered.one("ServiceAccount")?["metadata"]["name"].as_str().context("no name")?;
     Ok(User::new(format!("system:serviceaccount:{}:{account}", release.1)).in_group("system:serviceaccounts"))
 }
 
-/// Starts the controller of a release with the flags and the rights that the chart gives it, and waits until it leads.
+/// Starts the controller of a release with the flags and rights of the chart, and waits until it leads.
 pub(crate) async fn controller(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -120,7 +121,7 @@ pub(crate) async fn controller(
     Ok(controller)
 }
 
-/// The same, where the API server reaches its webhooks at `port`, and by no Service.
+/// Like [`controller`], but the API server calls its webhooks at `port` instead of a Service.
 pub(crate) async fn reviewer(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -143,14 +144,15 @@ pub(crate) async fn replica(
     start(hub, release, rendered, &["--webhook-bind-address=127.0.0.1:0".to_owned()]).await
 }
 
-/// The same, with webhooks as these arguments say: controllers of one machine cannot all have the port of a pod.
+/// Starts the controller of a release with these arguments for webhooks, because several controllers on one
+/// machine cannot use the same port.
 async fn start(
     hub: &ControlPlane,
     release: Release<'_>,
     rendered: &Rendered,
     webhooks: &[String],
 ) -> Result<Controller> {
-    // What a pod reads from its ServiceAccount's files.
+    // A pod reads this from the files of its ServiceAccount.
     let mut arguments = vec![format!("--leader-elect-namespace={}", release.1)];
     arguments.extend(rendered.arguments()?);
     if arguments.iter().any(|argument| argument.starts_with("--rego-namespace=")) {
@@ -163,7 +165,7 @@ async fn start(
     Ok(controller)
 }
 
-/// The controller of a release was refused nothing, and has used each right that it has.
+/// Checks that the controller of a release was allowed all its requests, and has used all its rights.
 pub(crate) fn are_those_that_are_used(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -172,7 +174,7 @@ pub(crate) fn are_those_that_are_used(
     compare(hub, &service_account(release, rendered)?, roles(rendered, false))
 }
 
-/// Whether the requests of `user` were all allowed by `roles`, and needed all of them.
+/// Checks that `roles` allowed all requests of `user`, and that none of their rights is unused.
 fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r Value>) -> Result<()> {
     let requests = all_requests_of(hub, &user.name)?;
     let mut rights = BTreeSet::new();
@@ -180,9 +182,9 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
         rights.extend(Right::all(role)?);
     }
     fit(&rights, &requests)?;
-    // One less or one more would have been seen.
+    // The check detects a missing right, and a superfluous one.
     for right in &rights {
-        // The Secret of webhooks is one of those that `rbac.tlsSecrets` lets it read.
+        // `rbac.tlsSecrets` includes the right to the Secret of the webhooks.
         if right.is_for_a_race() || rights.iter().any(|wider| wider.covers(right)) {
             continue;
         }
@@ -194,7 +196,7 @@ fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r 
     Ok(())
 }
 
-/// Whether `requests` were all allowed by `rights`, and needed all of them.
+/// Checks that `rights` allow all `requests`, and that each of them is used.
 fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
     let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
     ensure!(refused.is_empty(), "refused: {refused:#?}");
@@ -207,7 +209,7 @@ fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
     Ok(())
 }
 
-/// The definition of a kind of another project, whose objects may have any fields.
+/// A CustomResourceDefinition of another project, whose objects may have any fields.
 fn definition(group: &str, kind: &str, plural: &str) -> Value {
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({
@@ -223,8 +225,8 @@ fn definition(group: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Kinds of routes and backends that not every hub has, and a route whose topology takes all that there is to read: a Service of another namespace,
-/// and a listener that chooses namespaces by their labels.
+/// Creates kinds of routes and backends that not every hub has, and a route whose topology uses all rights:
+/// its backend is in another namespace, and its listener selects namespaces by labels.
 pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let client = hub.client()?;
     crds::install(&client, &crds::more_routes(hub.binaries())?).await?;
@@ -250,7 +252,7 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let route = json!({ "apiVersion": api, "kind": "HTTPRoute", "metadata": metadata,
         "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend, import, external] }] } });
     apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await?;
-    // Of each kind one that refers to the controller's own Gateway: its status says that it does not attach.
+    // One route of each kind refers to the controller's Gateway. Its status reports that it does not attach.
     for kind in ["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
         let rules = json!([{ "backendRefs": [backend] }]);
         let mut spec = json!({ "parentRefs": [{ "name": "web", "namespace": "shop" }], "rules": rules });
@@ -262,7 +264,7 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Lets the controller do what it seldom does. `policy` is not there, `other` is on both clusters.
+/// Makes the controller do rare operations. `policy` does not exist yet, `other` is on both clusters.
 pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, other: &Value) -> Result<()> {
     let client = hub.client()?;
     let key = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -272,7 +274,7 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
             works.list_metadata(&ListParams::default()).await?.into_iter().map(|work| work.name_any());
         Ok(names.into_iter().find(|name| name.contains(policy)))
     };
-    // It gets the work that is in the way of its own.
+    // The controller reads a work that has the name of its own.
     apply(&client, policy).await?;
     let in_the_way = wait::until("a work is there", LIMIT, || async {
         name(&key(policy)).await?.context("there is none")
@@ -305,7 +307,7 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
     .await?;
     works.delete(&in_the_way, &DeleteParams::default()).await?;
 
-    // It counts an Event that it has told before.
+    // The controller updates an existing Event.
     for selector in ["region in (", "", "region in ("] {
         let selector = (!selector.is_empty()).then_some(selector);
         let patch = json!({ "metadata": { "annotations": { CLUSTER_SELECTOR: selector } } });
@@ -313,7 +315,8 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
         says(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
     }
 
-    // Before it withdraws, it gets what says so: another kind of policy, and a cluster that goes.
+    // Before a withdrawal, the controller reads the objects that cause it: for another kind of policy, and
+    // for a cluster that is deleted.
     let (others, other_name) = api_for(&client, other).await?;
     others.delete(&other_name, &DeleteParams::default()).await?;
     wait::until("its work is gone", LIMIT, || async {
@@ -333,7 +336,7 @@ pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, 
     .await
 }
 
-/// Waits until the message of a policy has a text, or is none.
+/// Waits until the message of a policy contains a text, or until there is no message.
 async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> Result<()> {
     wait::until(&format!("{name} says {text:?}"), LIMIT, || async {
         let found = policies.get(name).await?;
@@ -348,8 +351,8 @@ async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> 
     .await
 }
 
-/// The commands that read a hub, as somebody to whom the role for people is bound: it suffices for all of them, and has no right
-/// that none uses.
+/// Runs the commands that read a hub as a user with the viewer role. They must succeed, and use all rights of
+/// the role.
 pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
     let role = roles(rendered, true).next().context("there is no role for people")?;
     let viewer = User::new("viewer");
@@ -382,7 +385,7 @@ pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendere
     ] {
         let output = command(arguments).output().await?;
         let said = String::from_utf8_lossy(&output.stderr);
-        // Whether all is in sync yet is another question.
+        // 1 means that not everything is in sync yet.
         ensure!(matches!(output.status.code(), Some(0 | 1)) && said.is_empty(), "{arguments}: {said}");
     }
     let _watches = ["status -A --watch", "status cluster eu-1 --watch"]
@@ -390,9 +393,9 @@ pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendere
     wait::until("each right is used", LIMIT, || async { compare(hub, &viewer, [role].into_iter()) }).await
 }
 
-/// Rights that would let who controls the controller give themselves any other, or read what it need not.
+/// Rights with which an attacker in the controller could get other rights, or read unrelated objects.
 #[tokio::test]
-async fn the_roles_have_no_way_up() -> Result<()> {
+async fn roles_allow_no_privilege_escalation() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered = helm.template(Release("policy-sync", "policy-sync"), &required())?;
     let spoke: Value = serde_saphyr::from_str(&std::fs::read_to_string(
@@ -411,7 +414,7 @@ async fn the_roles_have_no_way_up() -> Result<()> {
             };
             let words = [&right.group, &right.resource, &right.verb];
             ensure!(!words.iter().any(|word| is_forbidden(word)), "{right:?}");
-            // Who may write any of these sees all that is written to the hub.
+            // The right to write any webhook configuration would reveal all writes to the hub.
             let is_its_own = right.name.as_deref() == Some("policy-sync");
             ensure!(!right.resource.ends_with("webhookconfigurations") || is_its_own, "{right:?}");
         }
@@ -421,7 +424,7 @@ async fn the_roles_have_no_way_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_role_is_documented() -> Result<()> {
+async fn every_role_has_a_row_in_the_documentation() -> Result<()> {
     let mut values = required();
     values["rbac"] = json!({
         "policyKinds": [{ "group": "kuadrant.io", "resources": ["authpolicies"] }],

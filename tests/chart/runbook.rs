@@ -1,5 +1,5 @@
-//! `docs/runbook.md` as somebody reads it whom an alert has woken: each alert has its heading, and the commands under it are run as
-//! they stand there.
+//! Runs `docs/runbook.md` as the person on call: each alert has a heading, and the commands below it are
+//! executed as written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::binary;
 use crate::helm::{Helm, Release, required};
 use crate::prometheus::Rules;
 
-/// What the commands begin with.
+/// The programs in the commands.
 const PROGRAMS: [&str; 3] = ["kubectl", "policy-sync", "helm"];
 
 fn path() -> PathBuf {
@@ -32,7 +32,7 @@ struct Section {
     mend: Vec<String>,
 }
 
-/// The page.
+/// The runbook by alert.
 #[derive(Debug)]
 struct Page(BTreeMap<String, Section>);
 
@@ -67,20 +67,20 @@ impl Page {
     }
 }
 
-/// Somebody with the page, a hub and the programs.
+/// A person with the runbook, a hub and the programs.
 pub(crate) struct Reader {
     page: Page,
-    /// A home, with the programs in `bin`.
+    /// The home directory, with the programs in `bin`.
     home: TempDir,
     kubeconfig: PathBuf,
-    /// What stands in every alert's labels.
+    /// Values that the labels of every alert contain.
     known: Vec<(&'static str, String)>,
-    /// The commands that were run, as they stand there.
+    /// The commands that were run, as written in the runbook.
     ran: BTreeSet<String>,
 }
 
 impl Reader {
-    /// A reader who is an administrator of `hub`, where `release` is installed under its own name.
+    /// A reader with administrator rights on `hub`, where `release` is installed.
     pub(crate) async fn of(hub: &ControlPlane, release: Release<'_>) -> Result<Self> {
         let home = tempfile::tempdir()?;
         let bin = home.path().join("bin");
@@ -100,27 +100,27 @@ impl Reader {
         })
     }
 
-    /// Finds out what `alert` is about: runs all commands of its section that find something, with `filled` in place of what is
-    /// in angle brackets, and returns what they print.
+    /// Runs all commands for diagnosis in the section of `alert`, with `filled` in place of the text in angle
+    /// brackets, and returns their output.
     ///
     /// # Errors
     ///
-    /// Where one cannot be run.
+    /// If one cannot be run.
     pub(crate) async fn find(&mut self, alert: &str, filled: &[(&str, &str)]) -> Result<Found> {
         let mut found = String::new();
         for command in self.page.section(alert)?.find.clone() {
-            // They may well fail: that something is wrong is what they say.
+            // A command may fail, because the hub has a problem.
             let output = self.run(&command, filled).await?;
             found += &said(&output);
         }
         Ok(Found(found))
     }
 
-    /// Mends what `alert` is about: runs the commands of its section that mend something and begin with `beginning`.
+    /// Runs the commands for repair in the section of `alert` that start with `beginning`.
     ///
     /// # Errors
     ///
-    /// Where there is none, or one fails.
+    /// If there is none, or one fails.
     pub(crate) async fn mend(&mut self, alert: &str, beginning: &str, filled: &[(&str, &str)]) -> Result<()> {
         let commands = self.page.section(alert)?.mend.iter().filter(|command| command.starts_with(beginning));
         let commands: Vec<_> = commands.cloned().collect();
@@ -152,11 +152,11 @@ impl Reader {
         shell.args(["-c", &line]).kill_on_drop(true).output().await.with_context(|| format!("running {line}"))
     }
 
-    /// Every command of the page was run.
+    /// Checks that every command in the runbook was run.
     ///
     /// # Errors
     ///
-    /// With one that was not.
+    /// With a command that was not.
     pub(crate) fn ran_everything(&self) -> Result<()> {
         for (alert, Section { find, mend }) in &self.page.0 {
             let unseen = find.iter().chain(mend).find(|command| !self.ran.contains(*command));
@@ -170,31 +170,31 @@ fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said)).concat()
 }
 
-/// What commands print.
+/// The output of commands.
 #[derive(Debug)]
 pub(crate) struct Found(String);
 
 impl Found {
-    /// One line has all of these words.
+    /// Checks that one line contains all of these words.
     ///
     /// # Errors
     ///
-    /// Where none has.
+    /// If there is no such line.
     pub(crate) fn names(&self, words: &[&str]) -> Result<&Self> {
         let has_all = |line: &str| words.iter().all(|word| line.contains(word));
         ensure!(self.0.lines().any(has_all), "no line has {words:?}:\n{}", self.0);
         Ok(self)
     }
 
-    /// One line is this.
+    /// Whether the output has this line.
     pub(crate) fn has_line(&self, line: &str) -> bool {
         self.0.lines().any(|found| found.trim() == line)
     }
 }
 
-/// The page of the alerts that the chart has.
+/// The runbook has the same alerts as the chart.
 #[tokio::test]
-async fn each_alert_has_a_heading_and_each_heading_is_an_alert() -> Result<()> {
+async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -> Result<()> {
     let mut values = required();
     values["prometheusRule"] = json!({ "enabled": true });
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
@@ -219,7 +219,7 @@ async fn each_alert_has_a_heading_and_each_heading_is_an_alert() -> Result<()> {
             !annotation("summary")?.ends_with('.') && annotation("description")?.ends_with('.'),
             "{rule}"
         );
-        // What it says to run is in the runbook, with the same words.
+        // The runbook contains the command in the description.
         let Some(command) = annotation("description")?.split('`').nth(1) else {
             bail!("{alert}: no command in its description")
         };

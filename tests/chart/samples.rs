@@ -1,5 +1,5 @@
-//! The samples beside the chart work as they say: applied with kubectl, they let a policy travel, and the controller uses all
-//! rights that the chart gives it, and needs no others.
+//! The sample manifests: applied with kubectl, they allow a policy to be synced, and the controller uses
+//! exactly the rights of the chart.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::{rego, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One at a time: of two that create the same object, kubectl lets one fail.
+/// Run one at a time, because kubectl fails if another process creates the same object.
 fn kubectl_apply(plane: &ControlPlane, folder: &str) -> Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ fn path(folder: &str) -> String {
     format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Whether `found` has all that `wanted` says.
+/// Whether `found` contains all fields of `wanted`.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
@@ -53,12 +53,12 @@ fn has(found: &Value, wanted: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn all_that_open_cluster_management_needs_applies_to_a_hub_and_stays_as_it_is_written() -> Result<()> {
+async fn ocm_manifests_apply_to_a_hub_unchanged() -> Result<()> {
     let fleet = Fleet::shared().await?;
     let (hub, eu) = (fleet.hub(), fleet.spoke("eu-1")?);
     let mut kinds = BTreeSet::new();
     for (folder, plane) in [("ocm-manifests/placement", hub), ("ocm-manifests/spoke", eu.control_plane())] {
-        // Whoever applies it twice sees no error either.
+        // Applying the folder twice causes no error.
         kubectl_apply(plane, folder)?;
         kubectl_apply(plane, folder)?;
         for object in objects_of(plane, folder)? {
@@ -75,7 +75,7 @@ async fn all_that_open_cluster_management_needs_applies_to_a_hub_and_stays_as_it
 }
 
 #[tokio::test]
-async fn the_samples_let_a_policy_travel() -> Result<()> {
+async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
     let fleet = Fleet::shared().await?;
     let hub = fleet.hub();
     for folder in ["gatewayclass-params", "ocm-manifests/placement"] {
@@ -92,7 +92,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     let helm = Helm::of(hub).await?;
     helm.install(release, &values)?;
     let rendered = helm.template(release, &values)?;
-    // What Open Cluster Management's placement controller would write.
+    // The decision of Open Cluster Management's placement controller.
     let decision = fixtures::placement_decision("shop", "everywhere", 1, &["eu-1", "us-1"]);
     apply_with_status(&client, &decision).await?;
     apply_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
@@ -144,7 +144,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     rights::are_those_that_are_used(hub, release, &rendered)
 }
 
-/// The role in the access work is the one that stands beside the samples.
+/// Checks that the access work has the role in the sample manifests.
 async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<()> {
     let [written] = &objects_of(hub, "ocm-manifests/spoke")?[..] else {
         anyhow::bail!("one role is written")
@@ -160,7 +160,7 @@ async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<(
     .await
 }
 
-/// Once the parameters of the sample class say so.
+/// Checks that a Secret is copied after the parameters of the sample class enable it.
 async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
     let client = fleet.hub().client()?;
     let text = std::fs::read_to_string(

@@ -1,5 +1,5 @@
-//! Uninstalling leaves the spokes serving, and a new release takes over; withdrawing, as `docs/operations.md` has it, leaves
-//! nothing.
+//! Uninstalling leaves the spokes unchanged, and a new release takes over. Withdrawing, as in
+//! `docs/operations.md`, removes everything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::rights;
 const LIMIT: Duration = Duration::from_secs(120);
 const OPERATIONS: &str = include_str!("../../docs/operations.md");
 const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
-/// What stays when the release goes: one of each kind.
+/// Kinds whose objects stay after an uninstall.
 const KEPT: [&str; 4] = ["GatewayClass", "ConfigMap", "Namespace", "CustomResourceDefinition"];
 
-/// The works of the controller: where, their uids and generations.
+/// The controller's works: namespace and name, uid and generation.
 async fn works(hub: &ControlPlane) -> Result<BTreeMap<String, (Option<String>, Option<i64>)>> {
     let works: Api<ManifestWork> = Api::all(hub.client()?);
     let found = works.list(&ListParams::default().labels(&selector())).await?;
@@ -57,9 +57,9 @@ async fn until_annotated(hub: &ControlPlane, object: &Value, text: &str) -> Resu
     .await
 }
 
-// The agents run while Helm and kubectl are waited for.
+// The agents run while the test waits for Helm and kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing() -> Result<()> {
+async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
     let hub = fleet.hub();
     let client = hub.client()?;
@@ -84,8 +84,9 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     let before = works(hub).await?;
     ensure!(before.len() == 6, "{before:?}");
 
-    // Uninstalled, with its pods still running for a while: nobody deletes anything. What would order them to is still there; it
-    // could be missing for a minute before they withdraw. Policies stay, too, and nobody asks them.
+    // After the uninstall, the pods still run for a while, but nothing is deleted: the GatewayClass still
+    // exists, and a controller withdraws only after it has been missing for a minute. Rego policies stay as
+    // well, but are not evaluated.
     let kept = async || {
         let mut uids = Vec::new();
         for object in KEPT.into_iter().flat_map(|kind| rendered.all(kind)) {
@@ -111,7 +112,7 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
         ensure!(api.get_opt(&name).await?.is_none(), "the {kind} {name} is still there");
     }
 
-    // A new release takes everything over.
+    // A new release takes over.
     let begun = MicroTime(Timestamp::now());
     helm.install(RELEASE, &values)?;
     let controller = rights::controller(hub, RELEASE, &rendered).await?;
@@ -119,7 +120,7 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     writes.retain(|write| write.stage_timestamp > begun);
     let allowed = |write: &Request| {
         let ObjectRef { resource, subresource, .. } = write.object();
-        // The certificate of its webhooks went with the old release.
+        // The uninstall has deleted the certificate of the webhooks.
         let of_webhooks = [("secrets", ""), ("selfsubjectreviews", "")];
         let place = (resource.as_str(), subresource.as_str());
         place == ("gatewayclasses", "status") || of_webhooks.contains(&place)
@@ -131,14 +132,14 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
 }
 
 #[tokio::test]
-async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() -> Result<()> {
+async fn renamed_release_takes_over_the_class_with_take_ownership() -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let helm = Helm::of(hub).await?;
     let mut values = required();
     values["controller"] = json!({ "name": "example.com/moves" });
     values["gatewayClass"] = json!({ "create": true, "name": "moves" });
     values["rego"] = json!({ "namespace": { "name": "moves-policies" } });
-    // Another release of the shared hub has it.
+    // Another release of the shared hub has installed the CustomResourceDefinition.
     values["crds"] = json!({ "enabled": false });
     let (first, second) = (Release("policy-sync", "moves"), Release("hub-policy-sync", "moves"));
     helm.install(first, &values)?;
@@ -168,7 +169,7 @@ async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() ->
     Ok(())
 }
 
-/// As `docs/operations.md` says it, with one spoke that does not answer at first.
+/// Withdraws as in `docs/operations.md`, with one spoke that does not respond at first.
 async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> {
     let hub = fleet.hub();
     let us = fleet.spoke("us-1")?;

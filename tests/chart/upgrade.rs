@@ -1,4 +1,5 @@
-//! Upgrades, rollbacks and applies: the role that collects rights is never without them, and nothing is written.
+//! Upgrades, rollbacks and applies: the aggregated role always keeps its rules, and the controller writes
+//! nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use crate::{binary, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How many rules each version of a ClusterRole had.
+/// The number of rules in each version of a ClusterRole.
 struct Rules(Arc<Mutex<Vec<usize>>>, #[expect(dead_code, reason = "held")] AbortOnDropHandle<()>);
 
 impl Rules {
@@ -40,7 +41,7 @@ impl Rules {
         Ok(Self(seen, AbortOnDropHandle::new(watch)))
     }
 
-    /// Waits until a version has that many.
+    /// Waits until a version has this number of rules.
     async fn until(&self, expected: usize) -> Result<()> {
         wait::until(&format!("there are {expected} rules"), LIMIT, || async {
             let seen = self.0.lock().clone();
@@ -51,7 +52,7 @@ impl Rules {
     }
 }
 
-/// A role of a team, which lets kinds of `group` be synced.
+/// A ClusterRole of a team that allows a kind of `group` to be synced.
 fn labelled_role(group: &str, resource: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -65,7 +66,7 @@ fn labelled_role(group: &str, resource: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
+async fn team_can_add_a_kind_and_upgrades_remove_no_rights() -> Result<()> {
     let options = FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
     let hub = fleet.hub();
@@ -84,7 +85,7 @@ async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
 
-    // Its kind is listed in the parameters, and the controller may not read it.
+    // The parameters include this kind, but the controller may not read it.
     tenant.apply(&timeout_policy(tenant.name(), "slow", &["web"])).await?;
     let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": tenant.name() } });
     wait::until("the class says what is forbidden", LIMIT, || async {
@@ -114,7 +115,7 @@ async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
     let file = file.path().to_str().context("a path")?;
     kubectl(hub, &["apply", "--filename", file])?;
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
-    // Once this is collected, all that came before has been seen.
+    // Once this rule is aggregated, all earlier versions have been observed.
     apply(tenant.client(), &labelled_role("policies.example.com", "retrypolicies")).await?;
     rules.until(2).await?;
     let seen = rules.0.lock().split_off(first - 1);
@@ -126,14 +127,15 @@ async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
     Ok(())
 }
 
-/// The controller fills what the chart brings empty. Whoever applies the chart, in whatever way, leaves that as it is.
+/// The controller fills objects that the chart creates empty. Every way to apply the chart keeps this
+/// content.
 #[tokio::test]
-async fn what_the_controller_writes_into_objects_of_the_chart_stays() -> Result<()> {
+async fn content_that_the_controller_writes_survives_upgrades() -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let client = hub.client()?;
     let (helm, release) = (Helm::of(hub).await?, Release("filled-policy-sync", "filled"));
     let mut values = required();
-    // Beside other releases of the shared hub.
+    // Next to other releases of the shared hub.
     values["rego"] = json!({ "namespace": { "name": "filled-policies" } });
     values["crds"] = json!({ "enabled": false });
     helm.install(release, &values)?;
@@ -178,7 +180,7 @@ async fn what_the_controller_writes_into_objects_of_the_chart_stays() -> Result<
     kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
     stays("a server-side apply").await?;
 
-    // The way out where nothing can be written any more, and back.
+    // Deleting the webhook configurations unblocks all writes, and an upgrade creates them again.
     for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
         kubectl(hub, &["delete", kind, release.0])?;
     }

@@ -1,5 +1,5 @@
-//! What `values.yaml` may hold: the schema that Helm checks values against is made of these types, and the chart's
-//! `README.md` of the comments in `values.yaml`.
+//! The values of the chart: Helm's schema in `values.schema.json` is generated from these types, and the
+//! chart's `README.md` from the comments in `values.yaml`.
 
 #![expect(dead_code, reason = "only the schema of these types is of use")]
 
@@ -294,7 +294,7 @@ struct NetworkPolicy {
     enabled: bool,
 }
 
-/// Writes `text` where `POLICY_SYNC_UPDATE` is set, and finds it there.
+/// Checks that the file contains `text`; with `POLICY_SYNC_UPDATE`, writes it first.
 fn is_up_to_date(path: &Path, text: &str) -> Result<()> {
     if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
         fs::write(path, text)?;
@@ -304,16 +304,16 @@ fn is_up_to_date(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// `POLICY_SYNC_UPDATE=1 cargo test --test chart values` writes it anew.
+/// `POLICY_SYNC_UPDATE=1 cargo test --test chart values` updates the schema.
 #[test]
-fn the_schema_is_up_to_date() -> Result<()> {
+fn schema_of_values_is_up_to_date() -> Result<()> {
     let schema = serde_json::to_string_pretty(&schema_for!(Values))?;
     is_up_to_date(&chart().join("values.schema.json"), &format!("{schema}\n"))
 }
 
-/// Written anew in the same way.
+/// The same command updates the README.
 #[tokio::test]
-async fn the_readme_says_what_the_comments_of_the_values_say() -> Result<()> {
+async fn readme_of_the_chart_is_up_to_date() -> Result<()> {
     let output = Command::new(chart_tools().await?.helm_docs)
         .args(["--dry-run", "--skip-version-footer"])
         .args(["--log-level=warning", "--sort-values-order=file", "--chart-search-root"])
@@ -328,9 +328,9 @@ async fn the_readme_says_what_the_comments_of_the_values_say() -> Result<()> {
     is_up_to_date(&chart().join("README.md"), &text)
 }
 
-/// One number is the version of the binary, of the image and of the chart.
+/// The binary, the image and the chart share a version number.
 #[test]
-fn its_version_is_that_of_the_binary() -> Result<()> {
+fn chart_version_matches_the_binary() -> Result<()> {
     let chart: Value = serde_saphyr::from_str(&fs::read_to_string(chart().join("Chart.yaml"))?)?;
     for key in ["version", "appVersion"] {
         ensure!(chart[key] == env!("CARGO_PKG_VERSION"), "{key} is {}", chart[key]);

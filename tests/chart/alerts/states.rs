@@ -1,4 +1,4 @@
-//! The states: how each comes about, what the runbook finds, and how it mends it.
+//! The states: how each one is caused, what the runbook finds, and how it fixes the problem.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use super::story::{OLDEST, Story, gateway, is, policy};
 use crate::prometheus::{Firing, Pod, STEP};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// The requests of a controller.
+/// The metric for the requests of a controller.
 const REQUESTS: &str = "rest_client_requests_total";
-/// A key that fails again and again is tried again after a minute, so a series of requests grows by so much between scrapes.
+/// A failing key is retried every minute, so its number of requests grows by this much between scrapes.
 const TRIED_AGAIN: f64 = STEP as f64 / 60.0;
-/// A clock that is ahead by so much: works that are not applied are stuck by then, and a change has waited for long.
+/// A clock ahead by this duration: works that are not applied then count as stuck, and a change as old.
 const AHEAD: Duration = Duration::from_secs(600);
 
 pub(super) async fn selector_is_bad(story: &mut Story) -> Result<()> {
@@ -79,7 +79,7 @@ pub(super) async fn parameters_are_invalid(story: &mut Story) -> Result<()> {
     story.case("invalid parameters", state, mended, &expected)
 }
 
-/// Has the controller look at a kind at once, instead of within half a minute.
+/// Makes the controller check a kind at once, instead of within half a minute.
 async fn look_again(story: &Story) -> Result<()> {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -139,7 +139,7 @@ pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
 
     let found = story.reader.find("PolicySyncClusterSilent", &[("cluster", "us-1")]).await?;
     found.names(&["us-1", "Unknown"])?.names(&["limits", "shop"])?;
-    // Its people start it, and it is heard of again.
+    // The owners of the spoke start it, and it reports to the hub again.
     story.fleet.spoke("us-1")?.start_agent().await?;
     story.available("us-1", "True").await?;
     let mended = story.until_all_is_well().await?;
@@ -148,7 +148,7 @@ pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
 
 pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
     story.take_away(("ClusterRole", "policy-sync"), "gateways/status", &["patch"]).await?;
-    // One key is to be written: no state has fewer requests.
+    // One key is written: no state has fewer requests.
     let mut gateway = gateway();
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     apply(&story.client, &gateway).await?;
@@ -213,14 +213,14 @@ pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
     let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
     found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
     story.reader.mend("PolicySyncNoLeader", "kubectl scale", &[]).await?;
-    // What the Deployment's controller would do then.
+    // The Deployment's controller would start a new pod.
     story.start("c").await?;
     let mended = story.until_all_is_well().await?;
     story.case("the leader killed, and no other", state, mended, &[Firing("PolicySyncNoLeader", &[])])
 }
 
 pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
-    // The hub hears of a cluster by another agent than the one that applies works.
+    // Another agent than the one for works reports a cluster as available.
     story.fleet.spoke("us-1")?.stop_agent().await;
     apply(&story.client, &policy("slow")).await?;
     story
@@ -241,7 +241,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     story.reader.find("PolicySyncPropagationSlow", &filled).await?.names(&slow)?.names(&["us-1"])?;
     story.stop().await?;
 
-    // The controller goes on in this process, by a clock that is ahead.
+    // The controller continues in this process, with a clock that is ahead.
     let now = Moment(Timestamp::now().as_millisecond()).after(AHEAD);
     let client = watching(story.fleet.hub().client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow::flow(client, "kuadrant.io/policy-sync", Clock::starting_at(now))?;
@@ -259,7 +259,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
     .await?;
     let found = story.reader.find("PolicySyncStuck", &[("cluster", "us-1")]).await?;
     found.names(&["us-1", "ratelimitpolicy-slow-", "<none>"])?.names(&["shop", "slow", "no"])?;
-    // Its people start the agent anew.
+    // The owners of the spoke start the agent again.
     story.fleet.spoke("us-1")?.start_agent().await?;
     let mended = wait::until("none is stuck", LIMIT, || async {
         let pod = scrape()?;
@@ -277,7 +277,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
 
 pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
     story.take_away(("ClusterRole", "policy-sync"), "placements", &["list", "watch"]).await?;
-    // A watch that has begun goes on, for minutes, or until the API server ends it.
+    // An open watch continues for minutes, or until the API server stops.
     story.fleet.hub().stop_api_server();
     story.fleet.hub().start_api_server().await?;
     const DOWN: &[(&str, &str)] = &[("resource", "placements")];

@@ -1,5 +1,5 @@
-//! A hub with two spokes, on which all is well: the chart is installed, two controllers run as its pods would, one policy is on
-//! both spokes.
+//! A healthy hub with two spokes: the chart is installed, two controllers run in place of its pods, and one
+//! policy is on both spokes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::prometheus::{Case, Firing, Phase, Pod, Rules};
 use crate::rights;
 use crate::runbook::Reader;
 
-/// How long anything may take on a busy machine.
+/// The timeout of each wait, for a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
 const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
-/// For so many scrapes all is well before and after a state: ten minutes.
+/// The number of scrapes of a healthy hub before and after a state: ten minutes.
 const WELL: usize = 20;
-/// For so many scrapes a state lasts: half an hour, twice as long as any alert waits.
+/// The number of scrapes in a state: half an hour, twice the longest waiting time of an alert.
 const LASTS: usize = 60;
-/// The series that says how long the oldest change has waited.
+/// The metric for the age of the oldest change that is not applied.
 pub(super) const OLDEST: &str = "policy_sync_propagation_oldest_seconds";
 
-/// The hub, what runs on it, and what was seen.
+/// The hub, its controllers, and the scraped metrics.
 pub(super) struct Story {
     pub(super) fleet: Fleet,
     pub(super) client: Client,
-    /// Whoever has been woken.
+    /// The person on call.
     pub(super) reader: Reader,
     rendered: Rendered,
     replicas: Vec<(&'static str, Controller)>,
@@ -52,7 +52,7 @@ impl Story {
         let kind = json!({ "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" });
         values["gatewayClass"] = json!({ "create": true, "parameters": { "policiesToSync": [kind] } });
         helm.install(RELEASE, &values)?;
-        // Its definition is not on the hub.
+        // The hub does not have the CustomResourceDefinition.
         values["prometheusRule"] = json!({ "enabled": true });
         let rendered = helm.template(RELEASE, &values)?;
         let reader = Reader::of(hub, RELEASE).await?;
@@ -70,14 +70,14 @@ impl Story {
         Ok(story)
     }
 
-    /// Another controller runs, with the rights and flags that the chart gives it, as the pod `name`.
+    /// Starts another controller in place of the pod `name`, with the rights and flags from the chart.
     pub(super) async fn start(&mut self, name: &'static str) -> Result<()> {
         let controller = rights::replica(self.fleet.hub(), RELEASE, &self.rendered).await?;
         self.replicas.push((name, controller));
         Ok(())
     }
 
-    /// The controller that leads runs no more.
+    /// Kills the controller that leads.
     pub(super) async fn kill_leader(&mut self) -> Result<()> {
         for (number, (_, controller)) in self.replicas.iter().enumerate() {
             if controller.is_leader().await? {
@@ -88,7 +88,7 @@ impl Story {
         anyhow::bail!("none leads")
     }
 
-    /// No controller runs.
+    /// Stops all controllers.
     pub(super) async fn stop(&mut self) -> Result<()> {
         for (_, controller) in self.replicas.drain(..) {
             controller.terminate().await?;
@@ -96,7 +96,7 @@ impl Story {
         Ok(())
     }
 
-    /// What all controllers serve now.
+    /// Scrapes all controllers.
     pub(super) async fn scrape(&self) -> Result<Vec<Pod>> {
         let mut pods = Vec::new();
         for (name, controller) in &self.replicas {
@@ -105,7 +105,7 @@ impl Story {
         Ok(pods)
     }
 
-    /// Waits until what controllers serve is as `is_so` wants it, and returns it.
+    /// Waits until `is_so` accepts the metrics, and returns them.
     pub(super) async fn until(&self, what: &str, is_so: impl Fn(&[Pod]) -> Result<()>) -> Result<Vec<Pod>> {
         wait::until(what, LIMIT, || async {
             let pods = self.scrape().await?;
@@ -115,7 +115,7 @@ impl Story {
         .await
     }
 
-    /// Waits until all is as it was at the beginning, and nothing is wrong.
+    /// Waits until the hub is healthy again, and returns the metrics.
     pub(super) async fn until_all_is_well(&self) -> Result<Vec<Pod>> {
         self.until("all is well", |pods| {
             is(pods, "policy_sync_leader", &[], 1.0)?;
@@ -136,7 +136,8 @@ impl Story {
         .await
     }
 
-    /// In the state `name` the pods serve `state`, and once it is mended, `mended`: `expected` fire in it, and nothing else.
+    /// Adds a case: the pods serve `state`, and `mended` after the fix. Only the alerts `expected` fire in
+    /// the state.
     pub(super) fn case(
         &mut self,
         name: &'static str,
@@ -148,7 +149,7 @@ impl Story {
         let mut checks = vec![(WELL - 1, Vec::new()), (WELL + LASTS - 1, expected.to_vec())];
         checks.push((2 * WELL + LASTS - 1, Vec::new()));
         let rules = self.rules()?;
-        // Whoever waits the longest does not fire a scrape too soon, and so on down to those who wait the least.
+        // Alerts must not fire before their waiting time. The checks begin with the longest one.
         for Firing(alert, _) in expected {
             let wait = rules.waits(alert)?;
             let longer = |firing: &&Firing| rules.waits(firing.0).is_ok_and(|waits| waits < wait);
@@ -159,36 +160,37 @@ impl Story {
         Ok(())
     }
 
-    /// While `between` is served for one scrape, from when all is well until `after`, no alert fires.
+    /// Adds a case in which no alert fires: the pods serve `between` for one scrape, between a healthy state
+    /// and `after`.
     pub(super) fn hand_over(&mut self, between: Vec<Pod>, after: Vec<Pod>) {
         let phases = vec![Phase(WELL, self.well.clone()), Phase(1, between), Phase(WELL, after)];
         let checks = (WELL..2 * WELL).map(|scrape| (scrape, Vec::new())).collect();
         self.cases.push(Case { name: "another takes over", phases, checks });
     }
 
-    /// The alerts that fire in some state.
+    /// The alerts that fire in a state.
     pub(super) fn fired(&self) -> BTreeSet<&'static str> {
         let checks = self.cases.iter().flat_map(|case| &case.checks);
         checks.flat_map(|(_, firing)| firing.iter().map(|Firing(alert, _)| *alert)).collect()
     }
 
-    /// The chart's rules.
+    /// The rules of the chart.
     pub(super) fn rules(&self) -> Result<Rules<'_>> {
         Ok(Rules(&self.rendered.one("PrometheusRule")?["spec"]))
     }
 
-    /// What Prometheus calls the pods together.
+    /// The `job` label of the pods in Prometheus.
     pub(super) fn job(&self) -> String {
         format!("{}/{}", RELEASE.1, RELEASE.0)
     }
 
-    /// One object that the chart made.
+    /// The object of the chart with this kind and name.
     pub(super) fn rendered(&self, kind: &'static str, name: &str) -> Result<&Value> {
         let found = self.rendered.all(kind).find(|object| object["metadata"]["name"] == name);
         found.with_context(|| format!("the chart has no {kind} {name}"))
     }
 
-    /// Somebody takes the right to some verbs on a resource away from a role of the chart.
+    /// Removes verbs on a resource from a role of the chart.
     pub(super) async fn take_away(
         &self,
         (kind, name): (&'static str, &str),
@@ -216,12 +218,12 @@ impl Story {
         Ok(())
     }
 
-    /// Writes on the hub whether it hears of a spoke, as Open Cluster Management does.
+    /// Sets whether a spoke is available, as Open Cluster Management does.
     pub(super) async fn available(&self, spoke: &str, status: &str) -> Result<()> {
         available(&self.client, self.fleet.spoke(spoke)?, status).await
     }
 
-    /// The helm command of the runbook, which brings back all that the chart has.
+    /// Runs the helm command of the runbook, which restores all objects of the chart.
     pub(super) async fn upgrade(&mut self, alert: &str) -> Result<()> {
         self.reader.mend(alert, "helm upgrade", &[]).await
     }
@@ -236,12 +238,12 @@ async fn available(client: &Client, spoke: &Spoke, status: &str) -> Result<()> {
     apply_status(client, &cluster).await.map(drop)
 }
 
-/// The Gateway.
+/// The Gateway of the story.
 pub(super) fn gateway() -> Value {
     fixtures::gateway("shop", "web", "multi-cluster", Some("everywhere"))
 }
 
-/// A policy for it.
+/// A policy for the Gateway.
 pub(super) fn policy(name: &str) -> Value {
     fixtures::rate_limit_policy("shop", name, "web")
 }
@@ -251,7 +253,7 @@ fn sum(pods: &[Pod], name: &str, labels: &[(&str, &str)]) -> f64 {
     pods.iter().map(|pod| pod.served().sum(name, labels)).sum()
 }
 
-/// The sum of a series over all pods is so much.
+/// Checks the sum of a series over all pods.
 pub(super) fn is(pods: &[Pod], name: &str, labels: &[(&str, &str)], expected: f64) -> Result<()> {
     let found = sum(pods, name, labels);
     ensure!(found == expected, "{name} {labels:?} is {found}, not {expected}");
