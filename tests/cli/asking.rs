@@ -1,4 +1,4 @@
-//! As whom the hub is asked, and for how long: `--as`, `--as-group`, `--request-timeout`.
+//! The user and the timeout of requests to the hub: `--as`, `--as-group`, `--request-timeout`.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn refused(ran: &Ran, says: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_user_is_impersonated() -> Result<()> {
+async fn as_flags_impersonate_another_user() -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let admin = hub.kubeconfig();
     let forbidden = "User \"jane\" cannot list resource \"gatewayclasses\"";
@@ -34,7 +34,7 @@ async fn another_user_is_impersonated() -> Result<()> {
 
     refused(&status(admin, &["--as-group", "readers"]), "--as-group needs --as")?;
     refused(&status(admin, &["--as", ""]), "a value is required for '--as <USER>'")?;
-    // The kubeconfig may name the user.
+    // The kubeconfig can set the user as well.
     let mut kubeconfig: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(admin)?)?;
     kubeconfig["users"][0]["user"]["as"] = "jane".into();
     let file = tempfile::NamedTempFile::new()?;
@@ -46,20 +46,20 @@ async fn another_user_is_impersonated() -> Result<()> {
     Ok(())
 }
 
-/// A hub that never answers the first list of GatewayClasses.
+/// A hub that never responds to the first list of GatewayClasses.
 async fn silent_hub(name: &str) -> Result<Proxy> {
     let target = Target { verb: "list", resource: "gatewayclasses", nth: 1 };
     Proxy::start(Fleet::shared_hub().await?.hub(), name, Some((target, Fault::Halted))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_takes_too_long_is_given_up() -> Result<()> {
+async fn request_timeout_limits_each_request() -> Result<()> {
     for (name, timeout, says) in [("silent-1", "700ms", "700ms"), ("silent-2", "1", "1s")] {
         let hub = silent_hub(name).await?;
         let ran = status(hub.kubeconfig(), &["--request-timeout", timeout]);
         refused(&ran, &format!(": no answer within {says}\n"))?;
         ensure!(ran.stderr.contains("cannot reach the hub at http://127.0.0.1:"), "{ran:?}");
-        // It is each request that is limited, and the others are in time.
+        // The timeout applies to each request, and the others are fast.
         let ran = status(hub.kubeconfig(), &["--request-timeout=20s"]);
         ensure!((ran.code, ran.stderr.as_str()) == (0, NONE), "{ran:?}");
         let ran = status(hub.kubeconfig(), &["--request-timeout=0"]);

@@ -1,4 +1,4 @@
-//! `policy-sync audit` of files, and of a hub without a controller.
+//! `policy-sync audit` for files, and for a hub without a controller.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::run::{Ran, command, finish, run, run_with};
 const FILES: [&str; 5] = ["audit", "-f", "standing", "-p", "policies"];
 
 #[test]
-fn what_stands_in_manifests_and_breaks_the_published_policies_is_told() {
+fn audit_lists_violations_of_the_published_rego_policies() {
     let ran = run(&FILES);
     let expected = "\
 ENFORCEMENT   KIND         NAMESPACE   NAME    ID                  MESSAGE
@@ -36,7 +36,7 @@ deny          services     shop        web     allowed-ports       port 22 is no
             "policy": "policies/gates/image-pull-policy.rego", "enforcement": "deny",
         })
     );
-    // What is exempt is said by the same patterns as of what is written.
+    // `--exempt-namespaces` has the same patterns as for reviews.
     let all = json_of(&["-o", "json", "--exempt-namespaces="]);
     let pods = all["violations"]
         .as_array()
@@ -50,7 +50,7 @@ deny          services     shop        web     allowed-ports       port 22 is no
 }
 
 #[test]
-fn policies_are_as_strict_as_they_say_and_one_that_fails_hides_no_other() {
+fn audit_shows_the_enforcement_and_failed_evaluations() {
     let folder = TempDir::new().unwrap();
     let policies = folder.path().join("policies.yaml");
     let policy = |name: &str, enforcement: &str, rego: &str| {
@@ -80,7 +80,7 @@ fn policies_are_as_strict_as_they_say_and_one_that_fails_hides_no_other() {
 }
 
 #[test]
-fn what_breaks_nothing_is_said_to() {
+fn audit_without_violations_prints_a_message() {
     let namespace =
         "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: a, cost-center: b}}}";
     let ran = run_with(&["audit", "-f", "-", "-p", "policies"], namespace);
@@ -107,7 +107,7 @@ fn unreadable_document_leaves_the_others() {
 }
 
 #[test]
-fn another_package_can_say_what_may_be_written() {
+fn admit_query_selects_the_package() {
     let folder = TempDir::new().unwrap();
     let policy = folder.path().join("gates.rego");
     let text = "package gates\nimport rego.v1\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \
@@ -120,7 +120,7 @@ fn another_package_can_say_what_may_be_written() {
     for command in ["check", "test"] {
         assert_eq!(run(&["rego", command, policy, query]).code, 0);
     }
-    // By default nobody asks it, and matches is nothing that it declares.
+    // By default this package is not evaluated, and `matches` is undeclared there.
     let ran = run(&["rego", "check", policy]);
     assert_eq!(ran.code, 1, "{ran:?}");
 }
@@ -179,7 +179,7 @@ async fn absent_namespace_is_reported_and_missing_rights_are_unknown_at_once() {
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (1, "", says));
     }
 
-    // The flag's deprecated name.
+    // The deprecated name of the flag.
     let warns = "policy-sync: --policy-namespace is deprecated: use --rego-namespace\n";
     for arguments in
         [&["audit", "--policy-namespace", "default"][..], &["audit", "--policy-namespace=default"]]

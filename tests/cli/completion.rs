@@ -1,4 +1,4 @@
-//! Completion in the real shells, and by the real `kubectl`, with names of a real hub.
+//! Completion in real shells and by the real `kubectl`, with the names of a real hub.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::run::{Ran, finish, run};
 use crate::terminal::{Terminal, needs, on_path};
 
-/// A shell whose `PATH` has the binary and `kubectl`, and a home of its own with these files.
+/// The environment of a shell: a `PATH` with the program and `kubectl`, and its own home with these files.
 struct Shell {
     home: TempDir,
     _folder: TempDir,
@@ -40,14 +40,14 @@ impl Shell {
         command
     }
 
-    /// The lines of what `kubectl` would complete the last of `words` to.
+    /// The output lines of `kubectl` for the completion of the last of `words`.
     fn kubectl(&self, words: &[&str]) -> (Vec<String>, Ran) {
         let ran = finish(self.command("kubectl", &[&["__complete", "policy-sync"], words].concat()), "");
         (ran.stdout.lines().map(str::to_owned).collect(), ran)
     }
 }
 
-/// The values of candidates, without what they mean.
+/// The completion candidates without their descriptions.
 fn values(lines: &[String]) -> Vec<&str> {
     lines.iter().filter_map(|line| line.split('\t').next()).collect()
 }
@@ -80,7 +80,7 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
         ":4",
     ];
     ensure!(values(&lines) == commands, "{ran:?}");
-    // A folder is gone on with, without a space.
+    // A folder is completed without a space.
     std::fs::create_dir(shell.home.path().join("shop"))?;
     let (lines, ran) = shell.kubectl(&["plan", "-f", "s"]);
     ensure!(values(&lines) == ["shop/", ":6"], "{ran:?}");
@@ -100,7 +100,7 @@ async fn completion_leaves_out_the_deprecated_name_of_a_flag() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kubectl_runs_it_as_its_plugin() -> Result<()> {
+async fn kubectl_runs_the_program_as_a_plugin() -> Result<()> {
     let shell = Shell::new(&[]).await?;
     let ran = finish(shell.command("kubectl", &["policy-sync", "status", "--help"]), "");
     ensure!(ran.code == 0 && ran.stdout.contains("\nUsage: kubectl policy-sync status ["), "{ran:?}");
@@ -115,7 +115,7 @@ async fn kubectl_runs_it_as_its_plugin() -> Result<()> {
     Ok(())
 }
 
-/// A tenant with a policy, and what leads to it: before the words that are completed.
+/// A tenant with a policy, and the arguments that select the hub and the controller.
 async fn named(name: &str) -> Result<(Tenant<'static>, Vec<String>)> {
     let fleet = Fleet::shared_hub().await?;
     let tenant = Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await?;
@@ -127,7 +127,7 @@ async fn named(name: &str) -> Result<(Tenant<'static>, Vec<String>)> {
 }
 
 #[tokio::test]
-async fn names_are_those_of_the_hub() -> Result<()> {
+async fn names_on_the_hub_are_completed() -> Result<()> {
     let shell = Shell::new(&[]).await?;
     let (tenant, leads) = named("names-of-hub").await?;
     let leads: Vec<&str> = leads.iter().map(String::as_str).collect();
@@ -158,16 +158,16 @@ async fn names_are_those_of_the_hub() -> Result<()> {
     complete("status", &["-n", "names-of-hub", "RateLimitPolicy", ""], &["limits-of-all"])?;
     complete("explain", &["gateway", "-n", "names-of-hub", ""], &["web"])?;
     complete("status", &["--context", ""], &[tenant.hub().name()])?;
-    // Rights are asked for as any other command does.
+    // Impersonation applies to completion as to other commands.
     complete("status", &["--as=nobody", "-n", "names-of"], &[])?;
     complete("status", &["--as=nobody", ""], &["gateways", "policies", "resources", "cluster"])?;
     Ok(())
 }
 
 #[tokio::test]
-async fn where_the_hub_does_not_answer_there_are_no_names_and_no_words() -> Result<()> {
+async fn unreachable_hub_gives_no_candidates_and_no_messages() -> Result<()> {
     let shell = Shell::new(&[]).await?;
-    // It takes connections, and says nothing.
+    // The server accepts connections, but never responds.
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let server = format!("http://{}", silent.local_addr()?);
     let kubeconfig = json!({
@@ -182,7 +182,7 @@ async fn where_the_hub_does_not_answer_there_are_no_names_and_no_words() -> Resu
     let begun = Instant::now();
     let (lines, ran) = shell.kubectl(&["status", &silent, "-n", ""]);
     ensure!(lines == [":4"], "{ran:?}");
-    // Not as long as a command waits.
+    // Completion has a shorter timeout than other commands.
     let took = begun.elapsed();
     ensure!(took >= Duration::from_secs(1) && took < Duration::from_secs(10), "{took:?}");
     let (lines, ran) = shell.kubectl(&["status", &silent, "p"]);
@@ -199,7 +199,8 @@ async fn where_the_hub_does_not_answer_there_are_no_names_and_no_words() -> Resu
     Ok(())
 }
 
-/// Types a line with a tab in it at a shell that prints what it runs, and waits until it has run `expected`.
+/// Types a line with tabs into a shell that prints the commands it runs, and waits until it has run
+/// `expected`.
 async fn typed(terminal: &mut Terminal, line: &str, expected: &str) {
     terminal.types(&format!("{line}\r"));
     terminal.shows(&format!("ran: {expected}")).await;
@@ -220,7 +221,7 @@ async fn bash_completes() -> Result<()> {
     let typing = format!("policy-sync explain {leads} -n completed-in-b\tratelimitp\tlim\t");
     let complete = format!("policy-sync explain {leads} -n completed-in-bash ratelimitpolicy limits-of-all");
     typed(&mut terminal, &typing, &complete).await;
-    // Bash breaks words at =.
+    // Bash splits words at `=`.
     typed(
         &mut terminal,
         "policy-sync completion --kubeconfig=prof\t zs\t",
@@ -270,7 +271,7 @@ async fn fish_completes() -> Result<()> {
 }
 
 #[test]
-fn a_script_is_a_result() {
+fn completion_scripts_go_to_standard_output() {
     for shell in ["bash", "zsh", "fish"] {
         let ran = run(&["completion", shell]);
         assert!(

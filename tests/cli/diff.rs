@@ -1,4 +1,5 @@
-//! `policy-sync plan --diff`: what it says is what the controller then does, and it does nothing itself.
+//! `policy-sync plan --diff`: the controller then makes exactly the printed changes, and the command itself
+//! writes nothing.
 
 mod reading;
 mod waits;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::run::{Ran, command, finish};
 
-/// A tenant of its own, on the hub that all tests share.
+/// Creates a tenant on the hub that all tests share.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
@@ -30,7 +31,7 @@ fn diff(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
     diff_as(tenant.hub().kubeconfig(), tenant, arguments)
 }
 
-/// `text` without the hash that ends a work's name.
+/// `name` without the hash at the end of a work's name.
 fn readable(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((readable, hash)) if hash.len() == 32 => readable,
@@ -38,7 +39,7 @@ fn readable(name: &str) -> &str {
     }
 }
 
-/// What is said to change: `create ManifestWork eu-1/gateway-web`.
+/// The changes in a report: `create ManifestWork eu-1/gateway-web`.
 fn changes(list: &Value) -> Vec<String> {
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
     let change = |item: &Value| {
@@ -49,7 +50,7 @@ fn changes(list: &Value) -> Vec<String> {
     list["items"].as_array().unwrap().iter().map(change).collect()
 }
 
-/// The same in the words of requests: `create manifestworks eu-1/<name>`.
+/// The changes in a report as requests: `create manifestworks eu-1/<name>`.
 fn requests(list: &Value) -> BTreeSet<String> {
     let request = |item: &Value| {
         let verb = match item["action"].as_str().unwrap() {
@@ -66,8 +67,8 @@ fn requests(list: &Value) -> BTreeSet<String> {
     list["items"].as_array().unwrap().iter().map(request).collect()
 }
 
-/// What was sent, in the same words. What is created or deleted may be patched on the way, as an access work is while
-/// other works come and go.
+/// The requests of the controller in the same form. Patches of works that are created or deleted are left
+/// out: an access work, for example, changes while other works are created.
 fn sent(writes: &[Request]) -> BTreeSet<String> {
     let write = |write: &Request| {
         let object = write.object();
@@ -83,7 +84,8 @@ fn sent(writes: &[Request]) -> BTreeSet<String> {
     all.iter().filter(|write| !on_the_way(write)).cloned().collect()
 }
 
-/// The differences are these; the controller, once started, writes exactly these objects; then nothing differs.
+/// Checks that the command reports these changes, that the controller then makes exactly these, and that no
+/// differences remain.
 async fn comes_true(tenant: &Tenant<'_>, expected: &[&str]) -> Result<Ran> {
     let (text, list) = (diff(tenant, &[]), diff(tenant, &["-o", "json"]));
     ensure!((text.code, text.stderr.as_str()) == (1, ""), "{text:?}");
@@ -100,7 +102,7 @@ async fn comes_true(tenant: &Tenant<'_>, expected: &[&str]) -> Result<Ran> {
     Ok(text)
 }
 
-/// The lines that are taken away and added, without indentation, below the heading of each object.
+/// The removed and added lines of a diff, without indentation.
 fn edits(text: &str) -> Vec<String> {
     let mut edits = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,5 @@
-//! YAML is read as kubectl reads it: over the cases of yaml-test-suite, those of `documents/cases.json`, and published CRDs.
+//! YAML is read as kubectl reads it: the cases of yaml-test-suite, the cases in `documents/cases.json`, and
+//! published CRDs.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The examples in each `--help`: they are run as they stand there, on a hub that has what they name.
+//! Runs the examples in each `--help` as written, on a hub with the objects that they name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::run::{command, finish, run};
 use crate::terminal::{needs, on_path};
 
-/// The words of each command.
+/// The words of all commands.
 fn commands() -> Vec<Vec<String>> {
     fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
         all.push(words.to_vec());
@@ -30,7 +30,7 @@ fn commands() -> Vec<Vec<String>> {
     all
 }
 
-/// The examples in a help.
+/// The examples in a help text.
 fn examples(help: &str) -> Vec<String> {
     let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_default();
     let example = |block: &str| {
@@ -40,7 +40,7 @@ fn examples(help: &str) -> Vec<String> {
     examples.split("\n\n").map(example).map(|example| example.trim().to_owned()).collect()
 }
 
-/// A hub on which the objects of `data/shop` are.
+/// A hub with the objects in `data/shop`.
 async fn shop() -> Result<ControlPlane> {
     let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
     let hub =
@@ -68,7 +68,7 @@ async fn shop() -> Result<ControlPlane> {
 }
 
 #[test]
-fn each_help_has_two_examples() {
+fn every_help_text_has_two_examples() {
     let commands = commands();
     assert!(commands.len() > 5, "{commands:?}");
     for words in commands {
@@ -80,7 +80,7 @@ fn each_help_has_two_examples() {
         let called =
             examples.iter().all(|example| example.contains(format!("policy-sync {about}").trim_end()));
         assert!(called, "{words:?} {examples:?}");
-        // None is longer than a line of any terminal.
+        // Examples fit into 80 columns.
         let longest =
             help.lines().skip_while(|line| *line != "Examples:").map(|line| line.chars().count()).max();
         assert!(longest.is_some_and(|longest| longest <= 80), "{help}");
@@ -88,7 +88,7 @@ fn each_help_has_two_examples() {
 }
 
 #[tokio::test]
-async fn the_examples_do_what_they_say() -> Result<()> {
+async fn examples_in_help_texts_work() -> Result<()> {
     needs("bash", "bash");
     let hub = shop().await?;
     let home = tempfile::tempdir()?;
@@ -120,9 +120,9 @@ async fn the_examples_do_what_they_say() -> Result<()> {
             continue;
         }
         let ran = finish(bash(&example), "");
-        // No is an answer too: nothing runs there that would sync anything.
+        // 1 is valid: no controller syncs anything on this hub.
         ensure!([0, 1].contains(&ran.code) && !ran.stderr.contains("policy-sync: "), "{example}: {ran:#?}");
-        // No policy says anything there of what stands.
+        // The hub has no Rego policies, so these commands print nothing.
         let of_hub = ["policy-sync placement", "policy-sync audit --rego-namespace"];
         let is_of_hub = of_hub.iter().any(|command| example.starts_with(command));
         let nothing = is_of_hub && !example.contains("-o json");

@@ -1,4 +1,5 @@
-//! `policy-sync explain`, of a real hub on which a controller runs and the tests answer for the agents.
+//! `policy-sync explain` on a real hub with a controller. The tests write the status of works in place of the
+//! agents.
 
 mod refusals;
 mod steps;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::run::{Ran, command, finish};
 
-/// A tenant with clusters of its own, on the hub that the tests with controllers share.
+/// Creates a tenant with its own clusters, on the hub that the tests with controllers share.
 async fn tenant(name: &str, clusters: &[&str], placed: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
     let tenant = Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, placed).await?;
@@ -36,7 +37,7 @@ fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Ran
     finish(command, "")
 }
 
-/// Why the object is as it is on `cluster`: the exit code, and the lines below the cluster's name.
+/// The explanation of the object on `cluster`: the exit code, and the lines below the name of the cluster.
 fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<String>)> {
     let ran = explain_as(tenant.hub().kubeconfig(), tenant, &[object, &["--cluster", cluster]].concat());
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
@@ -48,12 +49,12 @@ fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<
 
 const LIMITS: [&str; 2] = ["ratelimitpolicy", "limits"];
 
-/// Checks that `limits` is not in force on `cluster`, for this reason and with this to change.
+/// Checks that `limits` is not in force on `cluster`, with this reason and this object to change.
 fn is_not_fine(tenant: &Tenant<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
     ends_with(tenant, cluster, 1, says, change)
 }
 
-/// The same with this exit code.
+/// Like [`is_not_fine`], with this exit code.
 fn ends_with(tenant: &Tenant<'_>, cluster: &str, expected_code: i32, says: &str, change: &str) -> Result<()> {
     let (code, lines) = why(tenant, &LIMITS, cluster)?;
     let expected = [format!("- {says}."), format!("To change: {change}")];
@@ -64,7 +65,7 @@ fn ends_with(tenant: &Tenant<'_>, cluster: &str, expected_code: i32, says: &str,
     Ok(())
 }
 
-/// Waits until `limits` is told so on `cluster`.
+/// Waits until the explanation of the object on `cluster` contains this reason.
 async fn until(
     tenant: &Tenant<'_>,
     object: &[&str],
@@ -80,7 +81,7 @@ async fn until(
     .await
 }
 
-/// Makes the hub say of an agent that it is silent since then, or not.
+/// Sets the availability of a cluster on the hub.
 pub(crate) async fn silence(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<()> {
     let managed = managed_cluster(cluster, &Default::default());
     let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;

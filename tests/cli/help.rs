@@ -1,4 +1,4 @@
-//! How `--help` looks on a terminal, and that it does so nowhere else.
+//! The format of `--help` on a terminal and elsewhere.
 
 use crate::run::{command, run};
 use crate::terminal::on_terminal;
@@ -13,7 +13,7 @@ fn help_wraps_at_the_terminals_width() {
             help.env("NO_COLOR", "1");
             let ran = on_terminal(columns, &help);
             assert_eq!(ran.code, 0, "{ran:?}");
-            // One word, such as a default, may be longer than any line; an example stands as it is typed.
+            // A single word, such as a default, may be longer than a line. Examples are not wrapped.
             let help = ran.stdout.split("Examples:").next().unwrap();
             let longest = |line: &&str| line.chars().count() > columns.into();
             let too_long = help

@@ -1,4 +1,4 @@
-//! The commands as a user runs them: what they print where, and how they end.
+//! The commands as a user runs them: their output and their exit codes.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! `policy-sync params check`: of texts alone, and against a real hub.
+//! `policy-sync params check`, offline and with a real hub.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn refused(ran: &Ran, says: &str) {
 }
 
 #[test]
-fn the_samples_are_valid() {
+fn sample_parameters_are_valid() {
     for file in ["parameters.yaml", "examples/every-key.yaml", "examples/hub-wins.yaml"] {
         let path = format!("{FOLDER}/{file}");
         let ran = run(&["params", "check", &path, "--offline"]);
@@ -30,7 +30,7 @@ fn the_samples_are_valid() {
 }
 
 #[test]
-fn every_fault_is_named_with_its_place() {
+fn all_faults_are_listed_with_their_paths() {
     let text =
         r#"{"conflicts": "both", "policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}, {}]}"#;
     let ran = check(text, &[]);
@@ -46,7 +46,7 @@ fn every_fault_is_named_with_its_place() {
 }
 
 #[test]
-fn programs_are_told_the_same() {
+fn json_and_yaml_output_contain_the_faults() {
     for (output, read) in [
         ("json", (|text| serde_json::from_str(text).unwrap()) as fn(&str) -> Value),
         ("yaml", |text| serde_saphyr::from_str(text).unwrap()),
@@ -59,7 +59,7 @@ fn programs_are_told_the_same() {
     }
 }
 
-/// Parameters with fields, in a file of their own, and a policy that they list.
+/// Parameters with status fields in a file, and a policy of their kind.
 fn with_fields() -> (tempfile::TempDir, String, Value) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("parameters.json").display().to_string();
@@ -82,7 +82,7 @@ fn with_fields() -> (tempfile::TempDir, String, Value) {
 }
 
 #[test]
-fn what_each_path_gives_of_an_object_is_printed() {
+fn values_of_status_field_paths_are_printed() {
     let (_folder, file, policy) = with_fields();
     let arguments = ["params", "check", &file, "--offline", "--object", "-"];
     let ran = run_with(&arguments, &policy.to_string());
@@ -115,7 +115,7 @@ fn what_each_path_gives_of_an_object_is_printed() {
 }
 
 #[test]
-fn an_object_that_no_parameters_are_for_is_refused() {
+fn object_of_an_unlisted_kind_is_rejected() {
     let (_folder, file, mut policy) = with_fields();
     let check = |text: &str| run_with(&["params", "check", &file, "--offline", "--object", "-"], text);
     policy["apiVersion"] = json!("kuadrant.io/v2");
@@ -135,14 +135,14 @@ fn an_object_that_no_parameters_are_for_is_refused() {
 }
 
 #[test]
-fn the_old_name_is_warned_about() {
+fn deprecated_parameter_name_causes_a_warning() {
     let ran = check(r#"{"experimentalPolicySync": []}"#, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "stdin: valid\n"));
     assert_eq!(ran.stderr, "stdin: warning: experimentalPolicySync: is an old name of policiesToSync\n");
 }
 
 #[test]
-fn what_holds_no_parameters_is_refused() {
+fn input_without_parameters_is_rejected() {
     refused(&run(&["params", "check", "nowhere", "--offline"]), "cannot read nowhere: No such file");
     let class = format!("{FOLDER}/gatewayclass.yaml");
     refused(&run(&["params", "check", &class, "--offline"]), "no parameters: expected their JSON");
@@ -156,7 +156,7 @@ fn what_holds_no_parameters_is_refused() {
 }
 
 #[test]
-fn without_a_hub_the_text_alone_is_judged() {
+fn parameters_are_checked_offline_if_no_hub_is_configured() {
     let ran = run_with(&["params", "check", "-"], "{}");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "stdin: valid\n"));
     assert!(ran.stderr.starts_with("no hub is configured"), "{}", ran.stderr);
@@ -169,7 +169,7 @@ pub(crate) fn check_on(kubeconfig: &Path, parameters: &Value) -> Ran {
 }
 
 #[tokio::test]
-async fn kinds_are_looked_up_on_the_hub() {
+async fn kinds_and_rights_are_checked_on_the_hub() {
     let hub = Fleet::shared_hub().await.unwrap().hub();
     let gvr = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let limits = gvr("kuadrant.io", "v1", "ratelimitpolicies");
@@ -203,7 +203,7 @@ async fn kinds_are_looked_up_on_the_hub() {
     let why = "policy-sync: downstreamClass is not checked: cannot read GatewayClass istio on the hub at";
     assert!(ran.stderr.lines().last().unwrap().starts_with(why), "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
-    // What is wrong all the same is an answer.
+    // Faults in the parameters still determine the exit code.
     let ran = check_on(&nobody, &json!({"policiesToSync": [limits]}));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("Forbidden") && ran.stderr.contains(why), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `policy-sync plan`: manifests to works.
+//! `policy-sync plan` for files: the works for the given manifests.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::run::{Ran, run, run_with};
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/testenv/crds");
 
-/// Cluster and name of each work, without the hash.
+/// The cluster and the name of each work, without the hash.
 fn works(yaml: &str) -> Vec<String> {
     let works: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
     let name = |work: &Value| {
@@ -20,7 +20,7 @@ fn works(yaml: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_directory_becomes_the_works_of_all_clusters() {
+fn directory_gives_the_works_of_all_clusters() {
     let ran = run(&["plan", "-f", "shop", "-f", CRDS]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     insta::assert_snapshot!("shop", ran.stdout);
@@ -39,11 +39,11 @@ fn a_directory_becomes_the_works_of_all_clusters() {
 }
 
 #[test]
-fn without_definitions_the_kinds_are_those_of_the_policies() {
+fn kinds_are_inferred_from_policies_without_crds() {
     let ran = run(&["plan", "-f", "shop"]);
     assert_eq!(ran.code, 0);
     insta::assert_snapshot!("inferred", ran.stderr);
-    // All but what only a definition tells: that TimeoutPolicies answer for each of their Gateways.
+    // The CustomResourceDefinition also shows that TimeoutPolicies have a status for each of their Gateways.
     let works = |stdout: &str| {
         let mut works: Vec<Value> = serde_saphyr::from_multiple(stdout).unwrap();
         let mut rules = 0;
@@ -60,7 +60,7 @@ fn without_definitions_the_kinds_are_those_of_the_policies() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_the_rest_is_planned() {
+fn faults_are_reported_and_other_objects_are_planned() {
     let ran = run(&["plan", "-f", "faults", "-f", CRDS]);
     assert_eq!(ran.code, 1);
     insta::assert_snapshot!("faults", ran.stderr);
@@ -68,7 +68,7 @@ fn what_is_wrong_is_said_and_the_rest_is_planned() {
 }
 
 #[test]
-fn overrides_are_checked_against_the_definition_that_is_given() {
+fn overrides_are_validated_against_the_given_crd() {
     let definition = |rate: &str| {
         format!(
             "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
@@ -90,7 +90,7 @@ fn overrides_are_checked_against_the_definition_that_is_given() {
 }
 
 #[test]
-fn resources_are_planned_with_their_share() {
+fn resources_are_planned_with_their_replicas() {
     let ran = run(&["plan", "-f", "resources", "-n", "shop"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     insta::assert_snapshot!("resources", ran.stdout);
@@ -98,7 +98,7 @@ fn resources_are_planned_with_their_share() {
 }
 
 #[test]
-fn the_output_does_not_depend_on_the_order_of_the_files() {
+fn output_does_not_depend_on_the_order_of_files() {
     let files = ["shop/class.yaml", "shop/fleet.json", "shop/gateway.yml", "shop/policies.yaml"];
     let plan = |files: &[&str]| {
         let arguments: Vec<&str> =
@@ -114,7 +114,7 @@ fn the_output_does_not_depend_on_the_order_of_the_files() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn json_output_has_the_same_objects_as_yaml() {
     let list: Value = serde_json::from_str(&run(&["plan", "-f", "shop", "-o", "json"]).stdout).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&run(&["plan", "-f", "shop"]).stdout).unwrap();
     assert_eq!(list["kind"], "List");
@@ -122,7 +122,7 @@ fn json_holds_the_same() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn standard_input_is_accepted_as_a_file() {
     let policies =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/data/shop/policies.yaml"));
     let files = ["-f", "shop/class.yaml", "-f", "shop/fleet.json", "-f", "shop/gateway.yml", "-f", "-"];
@@ -132,7 +132,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn the_controllers_arguments_count() {
+fn flags_of_the_controller_affect_the_plan() {
     let ran = run(&["plan", "-f", "shop", "--downstream-namespace-prefix", "hub-"]);
     assert!(ran.stdout.contains("namespace: hub-shop") && !ran.stdout.contains("kuadrant-shop"));
     let ran = run(&["plan", "-f", "shop", "--controller-name", "example.com/other"]);
@@ -148,7 +148,7 @@ fn the_controllers_arguments_count() {
 }
 
 #[test]
-fn a_namespace_is_given_to_what_has_none() {
+fn namespace_flag_is_the_default_for_objects_without_one() {
     let policy = "{apiVersion: kuadrant.io/v1, kind: RateLimitPolicy, metadata: {name: more}, spec: {targetRef: \
                   {group: gateway.networking.k8s.io, kind: Gateway, name: web}}}";
     let ran = run_with(&["plan", "-f", "shop", "-f", "-", "-n", "shop"], policy);
@@ -156,7 +156,7 @@ fn a_namespace_is_given_to_what_has_none() {
 }
 
 #[test]
-fn of_an_object_given_twice_the_later_counts() {
+fn later_duplicate_replaces_the_earlier_object() {
     let gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: web, namespace: shop}, \
                    spec: {gatewayClassName: synced}}";
     let ran = run_with(&["plan", "-f", "shop", "-f", "-"], gateway);
@@ -170,7 +170,7 @@ fn of_an_object_given_twice_the_later_counts() {
 }
 
 #[test]
-fn works_say_only_what_their_definition_has() {
+fn works_have_only_fields_of_the_given_manifestwork_crd() {
     let definition = |strategies: &str| {
         format!(
             "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
@@ -202,7 +202,7 @@ fn refused(ran: &Ran, says: &str) {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_place() {
+fn unreadable_input_is_reported_with_its_place() {
     refused(&run(&["plan", "-f", "nowhere.yaml"]), "cannot read nowhere.yaml: No such file");
     refused(
         &run_with(&["plan", "-f", "-"], "---\nb: [\n"),
@@ -255,7 +255,7 @@ fn quoted_scalar_may_end_at_the_indentation_of_its_key() {
 }
 
 #[test]
-fn wrong_arguments_end_with_2() {
+fn invalid_arguments_exit_with_2() {
     assert_eq!(run(&["plan"]).code, 2);
     assert_eq!(run(&["plan", "-f", "shop", "-o", "table"]).code, 2);
     refused(&run(&["plan", "-f", "shop", "--controller-name", ""]), "--controller-name must not be empty");

@@ -1,4 +1,4 @@
-//! How results and logs look on a terminal, and that they do so nowhere else.
+//! The format of results and logs on a terminal and elsewhere.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn logs_have_colors_on_a_terminal_unless_no_color_is_set() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tables_fit_the_terminal_and_are_whole_elsewhere() {
+async fn tables_are_cut_to_the_terminal_width_only_on_terminals() {
     let tenant = tenant("terminal-tables").await;
     let message =
         "annotation kuadrant.io/cluster-selector: a message that is longer than any terminal ".repeat(4);
@@ -61,7 +61,7 @@ async fn tables_fit_the_terminal_and_are_whole_elsewhere() {
     for arguments in [&["-o", "wide"][..], &["-o", "yaml"]] {
         assert!(on_terminal(80, &status(arguments)).stdout.contains(message.trim_end()), "{arguments:?}");
     }
-    // But for the age.
+    // All columns except for the age.
     let columns = |text: &str| {
         text.lines().map(|line| line.rsplit_once("   ").unwrap().0.to_owned()).collect::<Vec<_>>()
     };
@@ -69,10 +69,10 @@ async fn tables_fit_the_terminal_and_are_whole_elsewhere() {
 }
 
 const WAITING: &str = "waiting for the hub…";
-/// How long the hub takes, so that it is waited for for a while.
+/// The delay of the hub's response, long enough for the progress message.
 const LATE: Duration = Duration::from_millis(2500);
 
-/// A hub of whose lists of GatewayClasses the first is late.
+/// A hub whose first list of GatewayClasses is delayed.
 async fn late_hub(name: &str) -> Result<Proxy> {
     let target = Target { verb: "list", resource: "gatewayclasses", nth: 1 };
     Proxy::start(Fleet::shared_hub().await?.hub(), name, Some((target, Fault::Late(LATE)))).await
@@ -85,13 +85,13 @@ fn status_at(kubeconfig: &Path, arguments: &[&str]) -> std::process::Command {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_says_after_a_second_what_is_waited_for() -> Result<()> {
+async fn progress_message_appears_on_a_terminal_after_one_second() -> Result<()> {
     let says = "no GatewayClass of the hub has the controllerName example.com/nobody\n";
     let late = late_hub("late-terminal").await?;
     let ran = on_terminal(80, &status_at(late.kubeconfig(), &[]));
     let erased = format!("{WAITING}\r{}\r{says}", " ".repeat(WAITING.chars().count()));
     ensure!((ran.code, ran.stdout.as_str()) == (0, erased.as_str()), "{ran:?}");
-    // Now it answers at once.
+    // The second list is not delayed.
     let ran = on_terminal(80, &status_at(late.kubeconfig(), &[]));
     ensure!((ran.code, ran.stdout.as_str()) == (0, says), "{ran:?}");
 
@@ -102,7 +102,7 @@ async fn a_terminal_says_after_a_second_what_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_says_nothing_of_waiting() -> Result<()> {
+async fn watch_prints_no_progress_message() -> Result<()> {
     let late = late_hub("late-watch").await?;
     let terminal = Terminal::start(80, &status_at(late.kubeconfig(), &["--watch"]));
     let shown = terminal.shows("example.com/nobody").await;

@@ -1,4 +1,4 @@
-//! What a command cannot do is told by one line on standard error, nothing on standard output, and exit code 2.
+//! A command that fails prints one line on standard error, nothing on standard output, and exits with 2.
 
 mod cases;
 
@@ -17,7 +17,7 @@ use cases::{KUBECONFIGS, USAGE};
 
 use crate::run::{Ran, command, end, finish, run_with};
 
-/// The commands that talk to a hub, each as short as it can be.
+/// The commands that need a hub, with minimal arguments.
 const COMMANDS: [&[&str]; 4] = [
     &["controller", "--metrics-bind-address=0", "--health-probe-bind-address=0"],
     &["plan", "--diff"],
@@ -25,7 +25,7 @@ const COMMANDS: [&[&str]; 4] = [
     &["params", "check", "-"],
 ];
 
-/// A kubeconfig in short, written out.
+/// Expands a kubeconfig in short form.
 fn kubeconfig(text: &str, port: u16) -> String {
     text.replace(
         "CLUSTER",
@@ -35,12 +35,12 @@ fn kubeconfig(text: &str, port: u16) -> String {
     .replace("CONTEXT", "contexts: [{name: hub, context: {cluster: hub, user: me}}], current-context: hub")
 }
 
-/// A port at which nobody listens: one that was free a moment ago.
+/// A closed port, which was free a moment ago.
 fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// What is wrong with a refusal, `None` where nothing is.
+/// The fault of a failed run; `None` if it is as expected.
 fn fault(ran: &Ran, says: &str) -> Option<String> {
     let line = ran.stderr.strip_suffix('\n').unwrap_or_default();
     let fine = ran.code == 2
@@ -48,7 +48,7 @@ fn fault(ran: &Ran, says: &str) -> Option<String> {
         && line.starts_with("policy-sync: ")
         && line.contains(says)
         && !line.contains(char::is_control)
-        // A cause is told once.
+        // Causes are printed only once.
         && line.matches("(os error").count() <= 1
         && line.matches("auth exec").count() <= 1;
     (!fine).then(|| format!("expected {says:?}, found {ran:?}"))
@@ -61,14 +61,14 @@ fn with_kubeconfig(arguments: &[&str], directory: &Path, file: &str) -> Ran {
 }
 
 #[test]
-fn wrong_arguments() {
+fn invalid_arguments_are_reported() {
     let faults: Vec<String> =
         USAGE.iter().filter_map(|(arguments, says)| fault(&run_with(arguments, "{}"), says)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]
-fn a_filter_of_logs_that_cannot_be_read() {
+fn invalid_log_filter_is_reported() {
     let mut controller = command(&["controller", "--log-level=debug"]);
     controller.env("RUST_LOG", "policy_sync=loud");
     let fault = fault(&finish(controller, ""), "RUST_LOG \"policy_sync=loud\" is no filter such as");
@@ -76,7 +76,7 @@ fn a_filter_of_logs_that_cannot_be_read() {
 }
 
 #[test]
-fn a_command_is_missing() {
+fn missing_subcommand_prints_usage() {
     for arguments in [&[][..], &["params"]] {
         let ran = run_with(arguments, "");
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
@@ -85,7 +85,7 @@ fn a_command_is_missing() {
 }
 
 #[test]
-fn help_and_version_are_results() {
+fn help_and_version_go_to_standard_output() {
     for arguments in [&["--help"][..], &["--version"], &["help", "plan"], &["params", "check", "-h"]] {
         let ran = run_with(arguments, "");
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
@@ -94,13 +94,13 @@ fn help_and_version_are_results() {
 }
 
 #[test]
-fn the_version_is_that_of_the_build() {
+fn version_flag_prints_the_version_of_the_build() {
     let ran = run_with(&["--version"], "");
     assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync_hub::version::text())));
 }
 
 #[test]
-fn kubeconfigs_that_lead_nowhere() {
+fn invalid_kubeconfigs_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let mut faults = Vec::new();
     for (name, text, says) in KUBECONFIGS {
@@ -121,8 +121,8 @@ fn kubeconfigs_that_lead_nowhere() {
 }
 
 #[test]
-fn no_hub_is_configured() {
-    // Parameters are checked without one, too.
+fn missing_hub_configuration_is_reported() {
+    // `params check` works without a hub.
     for arguments in &COMMANDS[..3] {
         assert_eq!(
             fault(&run_with(arguments, ""), "no hub is configured: set --kubeconfig or KUBECONFIG"),
@@ -132,7 +132,7 @@ fn no_hub_is_configured() {
 }
 
 #[test]
-fn the_hub_is_away() {
+fn unreachable_hub_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let port = closed_port();
     std::fs::write(directory.path().join("away"), kubeconfig("{CLUSTER, USER, CONTEXT}", port)).unwrap();
@@ -143,7 +143,7 @@ fn the_hub_is_away() {
 }
 
 #[tokio::test]
-async fn a_hub_that_lacks_something() -> Result<()> {
+async fn missing_apis_of_the_hub_are_reported() -> Result<()> {
     let hub = ControlPlane::start(ControlPlaneOptions::named("lacking")).await?;
     let client = hub.client()?;
     let ran =
@@ -201,7 +201,7 @@ async fn spoke_is_reported_as_a_spoke() -> Result<()> {
 }
 
 #[tokio::test]
-async fn credentials_that_no_longer_count() -> Result<()> {
+async fn expired_credentials_are_reported() -> Result<()> {
     let hub = Fleet::shared_hub().await?.hub();
     let mut kubeconfig: Value = serde_saphyr::from_str(&std::fs::read_to_string(hub.kubeconfig())?)?;
     kubeconfig["users"][0]["user"] = json!({"token": "expired"});
@@ -218,7 +218,7 @@ async fn credentials_that_no_longer_count() -> Result<()> {
     Ok(())
 }
 
-/// A kubeconfig of a hub that is away.
+/// A kubeconfig for a hub that does not run.
 pub(crate) fn away(directory: &Path) -> PathBuf {
     let path = directory.join("away");
     std::fs::write(&path, kubeconfig("{CLUSTER, USER, CONTEXT}", closed_port())).unwrap();
@@ -226,7 +226,7 @@ pub(crate) fn away(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_controllers_ports_are_taken() {
+fn port_in_use_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let kubeconfig = away(directory.path());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -241,9 +241,9 @@ fn the_controllers_ports_are_taken() {
     }
 }
 
-/// The controller waits for a hub that is away, and ends well when it is asked to.
+/// The controller waits for a hub that does not run, and stops on a signal.
 #[tokio::test]
-async fn a_controller_is_asked_to_stop() -> Result<()> {
+async fn controller_without_a_hub_stops_on_a_signal() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let kubeconfig = away(directory.path());
     for signal in ["TERM", "INT"] {

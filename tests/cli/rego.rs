@@ -1,4 +1,4 @@
-//! `policy-sync rego`: of files alone.
+//! `policy-sync rego`, which works on files only.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use crate::run::{Ran, command, finish, run, run_with};
 
-/// Checks `text`, on standard input.
+/// Checks `text` on standard input.
 fn check(text: &str) -> Ran {
     run_with(&["rego", "check", "-"], text)
 }
 
 #[test]
-fn the_published_policies_load_and_their_tests_hold() {
+fn published_rego_policies_load_and_pass_their_tests() {
     let ran = run(&["rego", "check", "policies"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "20 modules: ok\n", ""));
     let ran = run(&["rego", "test", "policies"]);
@@ -21,7 +21,7 @@ fn the_published_policies_load_and_their_tests_hold() {
 }
 
 #[test]
-fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
+fn eval_places_an_app_with_card_data_on_the_certified_eu_cluster() {
     let eval = |query: &str| {
         let files = ["--data", "policies/clusters.yaml", "--input", "policies/app.yaml"];
         run(&[&["rego", "eval", query, "-f", "policies"], &files[..]].concat())
@@ -41,7 +41,7 @@ fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
     assert!(ran.stderr.starts_with("<query.rego>:1:"), "{}", ran.stderr);
 }
 
-/// What is wrong, the text, and what is said of it after the module's name.
+/// A description, a module, and the message for it after the module's name.
 const REFUSED: [(&str, &str, &str); 40] = [
     ("an empty module", "", ":1:1: a module begins with a package: write package NAME first"),
     ("no package", "p := 1", ":1:1: a module begins with a package: write package NAME first"),
@@ -201,7 +201,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
     ),
 ];
 
-/// The texts that are made.
+/// The generated texts of cases that are too large to write out.
 fn text(what: &str, text: &str) -> String {
     match what {
         "a line of 5,000 characters" => format!("package a\np := \"{}\"", "x".repeat(5_000)),
@@ -214,7 +214,7 @@ fn text(what: &str, text: &str) -> String {
 }
 
 #[test]
-fn what_is_refused_is_in_the_documentation() {
+fn messages_of_rejected_modules_are_documented() {
     let mut table = "| module | message |\n|---|---|\n".to_owned();
     for (what, written, expected) in REFUSED {
         let ran = check(&text(what, written));
@@ -226,7 +226,7 @@ fn what_is_refused_is_in_the_documentation() {
 }
 
 #[test]
-fn what_kills_the_check_kills_nothing_else_and_is_named() {
+fn module_that_ends_its_check_is_named_and_affects_no_others() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("fine.rego", "package fine\np := 1");
@@ -249,8 +249,8 @@ fn what_kills_the_check_kills_nothing_else_and_is_named() {
 }
 
 #[test]
-fn a_text_that_is_nested_deeply_does_not_overflow_what_parses_it_later() {
-    // Each index is a level of what walks the tree.
+fn deeply_nested_modules_overflow_no_stack() {
+    // Each index is a level of the syntax tree.
     let deep = format!("package a\np := {}1{}", "input[".repeat(31), "]".repeat(31));
     let long = format!("package a\np := input{}", ".a".repeat(2_000));
     for text in [deep, long] {
@@ -260,7 +260,7 @@ fn a_text_that_is_nested_deeply_does_not_overflow_what_parses_it_later() {
 }
 
 #[test]
-fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
+fn likely_mistakes_cause_warnings_only() {
     let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
     let expected = "stdin:1:9: warning: package a is neither asked nor imported\n\
@@ -285,7 +285,7 @@ fn strict_check_fails_on_a_misspelt_package() {
 }
 
 #[test]
-fn a_test_that_is_defined_twice_fails() {
+fn duplicate_test_names_fail() {
     let tests = "package a_test\n\ntest_limit if 1 == 1\n\ntest_limit if 1 == 2\n\ntest_other if 1 == 1\n";
     let ran = run_with(&["rego", "test", "-"], tests);
     let expected =
@@ -294,7 +294,7 @@ fn a_test_that_is_defined_twice_fails() {
 }
 
 #[test]
-fn a_test_that_is_not_true_is_told_with_its_place() {
+fn failed_tests_are_listed_with_their_places() {
     let tests = "package a_test\n\ntest_true if 1 == 1\n\ntest_false if 1 == 2\n\ntest_value := 3\n\ntest_fails if { numbers.range(1, input.x) }\n";
     let ran = run_with(&["rego", "test", "-"], tests);
     let expected = "stdin:5:1: test_false is not true\nstdin:7:1: test_value is not true\n\
@@ -305,7 +305,7 @@ fn a_test_that_is_not_true_is_told_with_its_place() {
 }
 
 #[test]
-fn policies_that_want_to_mend_the_same_otherwise_are_told_on_a_sample() {
+fn conflicting_patches_of_a_sample_fail_its_test() {
     let wants = |id: &str, replicas: u32| {
         format!(
             "deny contains {{\"id\": \"{id}\", \"resolution\": {{\"patches\": [{{\"op\": \"replace\", \"path\": \
@@ -330,7 +330,7 @@ fn policies_that_want_to_mend_the_same_otherwise_are_told_on_a_sample() {
 }
 
 #[test]
-fn manifests_are_checked_as_they_are_applied() {
+fn modules_in_manifests_are_checked() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("policies.yaml");
     let check = |manifests: &str| {
@@ -383,14 +383,14 @@ metadata: {name: policies}
 }
 
 #[test]
-fn what_is_printed_goes_to_standard_error() {
+fn output_of_print_goes_to_standard_error() {
     let ran = run_with(&["rego", "eval", "data.a.p", "-f", "-"], "package a\np := 1 if { print(\"seen\") }");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"));
     assert!(ran.stderr.contains("seen"), "{}", ran.stderr);
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
+fn unreadable_files_are_reported() {
     let folder = TempDir::new().unwrap();
     let empty = folder.path().to_str().unwrap();
     for (arguments, expected) in [
@@ -423,10 +423,10 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
-fn every_command_of_the_page_does_what_it_says() {
+fn rego_commands_in_the_documentation_work() {
     let page = include_str!("../../docs/rego.md");
     let commands = page.lines().filter_map(|line| line.strip_prefix("    policy-sync "));
-    // The controller with its flag, and what asks a hub, run in tests/rego and in the demo.
+    // Other commands on the page run in tests/rego and in the demo.
     let commands: Vec<&str> = commands.filter(|command| command.starts_with("rego ")).collect();
     assert_eq!(commands.len(), 3, "{commands:#?}");
     for line in commands {
@@ -435,7 +435,7 @@ fn every_command_of_the_page_does_what_it_says() {
         let ran = finish(command, "");
         assert!(ran.code == 0 && ran.stderr.is_empty() && !ran.stdout.is_empty(), "{line}: {ran:?}");
     }
-    // The fault that the page shows.
+    // The fault shown on the page.
     let policy = include_str!("../../docs/examples/rego/placement/pci.rego");
     let ran = check(&policy.replace("json.unmarshal", "json.parse"));
     let fault = ran.stdout.replacen("stdin", "    placement/pci.rego", 1);
@@ -494,7 +494,7 @@ fn two_thousand_small_modules_are_checked() {
 }
 
 #[test]
-fn more_modules_than_a_bundle_may_have_are_refused_with_both_numbers() {
+fn bundle_over_the_module_limit_is_rejected_with_both_numbers() {
     let folder = TempDir::new().unwrap();
     for number in 0..=4_000 {
         fs::write(folder.path().join(format!("{number:04}.rego")), "package a\n").unwrap();
@@ -538,7 +538,7 @@ fn constraint_templates_become_modules_that_pass_their_suite() {
     assert!(ran.code == 1 && ran.stdout.contains("no owner: web"), "{ran:?}");
     let ran = run(&["audit", "-f", &path("owned.yaml"), "-p", &to]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    // Existing files stay.
+    // Existing files are not overwritten.
     let ran = convert();
     assert!(ran.code == 2 && ran.stderr.contains("File exists"), "{ran:?}");
     let ran = run(&["rego", "check", &path("template.yaml")]);

@@ -1,4 +1,4 @@
-//! Policies in Rego that would take all memory.
+//! Rego modules that exceed the memory limit of an evaluation.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::run::run;
 
 #[test]
-fn an_evaluation_that_takes_too_much_memory_is_reported_with_its_place() {
+fn evaluation_over_the_memory_limit_is_reported_with_its_place() {
     const LARGE: &str = "package a\nd(s) := concat(\"\", [s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s])\n\
                          p := d(d(d(d(d(d(d(input.label)))))))\n";
     let folder = TempDir::new().unwrap();
@@ -20,7 +20,7 @@ fn an_evaluation_that_takes_too_much_memory_is_reported_with_its_place() {
     let expected = "/a.rego:2:15: the evaluation took more than 32 MiB of memory\n";
     let ran = run(&["rego", "eval", "data.a.p", "-f", &module, "--input", &input]);
     assert!(ran.code == 1 && ran.stderr.ends_with(expected), "{} {}", ran.code, ran.stderr);
-    // Checked, each package is evaluated once of an empty input.
+    // `rego check` evaluates each package once with an empty input.
     write("a.rego", &LARGE.replace("input.label", "\"0123456789abcdef\""));
     let ran = run(&["rego", "check", &module]);
     assert!(ran.code == 1 && ran.stdout.ends_with(expected), "{} {}", ran.code, ran.stdout);

@@ -1,16 +1,16 @@
-//! Running the binary.
+//! Runs the program.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a command may take on a busy machine.
+/// The timeout of a command, for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often it is looked whether it has ended.
+/// The interval of checks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -18,7 +18,7 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
-/// The binary, in the directory of the tests' data, without a hub.
+/// A command of the program, in the directory of the tests' data and without a hub.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_policy-sync"));
     command.args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/data"));
@@ -26,17 +26,17 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the binary with `input` on its standard input.
+/// Runs the program with `input` on its standard input.
 pub(crate) fn run_with(arguments: &[&str], input: &str) -> Ran {
     finish(command(arguments), input)
 }
 
-/// Runs the binary.
+/// Runs the program without input.
 pub(crate) fn run(arguments: &[&str]) -> Ran {
     run_with(arguments, "")
 }
 
-/// Runs `command` to its end.
+/// Runs `command` until it ends.
 pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
     end(child)
 }
 
-/// Waits until `child` ends. One that does not is stopped, and a fault.
+/// Waits until `child` ends. Stops it and panics after the timeout.
 pub(crate) fn end(mut child: Child) -> Ran {
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let started = Instant::now();
@@ -62,7 +62,7 @@ pub(crate) fn end(mut child: Child) -> Ran {
     Ran { code: status.code().unwrap(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
-/// Reads on while the process runs: it must not wait for room in a pipe.
+/// Reads in a thread, so that the process does not block on a full pipe.
 fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! `policy-sync plan -f`: TLS Secrets that travel with a Gateway, as far as they are given, and without what they hold.
+//! `policy-sync plan -f` with TLS Secrets of Gateways: those in the input are copied, and their contents are
+//! hidden.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use crate::run::{Ran, run_with};
 
 const KEY: &str = "VE9QU0VDUkVU";
 
-/// A Gateway on `eu-1` that names a Secret of its own namespace and one of another, of a class with these parameters.
+/// A Gateway on `eu-1`, of a class with these parameters. It refers to a Secret in its own namespace and to
+/// one in another.
 fn hub(params: &str) -> String {
     format!(
         "{{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {{name: multi}}, spec: \
@@ -59,7 +61,7 @@ fn carried(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn secrets_that_are_given_travel_and_show_nothing() {
+fn given_secrets_are_copied_with_hidden_contents() {
     let given =
         [hub(r#"{"tlsSecrets": "copy"}"#), secret("shop", "own"), secret("tls", "theirs"), GRANT.to_owned()];
     let ran = plan(&given, "yaml");
@@ -81,7 +83,7 @@ fn secrets_that_are_given_travel_and_show_nothing() {
 }
 
 #[test]
-fn those_that_are_not_given_are_said_to_be_missing() {
+fn missing_secrets_and_grants_cause_warnings() {
     let ran = plan(&[hub(r#"{"tlsSecrets": "copy"}"#), secret("tls", "theirs")], "yaml");
     assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for text in [
@@ -96,7 +98,7 @@ fn those_that_are_not_given_are_said_to_be_missing() {
 }
 
 #[test]
-fn where_none_travel_they_are_not_used() {
+fn secrets_are_unused_without_the_parameter() {
     let ran = plan(&[hub("{}"), secret("shop", "own"), GRANT.to_owned()], "yaml");
     assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for object in ["Secret shop/own", "ReferenceGrant tls/g"] {

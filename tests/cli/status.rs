@@ -1,4 +1,4 @@
-//! `policy-sync status`, of a real hub on which the tests write what the controller would.
+//! `policy-sync status` on a real hub. The tests write the annotations of the controller.
 
 mod cluster;
 mod fail_on;
@@ -28,7 +28,7 @@ use tokio::sync::OnceCell;
 use crate::params::check_on;
 use crate::run::{Ran, command, finish, run};
 
-/// A policy on two clusters; on `eu-1`, a policy of the spoke's own wins.
+/// The annotations of a policy on two clusters. On `eu-1`, a policy of the spoke overrides it.
 pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str, applied: bool, status: &str, reason: &str| {
         json!({"cluster": cluster, "name": "limits", "namespace": "kuadrant-shop", "applied": applied,
@@ -43,8 +43,8 @@ pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
     ])
 }
 
-/// Writes `policy` with these annotations and no other of the controller's. A patch is read as JSON, where server-side
-/// apply is read as YAML, which refuses some of the characters that may come from a spoke.
+/// Writes `policy` with these annotations, and removes the controller's others. The patch is JSON:
+/// server-side apply parses YAML, which rejects some characters that may come from a spoke.
 pub(crate) async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
     apply(client, &policy).await.unwrap();
     let all = OF_POLICY.map(|key| (key, annotations.get(key)));
@@ -59,8 +59,8 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
     finish(command, "")
 }
 
-/// A tenant of its own, on a hub that only the tests of the status share: the annotations that they write by hand, a
-/// controller would take for its own to remove.
+/// Creates a tenant on a hub that only the tests of `status` share: a controller would remove annotations
+/// that the tests write.
 pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
@@ -76,18 +76,19 @@ pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     Tenant::new(hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await.unwrap()
 }
 
-/// The status of a tenant, read with `kubeconfig`.
+/// Runs `status` for a tenant with `kubeconfig`.
 pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
     let controller = tenant.controller_name();
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
 
-/// A user with these rights in all namespaces, or in those named with them.
+/// The kubeconfig of a user with these rights: a namespace or all, a group, and resources.
 async fn user_with(tenant: &Tenant<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     reader(tenant.hub(), name, rights).await
 }
 
-/// The kubeconfig of the user `name` of `hub`, who may read this: a namespace or all, a group, and resources of it.
+/// The kubeconfig of the user `name` of `hub` with the right to read: a namespace or all, a group, and
+/// resources.
 pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     for (index, (namespace, api_group, resources)) in rights.iter().enumerate() {
@@ -109,7 +110,7 @@ pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&st
     hub.kubeconfig_for(&User::new(name)).unwrap()
 }
 
-/// The words of each line, without those of the last column, which is an age.
+/// The words of each line, without the last column, an age.
 fn rows(ran: &Ran) -> Vec<Vec<&str>> {
     ran.stdout
         .lines()
@@ -127,7 +128,7 @@ fn refused(ran: &Ran, says: &str) {
 }
 
 #[test]
-fn without_a_hub_one_line_says_why() {
+fn missing_hub_is_reported_in_one_line() {
     refused(&run(&["status"]), "no hub is configured");
     refused(&run(&["status", "--kubeconfig", "nowhere"]), "cannot read kubeconfig nowhere");
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -137,7 +138,7 @@ fn without_a_hub_one_line_says_why() {
 }
 
 #[tokio::test]
-async fn a_hub_is_read() {
+async fn status_shows_the_objects_of_a_hub() {
     let hub = ControlPlane::start(ControlPlaneOptions::named("status")).await.unwrap();
     let client = hub.client().unwrap();
     let kubeconfig = hub.kubeconfig();
@@ -187,7 +188,7 @@ async fn a_hub_is_read() {
     refused(&check_on(kubeconfig, &json!({})), "cannot reach the hub at");
 }
 
-/// Waits until the hub says that it serves `group`, which is a little later than it does.
+/// Waits until the hub lists `group`, a little later than it serves it.
 async fn has_api(client: &Client, group: &str) {
     wait::until(&format!("the hub serves {group}"), LIMIT, || async {
         let groups = client.list_api_groups().await?.groups;
@@ -198,7 +199,7 @@ async fn has_api(client: &Client, group: &str) {
     .unwrap();
 }
 
-/// What commands say of a hub without some kinds.
+/// Checks the message of commands for a hub without these kinds.
 fn without(kubeconfig: &Path, kinds: &str) {
     for ran in [status(kubeconfig, &[]), check_on(kubeconfig, &json!({}))] {
         refused(&ran, &format!("has no {kinds}"));
@@ -229,7 +230,7 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
             ],
         ]
     );
-    // The context names no namespace.
+    // The context sets no namespace.
     assert_eq!(status(kubeconfig, &[]).stderr, "no Gateway and no policy found in namespace default\n");
     assert_eq!(status(kubeconfig, &["policies"]).stderr, "no policy found in namespace default\n");
     assert_eq!(status(kubeconfig, &["gateways"]).stderr, "no Gateway found in namespace default\n");

@@ -1,4 +1,4 @@
-//! What is printed to a terminal: `script`, of util-linux, is one.
+//! Runs commands on a terminal, by `script` from util-linux.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -13,11 +13,11 @@ use policy_sync_testenv::wait;
 
 use crate::run::{Ran, finish};
 
-/// `command` on a terminal of so many columns, which shows its standard output and its standard error alike.
+/// `command` on a terminal with this number of columns, which shows standard output and standard error.
 fn script(columns: u16, command: &Command) -> Command {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words = words.map(quoted).collect::<Vec<_>>().join(" ");
-    // What runs on a terminal goes with it, also where whoever started the tests ignores that.
+    // Restore SIGHUP, which the parent of the tests may ignore, so that the command ends with its terminal.
     let mut script = Command::new("env");
     script.args(["--default-signal=HUP", "script", "--quiet", "--return", "--command"]);
     script.arg(format!("stty cols {columns} rows 40 && exec {words}")).arg("/dev/null");
@@ -38,20 +38,20 @@ fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"))
 }
 
-/// Runs `command` to its end on a terminal of so many columns; all that the terminal shows is in `stdout`.
+/// Runs `command` on a terminal with this number of columns until it ends. `stdout` contains all output.
 pub(crate) fn on_terminal(columns: u16, command: &Command) -> Ran {
     let ran = finish(script(columns, command), "");
     Ran { stdout: ran.stdout.replace("\r\n", "\n"), ..ran }
 }
 
-/// Fails where this machine lacks `program`, which Debian's `package` has.
+/// Panics if this machine lacks `program` from Debian's `package`.
 pub(crate) fn needs(program: &str, package: &str) {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|folder| folder.join(program).is_file());
     assert!(found, "{program} is missing: on Debian and Ubuntu, apt-get install {package}");
 }
 
-/// A terminal that is typed at. Its process is killed with the test.
+/// A terminal with keyboard input. Its process is killed when this is dropped.
 pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,
@@ -59,7 +59,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `command` on a terminal of so many columns.
+    /// Starts `command` on a terminal with this number of columns.
     pub(crate) fn start(columns: u16, command: &Command) -> Self {
         needs("script", "bsdutils");
         let mut script = script(columns, command);
@@ -74,7 +74,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).unwrap();
     }
 
-    /// Waits until it has shown `text`, and returns all that it has shown by then.
+    /// Waits until the output contains `text`, and returns the output so far.
     pub(crate) async fn shows(&self, text: &str) -> String {
         let what = format!("the terminal shows {text:?}");
         let shown = wait::until(&what, LIMIT, || {
@@ -118,7 +118,7 @@ fn screen(mut output: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     screen
 }
 
-/// A folder with the binary under each of its names, and whatever else is `linked`, for a `PATH`.
+/// A folder for a `PATH`, with the program under each of its names and the `linked` programs.
 pub(crate) fn on_path(linked: &[(&str, &Path)]) -> (tempfile::TempDir, std::ffi::OsString) {
     let folder = tempfile::tempdir().unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));

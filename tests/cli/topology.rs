@@ -1,4 +1,5 @@
-//! `policy-sync topology` and `policy-sync effective`, of files; of clusters in `live`.
+//! `policy-sync topology` and `policy-sync effective` for files. The module `live` has the tests with
+//! clusters.
 
 mod across;
 mod live;
@@ -29,14 +30,14 @@ fn gateway(listeners: &str) -> String {
     object("Gateway", "web", &format!("{{gatewayClassName: istio, listeners: [{listeners}]}}"))
 }
 
-/// Objects of one text, each a document of it.
+/// Joins objects into a YAML text of several documents.
 fn text(objects: &[String]) -> String {
     objects.join("\n---\n")
 }
 
 const TARGET: &str = "targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: web}";
 
-/// What is wrong, the objects that it is wrong in, and what is said of it.
+/// A description of an error, objects with this error, and the message.
 fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
     let route = |spec: &str| vec![object("HTTPRoute", "r", spec)];
     let of_gateway = |listeners: &str| vec![gateway(listeners)];
@@ -231,7 +232,7 @@ fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
 }
 
 #[test]
-fn what_is_said_of_objects_is_in_the_documentation() {
+fn messages_about_invalid_objects_are_documented() {
     let mut table = "| input | message |\n|---|---|\n".to_owned();
     let mut faults = Vec::new();
     for (what, objects, expected) in cases() {
@@ -247,7 +248,7 @@ fn what_is_said_of_objects_is_in_the_documentation() {
     bad_input::holds("topology", &table).unwrap();
 }
 
-/// Arguments of a request, and what is said of them.
+/// A description of an error, arguments of a request, and the message.
 const REQUESTS: [(&str, &[&str], &str); 12] = [
     ("an empty host", &["--host="], "policy-sync: --host: \"\" is no host"),
     ("a host with an underscore", &["--host=a_b.io"], "policy-sync: --host: \"a_b.io\" is no host"),
@@ -288,7 +289,7 @@ const REQUESTS: [(&str, &[&str], &str); 12] = [
 ];
 
 #[test]
-fn what_is_said_of_requests_is_in_the_documentation() {
+fn messages_about_invalid_requests_are_documented() {
     let mut table = "| error | argument | message |\n|---|---|---|\n".to_owned();
     for (what, arguments, expected) in REQUESTS {
         let ran = run_with(&[&["effective", "-f", "-"], arguments].concat(), CLASS);
@@ -298,9 +299,9 @@ fn what_is_said_of_requests_is_in_the_documentation() {
     bad_input::holds("requests of effective", &table).unwrap();
 }
 
-/// What is refused is left out, and the rest is answered.
+/// An invalid object is left out, and the others are processed.
 #[test]
-fn one_bad_object_leaves_the_others() {
+fn invalid_object_does_not_affect_others() {
     let objects = text(&[
         CLASS.to_owned(),
         gateway("{name: http, port: 80, protocol: HTTP}"),
@@ -339,7 +340,7 @@ fn json_of(arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
-/// The ends of the paths of a report.
+/// The last node of each path in a report.
 fn ends(json: &Value) -> Vec<&str> {
     let paths = json["paths"].as_array().or_else(|| json["answers"].as_array()).unwrap();
     let end = |path: &'_ Value| -> Option<usize> {
@@ -356,7 +357,7 @@ fn ends(json: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_part_of_it_is_asked_for() {
+fn flags_select_a_part_of_the_topology() {
     let all = ["infra/web#internal", "shop/orders#cart", "shop/orders#rule-2"];
     assert_eq!(ends(&json_of(&["topology"])), all);
     assert_eq!(ends(&json_of(&["topology", "-A"])), all);
@@ -368,7 +369,7 @@ fn a_part_of_it_is_asked_for() {
     assert_eq!(ends(&json_of(&["effective", "--route", "grpcroute/orders"])), [""; 0]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "RateLimitPolicy/cart"])), ["shop/orders#cart"]);
     assert_eq!(ends(&json_of(&["effective", "--policy", "tlspolicies.kuadrant.io/own-authority"])), all[..1]);
-    // A policy that lost lies along the path all the same.
+    // A policy that lost is still on the path.
     assert_eq!(ends(&json_of(&["effective", "--policy", "authpolicy/login", "-n", "infra"])), all);
     let in_shop = json_of(&["topology", "-n", "shop"]);
     let policies: Vec<&str> =
@@ -379,7 +380,7 @@ fn a_part_of_it_is_asked_for() {
 }
 
 #[test]
-fn yaml_says_what_json_says() {
+fn yaml_output_equals_json_output() {
     let folder = published();
     for command in ["topology", "effective"] {
         let yaml = run(&[command, "-f", &folder, "-o", "yaml"]).stdout;
@@ -389,7 +390,7 @@ fn yaml_says_what_json_says() {
 }
 
 #[test]
-fn fine_is_0_and_what_does_not_attach_is_1() {
+fn exit_code_is_1_if_something_does_not_attach() {
     let fine = text(&[CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}")]);
     let code = |arguments: &[&str], input: &str| run_with(arguments, input).code;
     assert_eq!(code(&["topology", "-f", "-"], &fine), 0);
@@ -454,7 +455,7 @@ Kinds whose merge is assumed:
 }
 
 #[test]
-fn a_route_whose_namespace_has_unknown_labels_is_neither_attached_nor_refused() {
+fn attachment_is_unknown_if_namespace_labels_are_unknown() {
     let listener = "{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, \
         selector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}}}}";
     let route = object("HTTPRoute", "r", "{parentRefs: [{name: web}]}");
@@ -473,7 +474,7 @@ fn a_route_whose_namespace_has_unknown_labels_is_neither_attached_nor_refused() 
 }
 
 #[test]
-fn implementations_that_differ_are_in_the_text() {
+fn differing_implementations_are_in_the_text() {
     let listener = "{name: http, port: 80, protocol: HTTP}";
     let route = |name: &str, status: &str| {
         let status = format!(
@@ -498,14 +499,14 @@ fn implementations_that_differ_are_in_the_text() {
         run_with(&["topology", "-f", "-"], &objects("status: 'False', reason: Conflicted"));
     assert!(code == 1 && stdout.contains("Not attached:\n  HTTPRoute shop/r"), "{stdout}");
     assert!(!stdout.contains("Implementations differ"), "{stdout}");
-    // The entries of the hub's own controller repeat what the graph says.
+    // Status entries of the hub's controller are ignored, because they repeat the graph.
     let own = accepted.replace("a.io/b", "kuadrant.io/policy-sync");
     assert_eq!(run_with(&["topology", "-f", "-"], &own).code, 1);
 }
 
-/// What is not given is said, once, and is nobody's fault.
+/// Missing input is reported once, and is not a fault.
 #[test]
-fn what_is_not_known_is_said() {
+fn missing_input_is_reported_without_failing() {
     let Ran { code, stderr, .. } =
         run_with(&["topology", "-f", "-"], &gateway("{name: http, port: 80, protocol: HTTP}"));
     assert_eq!(code, 0);
@@ -513,7 +514,7 @@ fn what_is_not_known_is_said() {
 }
 
 #[test]
-fn a_copy_that_takes_precedence_over_a_policy_of_the_spoke_is_a_fault() {
+fn copy_with_precedence_over_a_local_policy_is_a_fault() {
     let policy = |name: &str, annotations: &str, block: &str| {
         format!(
             "{{apiVersion: kuadrant.io/v1, kind: RateLimitPolicy, metadata: {{name: {name}, namespace: shop, annotations: {annotations}}}, \
@@ -532,16 +533,16 @@ fn a_copy_that_takes_precedence_over_a_policy_of_the_spoke_is_a_fault() {
     assert_eq!((of_topology.code, &*of_topology.stderr), (1, ""));
     let of_effective = run_with(&["effective", "-f", "-"], &objects("overrides"));
     assert_eq!((of_effective.code, &*of_effective.stderr), (1, fault));
-    // Of two defaults of one second the one of the later name is in force, which is that of the spoke.
+    // Of two defaults created in the same second, the one with the later name applies, here the spoke's own.
     for command in ["topology", "effective"] {
         let Ran { code, stderr, .. } = run_with(&[command, "-f", "-"], &objects("defaults"));
         assert_eq!((code, &*stderr), (0, ""), "{command}");
     }
 }
 
-/// No right and no file would decide these references, so that they do not change the exit code.
+/// No right and no file would decide these references, so they do not affect the exit code.
 #[test]
-fn kinds_of_backends_that_are_not_read_are_no_fault() {
+fn unread_kinds_of_backends_are_no_fault() {
     let route = |rule: &str| {
         let route = object("HTTPRoute", "r", &format!("{{parentRefs: [{{name: web}}], rules: [{rule}]}}"));
         text(&[CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}"), route])
@@ -552,7 +553,7 @@ fn kinds_of_backends_that_are_not_read_are_no_fault() {
                 InferencePool.inference.networking.k8s.io are not read\n";
     assert!(stdout.ends_with(line), "{stdout}");
     assert_eq!((code, &*stderr), (0, ""));
-    // Files may leave Services out, for mirrors as for other backends.
+    // Files may omit Services, for mirrors as for other backends.
     let mirror = "{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copies, port: 80}}}]}";
     for rule in [mirror, "{backendRefs: [{name: copies, port: 80}]}"] {
         let Ran { code, stderr, .. } = run_with(&["topology", "-f", "-"], &route(rule));
@@ -562,7 +563,7 @@ fn kinds_of_backends_that_are_not_read_are_no_fault() {
 }
 
 #[test]
-fn the_request_stands_in_the_answer_as_it_was_understood() {
+fn report_contains_the_parsed_request() {
     let json = json_of(&[
         "effective",
         "--host",
@@ -585,7 +586,7 @@ fn the_request_stands_in_the_answer_as_it_was_understood() {
 }
 
 #[test]
-fn effective_prints_sixteen_rules_that_were_not_evaluated_and_the_number_of_the_others() {
+fn effective_lists_sixteen_unevaluated_rules_and_counts_the_others() {
     // Each expression is different, and too large once it is compiled.
     let rule = |number: usize| {
         let path = format!(r"{{type: RegularExpression, value: '/(\w{{100}}){{100}}{number}'}}");
@@ -623,7 +624,7 @@ fn effective_prints_sixteen_rules_that_were_not_evaluated_and_the_number_of_the_
     assert!(stdout.contains("  chosen: no other rule that was evaluated matches\n"), "{stdout}");
 }
 
-/// A policy as large as the API takes one.
+/// A policy with the maximum size that the API accepts.
 #[test]
 fn ten_thousand_limits_are_merged() {
     let limits: Vec<String> = (0..10_000).map(|index| format!("limit-{index}: {{}}")).collect();
@@ -644,9 +645,9 @@ fn ten_thousand_limits_are_merged() {
     assert_eq!(rules.len(), 10_001);
 }
 
-/// The examples of these pages have the output of their commands.
+/// The examples on these pages show the output of their commands.
 #[test]
-fn the_documentation_shows_what_is_printed() {
+fn examples_in_the_documentation_match_the_output() {
     for page in ["docs/topology.md", "docs/effective-policies.md"] {
         assert_shows_what_is_printed(page);
     }

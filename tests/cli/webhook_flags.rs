@@ -1,4 +1,4 @@
-//! What the controller says of flags of Rego and of webhooks that it cannot use.
+//! The controller's messages about invalid flags for Rego and webhooks.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::run::run;
 const URL: &str = "expected https://<host>[:<port>], without a path";
 const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 
-/// What is wrong, the flags, and what is said of them.
+/// A description of an error, the flags, and the message.
 const FLAGS: [(&str, &str, &str); 27] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("an invalid URL", "--webhook-url=a.b.svc", URL),
@@ -102,12 +102,12 @@ const FLAGS: [(&str, &str, &str); 27] = [
     ),
 ];
 
-/// Of a hub that nobody asks.
+/// A kubeconfig for a hub that is not used.
 const KUBECONFIG: &str = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
     clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {token: a}}]}";
 
 #[test]
-fn what_is_said_of_flags_is_in_the_documentation() {
+fn messages_about_invalid_flags_are_documented() {
     let (empty, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let authority = Authority::new("a").unwrap();
     fs::write(other.path().join("tls.crt"), authority.server("a").unwrap().certificate).unwrap();
@@ -150,7 +150,7 @@ fn controller_accepts_the_deprecated_name_of_a_flag_and_logs_a_warning() {
     let kubeconfig = folder.path().join("kubeconfig");
     fs::write(&kubeconfig, KUBECONFIG).unwrap();
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
-    // Flags that need policies are accepted, and read.
+    // Flags that require Rego are accepted and evaluated.
     let arguments = ["controller", &kubeconfig, "--policy-namespace=policies", "--webhook-cert-dir=nowhere"];
     let ran = run(&arguments);
     let log: Vec<&str> = ran.stderr.lines().collect();

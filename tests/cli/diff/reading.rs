@@ -1,4 +1,4 @@
-//! What is wrong is named, and nothing is needed but to read.
+//! `plan --diff` reports problems, and needs only the right to read.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::apply::apply;
@@ -50,7 +50,7 @@ async fn problems_are_named_and_freeze_nothing_else() -> Result<()> {
     Ok(())
 }
 
-/// Lets `user` read the kinds `resources`.
+/// Gives `user` the right to read these resources.
 async fn allow(tenant: &Tenant<'_>, user: &str, resources: &[&str]) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let role = json!({
@@ -67,7 +67,7 @@ async fn allow(tenant: &Tenant<'_>, user: &str, resources: &[&str]) -> Result<()
 }
 
 #[tokio::test]
-async fn reading_is_enough_and_is_all_that_it_does() -> Result<()> {
+async fn diff_needs_only_the_right_to_read_and_writes_nothing() -> Result<()> {
     let tenant = tenant("diff-reads", &["eu-1"]).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let needed = [
@@ -88,7 +88,7 @@ async fn reading_is_enough_and_is_all_that_it_does() -> Result<()> {
     for missing in needed {
         let others: Vec<&str> = needed.into_iter().filter(|resource| *resource != missing).collect();
         allow(&tenant, &user.name, &others).await?;
-        // The server takes a changed role up a moment later.
+        // A changed role takes effect a moment later.
         let ran = wait::until(missing, LIMIT, || async {
             let ran = diff_as(&kubeconfig, &tenant, &[]);
             ensure!(ran.stderr.contains(&format!("resource \"{missing}\" in API group")), "{ran:?}");

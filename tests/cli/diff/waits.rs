@@ -1,4 +1,4 @@
-//! What the controller would wait with is marked.
+//! `plan --diff` marks changes that the controller would postpone.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{changes, comes_true, diff, tenant};
 
 #[tokio::test]
-async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
+async fn creation_waits_until_the_terminating_work_is_gone() -> Result<()> {
     let tenant = tenant("diff-waits", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -41,14 +41,14 @@ async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
+async fn withdrawal_from_an_unplaced_cluster_is_marked_as_waiting() -> Result<()> {
     let tenant = tenant("diff-leaves", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
     tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    // While the decisions are fewer than the Placement says, nothing is withdrawn.
+    // Nothing is withdrawn while the PlacementDecisions are incomplete.
     tenant.decide("all", 1, &["eu-1"]).await?;
     let ran = diff(&tenant, &[]);
     ensure!((ran.code, ran.stdout.as_str()) == (0, ""), "{ran:?}");
@@ -93,7 +93,7 @@ async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_copy_that_waits_for_an_older_one_is_marked_as_long_as_it_waits() -> Result<()> {
+async fn copy_that_waits_for_an_older_one_is_marked_while_it_waits() -> Result<()> {
     let tenant = tenant("diff-order", &["eu-1"]).await?;
     let parameters =
         |wait: u32| json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait});
@@ -120,7 +120,7 @@ async fn a_copy_that_waits_for_an_older_one_is_marked_as_long_as_it_waits() -> R
         "{}",
         waits()?
     );
-    // The older copy is never created.
+    // The wait for the older copy, which is never created, times out.
     tenant.parameters(&parameters(1)).await?;
     wait::until("the older copy is not waited for", LIMIT, || async {
         let waits = waits()?;

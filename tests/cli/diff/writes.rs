@@ -1,4 +1,4 @@
-//! What it says is what the controller then writes.
+//! The changes in `plan --diff` match the controller's writes.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{https_gateway, rate_limit_policy, timeout_policy, tls_secret};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{comes_true, edits, tenant};
 
 #[tokio::test]
-async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
+async fn first_run_creates_everything_and_later_runs_only_changes() -> Result<()> {
     let tenant = tenant("diff-changes", &["eu-1", "us-1"]).await?;
     let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -51,7 +51,7 @@ async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_override_changes_one_cluster() -> Result<()> {
+async fn override_changes_only_its_cluster() -> Result<()> {
     let tenant = tenant("diff-overrides", &["eu-1", "us-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -72,7 +72,7 @@ async fn an_override_changes_one_cluster() -> Result<()> {
 }
 
 #[tokio::test]
-async fn answers_are_for_the_work_that_was_there() -> Result<()> {
+async fn changed_work_is_pending_until_it_is_reported_again() -> Result<()> {
     let tenant = tenant("diff-answers", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -83,7 +83,7 @@ async fn answers_are_for_the_work_that_was_there() -> Result<()> {
     tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    // The copy stays as it is, and so its revision; only how it is written changes.
+    // The copy and its revision stay the same; only the update strategy changes.
     let mut parameters = all_kinds();
     parameters["conflicts"] = json!("overwrite");
     tenant.parameters(&parameters).await?;
@@ -104,7 +104,7 @@ async fn answers_are_for_the_work_that_was_there() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
+async fn deleted_policy_is_withdrawn_and_a_new_kind_extends_access() -> Result<()> {
     let tenant = tenant("diff-deletes", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -132,7 +132,7 @@ async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_shows_that_it_changed_and_not_to_what() -> Result<()> {
+async fn rotated_secret_is_shown_as_changed_without_contents() -> Result<()> {
     let tenant = tenant("diff-secrets", &["eu-1"]).await?;
     tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
     tenant.apply(&tls_secret(tenant.name(), "a", "first-key")).await?;
@@ -155,7 +155,7 @@ async fn a_rotated_secret_shows_that_it_changed_and_not_to_what() -> Result<()> 
 }
 
 #[tokio::test]
-async fn what_others_wrote_is_put_back() -> Result<()> {
+async fn edits_by_others_are_reverted() -> Result<()> {
     let tenant = tenant("diff-edits", &["eu-1"]).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
@@ -166,7 +166,7 @@ async fn what_others_wrote_is_put_back() -> Result<()> {
 
     let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     tenant.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
-    // What the controller does not write is nobody's difference.
+    // Fields of other writers are not a difference.
     tenant.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
     let summary = "kuadrant.io/policies-synced-summary";
     let written = tenant.annotations(&limits).await?[summary].clone();
@@ -183,7 +183,7 @@ async fn what_others_wrote_is_put_back() -> Result<()> {
         edits[1..3] == ["- propagationPolicy: Orphan", "+ propagationPolicy: SelectivelyOrphan"],
         "{edits:#?}"
     );
-    // The same JSON is shown as it is written.
+    // An equal JSON value with other formatting is shown as written.
     ensure!(edits.len() == 6 && edits[5] == format!("+ {summary}: {}", json!(written)), "{edits:#?}");
     Ok(())
 }

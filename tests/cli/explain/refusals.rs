@@ -1,4 +1,4 @@
-//! What there is no answer for, and who may ask.
+//! `explain` for missing objects, and for users with few rights.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::requests_of;
@@ -9,7 +9,7 @@ use super::{LIMITS, explain_as, tenant};
 use crate::run::run;
 
 #[tokio::test]
-async fn what_is_not_there_cannot_be_explained() -> Result<()> {
+async fn missing_objects_are_reported() -> Result<()> {
     let tenant = tenant("explain-none", &["ex-none"], &["ex-none"]).await?;
     let admin = tenant.hub().kubeconfig();
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
@@ -39,7 +39,7 @@ async fn what_is_not_there_cannot_be_explained() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_only_reads_and_says_what_it_may_not_read() -> Result<()> {
+async fn explain_only_reads_and_reports_missing_rights() -> Result<()> {
     let tenant = tenant("explain-rights", &["ex-rights"], &["ex-rights"]).await?;
     tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let user = User::new("explain-reader");

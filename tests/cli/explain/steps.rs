@@ -1,4 +1,4 @@
-//! Each step of the decision has its sentence, and the object to change; and changing it helps.
+//! Each step of a decision has a reason and an object to change, and the change helps.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::topology::{object, targets};
@@ -14,7 +14,7 @@ use super::{LIMITS, ends_with, explain_as, is_not_fine, silence, tenant, until, 
 const LABEL: &str = "label cluster.open-cluster-management.io/placement";
 
 #[tokio::test]
-async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
+async fn each_reason_why_a_policy_is_not_on_a_cluster_is_explained() -> Result<()> {
     let tenant = tenant("explain-steps", &["ex-eu", "ex-us"], &["ex-eu"]).await?;
     let name = tenant.name();
     let limits = rate_limit_policy(name, "limits", "web");
@@ -23,7 +23,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     let params = format!("ConfigMap {name}/params key params");
     let it_targets = format!("It targets Gateway {name}/web of GatewayClass");
 
-    // The Gateway: missing, of a class that is not ours, of one that does not list the kind.
+    // The Gateway: missing, of another controller's class, or of a class that does not list the kind.
     tenant.apply(&rate_limit_policy(name, "limits", "nothing")).await?;
     is_not_fine(
         &tenant,
@@ -67,7 +67,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     )?;
     tenant.delete(&lists).await?;
 
-    // What cannot be known freezes.
+    // Invalid parameters freeze the policy.
     tenant.parameters(&json!({"policiesToSync": 1})).await?;
     let invalid = format!(
         "GatewayClass {name} has invalid parameters: parameters {name}/params: policiesToSync: expected a list, found 1"
@@ -89,7 +89,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     )?;
     tenant.parameters(&all_kinds()).await?;
 
-    // The Placement.
+    // The Placement does not select the cluster.
     let chosen = format!("Placement {name}/all, which places Gateway {name}/web, has not chosen it");
     let place = format!("Placement {name}/all, or Gateway {name}/web {LABEL}");
     is_not_fine(&tenant, "ex-us", &chosen, &place)?;
@@ -118,7 +118,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     tenant.merge(&web(&tenant), &label("all".into())).await?;
     tenant.place("all", &["ex-eu", "ex-us"]).await?;
 
-    // The selector, and one that cannot be read.
+    // The selector does not match, or is invalid.
     let selector = |text: &str| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
     tenant.merge(&limits, &selector("explain=yes")).await?;
     let annotation = format!("RateLimitPolicy {name}/limits annotation kuadrant.io/cluster-selector");
@@ -140,7 +140,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     ensure!(lines[1] == format!("To change: {annotation}"), "{lines:#?}");
     tenant.merge(&limits, &json!({"metadata": {"annotations": null}})).await?;
 
-    // Now nothing is in its way but that no controller runs.
+    // The only remaining reason is that no controller runs.
     let (code, lines) = why(&tenant, &LIMITS, "ex-eu")?;
     ensure!(
         code == 1
@@ -152,7 +152,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
+async fn reports_of_the_cluster_are_explained_until_it_is_enforced() -> Result<()> {
     let tenant = tenant("explain-answers", &["ex-said-1", "ex-said-2"], &["ex-said-1", "ex-said-2"]).await?;
     let (name, cluster) = (tenant.name(), "ex-said-1");
     let limits = rate_limit_policy(name, "limits", "web");
@@ -191,7 +191,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
         "It is applied, and not enforced: Unknown: no wasm",
         &format!("RateLimitPolicy {name}/limits, or {copy}"),
     )?;
-    // No controller reports whether it is enforced.
+    // No controller on the spoke reports whether the policy is enforced.
     for (answer, says) in [
         (Answer::applied(), "- It is applied there, and no controller reports whether it is enforced.\n"),
         (
@@ -217,7 +217,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
     tenant.answer(&work, &enforced).await?;
     ensure!(why(&tenant, &LIMITS, cluster)? == (0, vec!["- It is enforced there.".to_owned()]));
 
-    // The other cluster has not said anything.
+    // The other cluster has not reported yet.
     let admin = tenant.hub().kubeconfig();
     let ran = explain_as(admin, &tenant, &LIMITS);
     ensure!(
@@ -260,7 +260,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
     let yaml: Value = serde_saphyr::from_str(&yaml.stdout)?;
     ensure!(yaml["groups"].as_array().is_some_and(|groups| groups.len() == 1), "{yaml:#}");
 
-    // Asked twice, it says the same: nothing else changes this cluster.
+    // A second run prints the same, because the cluster does not change.
     let again = [why(&tenant, &LIMITS, cluster)?, why(&tenant, &LIMITS, cluster)?];
     ensure!(again[0] == again[1], "{again:#?}");
     controller.terminate().await?;
@@ -268,7 +268,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_is_explained_and_its_grace() -> Result<()> {
+async fn gateway_and_its_grace_period_are_explained() -> Result<()> {
     let tenant = tenant("explain-gateway", &["ex-gw-1", "ex-gw-2"], &["ex-gw-1", "ex-gw-2"]).await?;
     let name = tenant.name();
     let grace = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "3600"}}});
@@ -316,7 +316,7 @@ async fn a_gateway_is_explained_and_its_grace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
+async fn gateway_that_waits_for_its_policies_is_explained() -> Result<()> {
     let tenant = tenant("explain-waits", &["ex-waits"], &["ex-waits"]).await?;
     let name = tenant.name();
     let params = json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 1, "policyWaitAction": "hold"});
@@ -329,7 +329,7 @@ async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
     let change = format!("To change: {policy}, or ConfigMap {name}/params key params policyWaitAction");
     ensure!(lines.contains(&change), "{lines:#?}");
 
-    // The status says the same of it, once the controller has.
+    // `status` shows the same once the controller has written it.
     let admin = tenant.hub().kubeconfig();
     let waits = "(waits for its policies: ratelimitpolicies/limits)";
     for words in [
@@ -353,7 +353,7 @@ async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn where_a_policy_is_in_force_among_the_hubs_routes_is_told() -> Result<()> {
+async fn effect_of_a_policy_on_the_hubs_routes_is_explained() -> Result<()> {
     let tenant = tenant("explain-routes", &["ex-routes"], &["ex-routes"]).await?;
     let name = tenant.name();
     tenant.apply(&rate_limit_policy(name, "limits", "web")).await?;

@@ -1,6 +1,6 @@
-//! What is refused, and what is said of it.
+//! Invalid arguments and kubeconfigs with their messages.
 
-/// Wrong arguments, and what is said of them.
+/// Invalid arguments, and the message for each.
 pub(super) const USAGE: [(&[&str], &str); 35] = [
     (&["nothing"], "unrecognized subcommand 'nothing'"),
     (&["--nothing", "status"], "unexpected argument '--nothing' found"),
@@ -60,7 +60,7 @@ pub(super) const USAGE: [(&[&str], &str); 35] = [
     (&["status", "--context", "a\n\u{1b}[31m", "--odd\n\u{1b}[31m"], "unexpected argument '--odd"),
 ];
 
-/// Kubeconfigs that lead nowhere, and what is said of them. `None` is a file that does not exist.
+/// Unusable kubeconfigs, and the message for each. `None` is a file that does not exist.
 pub(super) const KUBECONFIGS: [(&str, Option<&str>, &str); 10] = [
     ("missing", None, "cannot read kubeconfig missing: No such file or directory"),
     ("no-yaml", Some("clusters: ["), "cannot read kubeconfig no-yaml: failed to parse kubeconfig YAML"),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{annotated, annotations, refused, rows, status_of, tenant, user_with};
 
-/// Three policies: on both clusters, on `us-1` alone, and one whose list is cut before `us-1`.
+/// Three policies: on both clusters, on `us-1` only, and one whose list is cut before `us-1`.
 async fn three_policies(tenant: &Tenant<'_>) {
     let (client, ns) = (tenant.client(), tenant.name());
     annotated(client, fixtures::rate_limit_policy(ns, "both", "web"), annotations(false)).await;
@@ -32,7 +32,7 @@ async fn three_policies(tenant: &Tenant<'_>) {
 }
 
 #[tokio::test]
-async fn one_cluster_is_shown_alone() {
+async fn cluster_flag_shows_one_cluster() {
     let tenant = tenant("status-cluster").await;
     three_policies(&tenant).await;
     let run = |arguments: &[&str]| {
@@ -52,7 +52,7 @@ async fn one_cluster_is_shown_alone() {
                     which was too large for more\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (0, left_out));
 
-    // There, `both` lags; and the list of `cut` ends before `us-1`, which does not make it missing.
+    // On `us-1`, `both` is out of sync. `cut` is not missing there, because its list is cut before `us-1`.
     let ran = run(&["--cluster", "us-1", "-o", "json"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -74,7 +74,7 @@ async fn one_cluster_is_shown_alone() {
 }
 
 #[tokio::test]
-async fn where_a_policy_differs_is_shown_for_each_cluster() {
+async fn overridden_fields_are_shown_for_each_cluster() {
     let tenant = tenant("status-differs").await;
     let mut limits = fixtures::rate_limit_policy(tenant.name(), "limits", "web");
     let overrides =
@@ -104,7 +104,8 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
     assert!(ran.stdout.contains("   limits.all.rates   "), "{}", ran.stdout);
     assert!(!run(admin, &["--cluster", "us-1"]).stdout.contains("DIFFERS"));
 
-    // Who may not read clusters sees that there may be differences, and all else.
+    // Without the right to read clusters, the output shows that there may be differences, and everything
+    // else.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),
@@ -120,7 +121,7 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
 }
 
 #[tokio::test]
-async fn a_cluster_has_to_be_one_of_the_hub() {
+async fn unknown_cluster_is_reported() {
     let tenant = tenant("status-no-cluster").await;
     annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), "both", "web"), annotations(true))
         .await;

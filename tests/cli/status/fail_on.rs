@@ -26,7 +26,7 @@ const CASES: [Case; 13] = [
         [0, 0, 0],
     ),
     ("removing", "Removing", r#""deleting":true"#, [0, 0, 0]),
-    // It is to be there again.
+    // The policy is intended for the cluster again.
     ("removing-first", "Pending", r#""deleting":true,"pending":true"#, [1, 1, 1]),
     (
         "overridden",
@@ -137,7 +137,7 @@ async fn not_synced_fails_for_items_that_are_out_of_sync_and_counts_others_on_re
 }
 
 #[tokio::test]
-async fn the_message_names_the_first_cluster_that_is_not_enforced() {
+async fn message_names_the_first_cluster_without_enforcement() {
     let tenant = tenant("status-message").await;
     let rejected = CASES.iter().find(|(_, state, ..)| *state == "Rejected").unwrap();
     write(&tenant, "rejected", "eu-1", rejected.2).await;
@@ -148,7 +148,7 @@ async fn the_message_names_the_first_cluster_that_is_not_enforced() {
 }
 
 #[tokio::test]
-async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
+async fn policy_on_an_unavailable_cluster_is_unreachable() {
     let tenant = tenant("status-unreachable").await;
     let cluster = "status-unreachable-1";
     tenant.apply(&fixtures::managed_cluster(cluster, &Default::default())).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_policy_on_a_cluster_that_is_not_available_is_unreachable() {
             assert_eq!(ran.code, code, "{level} {place:?}: {ran:?}");
         }
     }
-    // That is the hub's own decision.
+    // The hub decided to freeze it, independent of the agent.
     let ran = run(admin, &["ratelimitpolicy", "frozen"]);
     assert_eq!(rows(&ran)[1][2], "Frozen", "{ran:?}");
 }
@@ -222,7 +222,7 @@ async fn without_the_right_to_read_clusters_the_exit_code_is_2_unless_no_state_d
             );
         }
     }
-    // It is on no cluster.
+    // The policy is on no cluster.
     let ran = run("none", &[]);
     assert_eq!((ran.code, rows(&ran)[1][2], &*ran.stderr), (0, "-", ""), "{ran:?}");
 }

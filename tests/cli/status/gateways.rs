@@ -1,4 +1,5 @@
-//! `policy-sync status gateways`, of a hub on which a controller runs and the tests answer for the agents.
+//! `policy-sync status gateways` on a hub with a controller. The tests write the status of works in place of
+//! the agents.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::{rows, status_of, user_with};
 use crate::run::Ran;
 
-/// A tenant of its own, on the hub that the tests with controllers share.
+/// Creates a tenant on the hub that the tests with controllers share.
 pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
@@ -30,7 +31,7 @@ pub(super) async fn answer(tenant: &Tenant<'_>, cluster: &str, work: &str, answe
     tenant.answer(&work, answer).await
 }
 
-/// Waits until the status is as `fits` wants it.
+/// Waits until `fits` accepts the output.
 pub(super) async fn until(
     tenant: &Tenant<'_>,
     kubeconfig: &Path,
@@ -51,13 +52,13 @@ fn second<'w>(words: &'w [&'w str]) -> impl Fn(&Ran) -> bool + 'w {
 }
 
 #[tokio::test]
-async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
+async fn gateways_show_the_clusters_where_they_are_programmed() -> Result<()> {
     let tenant = with_clusters("status-gateways", &["eu-1", "us-1"]).await?;
     let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
-    // Nobody has said anything of it yet.
+    // The controller has not written a status yet.
     let ran = status_of(&tenant, admin, &["gateways", "-n", name]);
     ensure!((ran.code, &rows(&ran)[1][..6]) == (1, &["web", name, "-", "-", "?", "the"][..]), "{ran:#?}");
-    // Nor is a Gateway of another class anything of ours.
+    // Gateways of other classes are not shown.
     tenant.apply(&gateway(name, "other", "other", Some("all"))).await?;
 
     let controller = tenant.controller().await?;
@@ -70,7 +71,7 @@ async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
     let one = ["web", name, "eu-1,us-1", "1/2", "True", "not", "programmed", "on", "1"];
     until(&tenant, admin, &["gateways", "-n", name], second(&one)).await?;
 
-    // The controller may count eu-1 before it has the refusal of us-1.
+    // The controller may count eu-1 before it has processed the failure on us-1.
     let as_json = ["gateways", "web", "-n", name, "-o", "json"];
     let ran = until(&tenant, admin, &as_json, |ran| ran.stdout.contains("\"NotProgrammed\"")).await?;
     ensure!(ran.code == 1, "{ran:#?}");
@@ -108,7 +109,7 @@ async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
+async fn gateways_precede_policies_and_show_the_grace_period() -> Result<()> {
     let tenant = with_clusters("status-grace", &["eu-1", "us-1"]).await?;
     let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     let limits = rate_limit_policy(name, "limits", "web");
@@ -147,7 +148,7 @@ async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_may_not_read_works_sees_what_gateways_say() -> Result<()> {
+async fn status_of_gateways_is_shown_without_the_right_to_read_works() -> Result<()> {
     let tenant = with_clusters("status-tenant", &["eu-1"]).await?;
     let name = tenant.name();
     let rights = [
@@ -164,7 +165,7 @@ async fn who_may_not_read_works_sees_what_gateways_say() -> Result<()> {
     answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let ran = until(&tenant, &reader, &arguments, second(&["web", name, "eu-1", "1/1", "True", "-"])).await?;
     ensure!((ran.code, ran.stderr.as_str()) == (0, ""), "{ran:#?}");
-    // All namespaces are not theirs.
+    // The user has no rights in all namespaces.
     let ran = status_of(&tenant, &reader, &["gateways", "-A"]);
     ensure!(ran.code == 2 && ran.stderr.contains("cannot list Gateways on the hub at"), "{ran:#?}");
     controller.terminate().await?;
@@ -172,7 +173,7 @@ async fn who_may_not_read_works_sees_what_gateways_say() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_changes_of_a_gateway_is_printed_again() -> Result<()> {
+async fn watch_prints_changes_of_gateways() -> Result<()> {
     let tenant = with_clusters("status-gateways-watch", &["eu-1"]).await?;
     let name = tenant.name();
     let mut command = crate::run::command(&["status", "gateways", "--watch", "-n", name]);

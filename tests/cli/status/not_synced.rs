@@ -1,4 +1,5 @@
-//! `policy-sync status --not-synced`, of a hub on which a controller runs and the tests answer for the agents.
+//! `policy-sync status --not-synced` on a hub with a controller. The tests write the status of works in place
+//! of the agents.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::rate_limit_policy;
@@ -13,11 +14,11 @@ fn enforced() -> Answer {
     Answer::applied().condition("Enforced", "True", "Enforced", "")
 }
 
-/// When tests answer for agents.
+/// The time of the reports that the tests write.
 const ANSWERED: &str = "2026-01-01T00:00:00Z";
 
 #[tokio::test]
-async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<()> {
+async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result<()> {
     let tenant = with_clusters("status-lags", &["eu-1", "us-1"]).await?;
     let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     for policy in ["fine", "refused", "silent"] {
@@ -30,7 +31,7 @@ async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<
     }
     answer(&tenant, "eu-1", "ratelimitpolicy-refused", &enforced()).await?;
     answer(&tenant, "us-1", "ratelimitpolicy-refused", &Answer::refused("conflict")).await?;
-    // Of `silent`, no agent says anything.
+    // No agent reports on `silent`.
     let lags = ["-n", name, "--not-synced"];
     let ran = until(&tenant, admin, &lags, |ran| {
         ran.stdout.contains("conflict") && ran.stdout.lines().count() == 3
@@ -70,14 +71,14 @@ async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<
     };
     ensure!(items.iter().map(said).eq(expected.iter().map(|(_, words)| of(words))), "{json:#}");
 
-    // On one cluster, and each cluster of one policy.
+    // The rows of one cluster, and of one policy.
     let ran = status_of(&tenant, admin, &[&lags[..], &["--cluster", "eu-1"]].concat());
     let row = ["RateLimitPolicy", "silent", "Pending", "no", "pending", "-", &asked, "-"];
     ensure!(ran.code == 1 && rows(&ran).len() == 2 && rows(&ran)[1] == row, "{ran:#?}");
     let ran = status_of(&tenant, admin, &[&lags[..], &["ratelimitpolicy", "refused", "-o", "wide"]].concat());
     ensure!(ran.stdout.lines().count() == 2 && ran.stdout.contains("us-1      NotApplied   no"), "{ran:#?}");
     let ran = status_of(&tenant, admin, &["cluster", "us-1", "--not-synced"]);
-    // Other tests have policies for that cluster.
+    // Other tests have policies on this cluster.
     let own: Vec<Vec<&str>> = rows(&ran).into_iter().filter(|row| row[1] == name).collect();
     let asked =
         tenant.until_work("us-1", "ratelimitpolicy-silent", |_| true).await?.metadata.creation_timestamp;
@@ -91,7 +92,7 @@ async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<
     expected.sort();
     ensure!(own == expected.map(|(_, row)| row), "{own:?} {ran:#?}");
 
-    // Who may not read works is told so, and sees the rest.
+    // A user without the right to read works gets a message, and everything else.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),
@@ -118,7 +119,7 @@ async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_not_programmed_names_its_clusters() -> Result<()> {
+async fn unprogrammed_gateway_lists_its_clusters() -> Result<()> {
     let tenant = with_clusters("status-lags-gateway", &["eu-1", "us-1"]).await?;
     let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     let controller = tenant.controller().await?;
@@ -150,7 +151,7 @@ async fn a_gateway_that_is_not_programmed_names_its_clusters() -> Result<()> {
 }
 
 #[test]
-fn it_is_not_watched() {
+fn filters_exclude_watch() {
     for filter in ["--not-synced", "--not-enforced"] {
         let ran = crate::run::run(&["status", filter, "--watch"]);
         let says = format!("'{filter}' cannot be used with '--watch'");

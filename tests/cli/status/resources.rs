@@ -1,8 +1,8 @@
-//! Resources among what is shown: those that were placed, with what is ready.
+//! Resources in `policy-sync status`: those that are placed, with their ready replicas.
 
 use super::*;
 
-/// A Deployment on two clusters, of which one says how many replicas are ready.
+/// The annotations of a Deployment on two clusters. Only one of them reports ready replicas.
 fn said() -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str| json!({"cluster": cluster, "name": "web", "namespace": "kuadrant-shop", "applied": true});
     let mut ready = entry("eu-1");
@@ -16,13 +16,13 @@ fn said() -> BTreeMap<&'static str, String> {
 }
 
 #[tokio::test]
-async fn resources_are_shown_with_what_is_ready() {
+async fn placed_resources_show_ready_replicas() {
     let tenant = tenant("status-resources").await;
     let kinds = [fixtures::resources("apps", "deployments"), fixtures::resources("", "configmaps")];
     let parameters = json!({"policiesToSync": [], "resourcesToSync": kinds});
     tenant.parameters(&parameters).await.unwrap();
     annotated(tenant.client(), fixtures::deployment(tenant.name(), "web"), said()).await;
-    // Of what nothing has placed, nothing is said.
+    // Resources without a placement are not shown.
     apply(tenant.client(), &fixtures::deployment(tenant.name(), "elsewhere")).await.unwrap();
     let hub = tenant.hub().kubeconfig();
     let of = |arguments: &[&str]| status_of(&tenant, hub, &[&["-n", tenant.name()], arguments].concat());

@@ -1,4 +1,4 @@
-//! `policy-sync status` for those who may not read all of it.
+//! `policy-sync status` for users with few rights.
 
 use policy_sync_testenv::{Tenant, fixtures};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{annotated, annotations, refused, rows, status_of, tenant, user_with}
 const CLASSES: (Option<&str>, &str, &str) = (None, "gateway.networking.k8s.io", "gatewayclasses");
 const PARAMETERS: (Option<&str>, &str, &str) = (None, "", "configmaps");
 
-/// Checks that standard error has one line, on ManagedClusters that may not be listed.
+/// Checks that standard error is one line about the missing right to list ManagedClusters.
 fn says_clusters(stderr: &str) {
     let says = "policy-sync: cannot list ManagedClusters on the hub at";
     assert!(stderr.starts_with(says) && stderr.lines().count() == 1, "{stderr}");
@@ -21,7 +21,7 @@ async fn with_a_policy(name: &str) -> Tenant<'static> {
 }
 
 #[tokio::test]
-async fn what_a_user_may_not_read_is_said_in_one_line() {
+async fn missing_rights_are_reported_in_one_line() {
     let tenant = with_a_policy("status-rights").await;
     let reader = user_with(&tenant, "no-classes", &[]).await;
     let says = "cannot list GatewayClasses on the hub at";
@@ -39,13 +39,13 @@ async fn what_a_user_may_not_read_is_said_in_one_line() {
 }
 
 #[tokio::test]
-async fn rights_in_one_namespace_suffice_there() {
+async fn rights_in_one_namespace_are_sufficient_with_the_flag() {
     let tenant = with_a_policy("status-namespace").await;
     let here = Some(tenant.name());
     let rights =
         [CLASSES, PARAMETERS, (here, "kuadrant.io", "*"), (here, "policies.example.com", "timeoutpolicies")];
     let reader = user_with(&tenant, "one-namespace", &rights).await;
-    // The namespace of the context is another.
+    // The context has another namespace.
     for arguments in [&["-A"][..], &[]] {
         let ran = status_of(&tenant, &reader, arguments);
         refused(&ran, "cannot list AuthPolicy, RateLimitPolicy, TimeoutPolicy on the hub at");
@@ -60,7 +60,7 @@ async fn rights_in_one_namespace_suffice_there() {
 }
 
 #[tokio::test]
-async fn what_may_be_read_is_shown_and_the_rest_is_not_called_fine() {
+async fn partial_rights_show_part_of_the_status_and_exit_with_2() {
     let tenant = with_a_policy("status-part").await;
     let here = Some(tenant.name());
     let rights = [CLASSES, PARAMETERS, (here, "kuadrant.io", "ratelimitpolicies")];
@@ -74,7 +74,7 @@ async fn what_may_be_read_is_shown_and_the_rest_is_not_called_fine() {
     };
     assert!(says(&ran.stderr), "{}", ran.stderr);
 
-    // That a policy is not in sync is an answer all the same.
+    // A policy that is out of sync still determines the exit code.
     let policy = fixtures::rate_limit_policy(tenant.name(), "limits", "web");
     annotated(tenant.client(), policy, annotations(false)).await;
     let ran = status_of(&tenant, &reader, &["-n", tenant.name(), "-o", "json"]);

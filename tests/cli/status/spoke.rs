@@ -11,7 +11,7 @@ use super::gateways::{answer, programmed, until, with_clusters};
 use super::{refused, rows, status_of, user_with};
 
 #[tokio::test]
-async fn everything_on_a_cluster_is_shown() -> Result<()> {
+async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     let tenant = with_clusters("status-spoke", &["status-spoke-1"]).await?;
     let cluster = "status-spoke-1";
     let admin = tenant.hub().kubeconfig();
@@ -19,7 +19,7 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     let managed = managed_cluster(cluster, &Default::default());
     tenant.apply(&managed).await?;
     let ran = status_of(&tenant, admin, &["cluster", cluster]);
-    // Nothing has been written yet, nor said.
+    // Nothing has been written or reported yet.
     let says = format!("nothing of example.com/status-spoke is on cluster {cluster}\n");
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", says.as_str()), "{ran:#?}");
 
@@ -32,7 +32,7 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     let words = ["cluster", cluster];
     let ran = wait::until("all have answered", LIMIT, || async {
-        // The access is widened while other works come.
+        // The controller extends the access work while it creates other works.
         answer(&tenant, cluster, "access", &Answer::applied()).await?;
         let ran = status_of(&tenant, admin, &words);
         ensure!(["conflict", "True"].iter().all(|text| ran.stdout.contains(text)), "{ran:#?}");
@@ -71,7 +71,7 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     });
     ensure!(lines.await.iter().any(|line| line.contains("access")));
 
-    // What is well counts no more once the agent is silent.
+    // Success reports do not count once the agent is silent.
     let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;
     let silent = json!({"type": "ManagedClusterConditionAvailable", "status": "Unknown", "reason": "R", "message": "",
         "lastTransitionTime": "2026-01-02T00:00:00Z"});
@@ -93,7 +93,7 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     );
     controller.terminate().await?;
 
-    // A work that an agent has yet to let go.
+    // A work with a finalizer that an agent has yet to remove.
     let work = serde_json::to_value(tenant.work(cluster, "ratelimitpolicy-limits").await?)?;
     tenant.merge(&work, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).await?;
     let (works, name) = policy_sync_testenv::apply::api_for(tenant.client(), &work).await?;
@@ -108,7 +108,7 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_has_to_be_named_and_known() -> Result<()> {
+async fn missing_or_unknown_cluster_name_is_reported() -> Result<()> {
     let tenant = with_clusters("status-spoke-none", &[]).await?;
     let admin = tenant.hub().kubeconfig();
     refused(&status_of(&tenant, admin, &["cluster"]), "which cluster? status cluster NAME");

@@ -39,7 +39,7 @@ async fn is_deleted(tenant: &Tenant<'_>, name: &str) {
 }
 
 #[tokio::test]
-async fn what_changes_is_printed_again() {
+async fn watch_prints_changed_rows() {
     let tenant = tenant("status-watch").await;
     lags(&tenant, "limits").await;
     is_synced(&tenant, "others").await;
@@ -50,7 +50,7 @@ async fn what_changes_is_printed_again() {
 
     is_synced(&tenant, "limits").await;
     running.prints("the change", row(&["RateLimitPolicy", "limits", "Overridden", "2/2"])).await;
-    // A change of the spec is none of what is shown.
+    // A change of the spec does not affect the output.
     let spec = json!({"spec": {"limits": {"all": {"rates": [{"limit": 9, "window": "1m"}]}}}});
     let others = fixtures::rate_limit_policy(tenant.name(), "others", "web");
     tenant.merge(&others, &spec).await.unwrap();
@@ -66,7 +66,7 @@ async fn what_changes_is_printed_again() {
 }
 
 #[tokio::test]
-async fn programs_get_a_document_for_each_change() {
+async fn watch_prints_a_json_document_for_each_change() {
     let tenant = tenant("status-watch-json").await;
     lags(&tenant, "limits").await;
     let mut running = watch(
@@ -76,14 +76,14 @@ async fn programs_get_a_document_for_each_change() {
     );
     running.prints("the policy", |line| line.contains("limits")).await;
     is_synced(&tenant, "limits").await;
-    // Another name is none of it.
+    // Policies with other names are ignored.
     lags(&tenant, "others").await;
     is_deleted(&tenant, "limits").await;
     let lines = running.prints("the end", |line| line.contains("gone")).await;
     let documents: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let fields = |field: &str| documents.iter().map(|document| document[field].clone()).collect::<Vec<_>>();
     assert!(documents.iter().all(|document| document["name"] == "limits"), "{lines:#?}");
-    // Applying the policy anew, without its annotations, may be seen or not.
+    // Applying the policy again without its annotations may or may not be observed.
     let in_sync: Vec<Value> = fields("inSync").into_iter().filter(|value| !value.is_null()).collect();
     assert_eq!((&in_sync[0], in_sync.last().unwrap()), (&json!(false), &json!(true)), "{lines:#?}");
     assert_eq!(fields("gone").last(), Some(&json!(true)));
@@ -92,7 +92,7 @@ async fn programs_get_a_document_for_each_change() {
 }
 
 #[tokio::test]
-async fn a_hub_that_was_away_is_read_again() {
+async fn watch_continues_after_an_outage_of_the_hub() {
     let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-away") };
     let hub = ControlPlane::start(options).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_hub_that_was_away_is_read_again() {
     lags(&tenant, "limits").await;
     running.prints("the change", row(&["RateLimitPolicy", "limits", "Pending", "1/2"])).await;
 
-    // What it sleeps through, a new API server does not tell it event by event.
+    // A new API server does not repeat events from before its start.
     running.signal("STOP");
     hub.stop_api_server();
     hub.start_api_server().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_hub_that_was_away_is_read_again() {
 }
 
 #[tokio::test]
-async fn who_may_list_but_not_watch_is_told_so() {
+async fn missing_right_to_watch_is_reported() {
     let tenant = tenant("status-watch-rights").await;
     is_synced(&tenant, "limits").await;
     let rights =

@@ -1,4 +1,5 @@
-//! Across clusters: of files, and of a hub on which a controller runs and the tests answer for the agents.
+//! `policy-sync effective` across clusters: from files, and on a hub with a controller. The tests write the
+//! status of works in place of the agents.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ fn answers(ran: &Ran) -> Result<Vec<Value>> {
 }
 
 #[test]
-fn of_files_it_says_what_each_cluster_would_get() -> Result<()> {
+fn effective_of_files_shows_each_cluster() -> Result<()> {
     let ran = run(&["effective", "-f", "shop", "--clusters"]);
     let text = "\
 On eu-1:
@@ -57,7 +58,7 @@ Not known:
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_refused() {
+fn invalid_cluster_arguments_are_rejected() {
     for (arguments, says) in [
         (&["--cluster", "nope"][..], "no ManagedCluster nope is given"),
         (&["--cluster", "Nope!"], "--cluster \"Nope!\" is no name of Kubernetes"),
@@ -75,7 +76,7 @@ fn what_is_asked_for_wrongly_is_refused() {
 }
 
 #[test]
-fn a_request_and_names_choose_listeners() -> Result<()> {
+fn request_and_name_flags_select_listeners() -> Result<()> {
     let count = |arguments: &[&str]| -> Result<(i32, usize)> {
         let ran = run(&[&["effective", "-f", "shop", "--clusters", "-o", "json"], arguments].concat());
         Ok((ran.code, answers(&ran)?.len()))
@@ -101,7 +102,7 @@ fn asked(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
     finish(command, "")
 }
 
-/// The answer for `cluster`, by both ways, which say the same.
+/// The result for `cluster`. Checks that both flags give the same one.
 fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
     let of_all = answers(&asked(tenant, &["--clusters", "-o", "json"]))?;
     let is_of =
@@ -115,7 +116,7 @@ fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
+async fn effective_of_a_hub_shows_the_reports_of_clusters() -> Result<()> {
     let fleet = Fleet::shared_hub().await?;
     let (name, cluster) = ("across", "across-1");
     let tenant =
@@ -177,7 +178,7 @@ async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
     let ran = asked(&tenant, &["--cluster", "no-such-cluster"]);
     ensure!(ran.code == 1 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
 
-    // A kind that cannot be read may have a policy that is in force.
+    // An unreadable kind may have a policy that is in force.
     ensure!(asked(&tenant, &["--cluster", cluster]).code == 0);
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let limits = kind("kuadrant.io", "v1", "ratelimitpolicies");

@@ -1,4 +1,4 @@
-//! Of a hub and of a spoke, by lists of a real API server.
+//! `policy-sync topology` and `policy-sync effective` for a hub and a spoke, with a real API server.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use crate::status::reader;
 
 const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
-/// A cluster, a hub with all kinds of routes; definitions of policies in `labelled` have GEP-713's label.
+/// A cluster; a hub has all kinds of routes. The CustomResourceDefinitions in `labelled` have the label of
+/// GEP-713.
 async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
     let mut crds = crds::for_side(side, &binaries)?;
@@ -25,7 +26,7 @@ async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<Co
     }
     let label = |crd: &Crd| {
         let mut value = crd.value().clone();
-        // Published ones have the label already.
+        // Published CustomResourceDefinitions may already have the label.
         value["metadata"]["labels"].as_object_mut().map(|labels| labels.remove(POLICY_LABEL));
         if let Some((_, label)) = labelled.iter().find(|(name, _)| *name == crd.name()) {
             value["metadata"]["labels"][POLICY_LABEL] = (*label).into();
@@ -39,7 +40,7 @@ async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<Co
     ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await
 }
 
-/// An extension kind of Kuadrant. Its definition has no label for policies.
+/// An extension kind of Kuadrant. Its CustomResourceDefinition has no label for policies.
 fn plan_policies() -> Result<Crd> {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}});
@@ -71,7 +72,7 @@ fn json_of(ran: &Ran) -> Result<Value> {
     serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))
 }
 
-/// Without what every cluster has.
+/// Removes the objects that every cluster has.
 fn without_its_own(mut json: Value) -> Value {
     if let Some(nodes) = json.get_mut("nodes").and_then(Value::as_array_mut) {
         nodes.retain(|node| node["namespace"] != "default");
@@ -83,7 +84,7 @@ fn without_its_own(mut json: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_one_line() -> Result<()> {
+async fn hub_and_files_give_the_same_output_and_missing_rights_are_one_line() -> Result<()> {
     let hub = cluster("topology-hub", Side::Hub, &[]).await?;
     let objects = objects();
     all(&hub.client()?, &objects).await?;
@@ -119,7 +120,7 @@ async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_on
         "{ran:#?}"
     );
 
-    // A developer of one namespace sees what that has, and a line says what not.
+    // A developer with rights in one namespace sees its objects, and a message about the missing rights.
     let rights = [
         (None, "gateway.networking.k8s.io", "gatewayclasses"),
         (Some("shop"), "gateway.networking.k8s.io", "*"),
@@ -141,7 +142,7 @@ async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_on
         ran.code == 2 && ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"),
         "{ran:#?}"
     );
-    // Who may read nothing at all sees that.
+    // A user without any rights gets a message.
     let nobody = reader(&hub, "nobody", &[]).await;
     let ran = asked(&nobody, &["topology"]);
     ensure!(
@@ -189,7 +190,7 @@ async fn absent_namespace_or_gateway_is_reported() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> Result<()> {
+async fn spoke_shows_its_routes_policies_and_the_origin_of_copies() -> Result<()> {
     let labelled =
         [("ratelimitpolicies.kuadrant.io", "inherited"), ("timeoutpolicies.policies.example.com", "direct")];
     let spoke = cluster("topology-spoke", Side::Spoke, &labelled).await?;
@@ -207,7 +208,7 @@ async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> R
         json!({"targetRef": targets("Gateway", "web"), "limits": limits}),
     );
     copy["metadata"]["annotations"] = json!({"kuadrant.io/policy-synced": "shop/limits"});
-    // Copies are found whether the definition of their kind has the label or not.
+    // Copies are found with or without the label on the CustomResourceDefinition of their kind.
     let copy_without_label = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy",
         "metadata": {"name": "auth", "namespace": "kuadrant-shop", "annotations": {"kuadrant.io/policy-synced": "shop/auth"}},
@@ -233,7 +234,7 @@ async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> R
             ("apps", "timeouts"),
             json!({"targetRefs": [targets("HTTPRoute", "own")], "request": "5s"}),
         ),
-        // A kind of policies whose definition has no label is not known to be one.
+        // Without the label, a kind is not recognized as a kind of policies.
         json!({"apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "a", "namespace": "apps"}, "spec": {"targetRef": targets("HTTPRoute", "own"), "rules": {"authentication": {"anyone": {"anonymous": {}}}}}}),
     ];
     all(&spoke.client()?, &objects).await?;
@@ -268,7 +269,7 @@ GatewayClass istio
     let direct =
         json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
     ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
-    // Copies of Kuadrant's extension kinds are found, the spoke's own policies of these kinds are not.
+    // Copies of Kuadrant's extension kinds are found; the spoke's own policies of these kinds are not.
     let plan = |annotations: Value| {
         let name = if annotations.is_null() { "own-plan" } else { "plan" };
         json!({
@@ -286,7 +287,8 @@ GatewayClass istio
     for plan in &plans {
         policy_sync_testenv::apply::delete(&spoke.client()?, plan).await?;
     }
-    // Objects of a kind that the cluster does not serve are unknown, and those of kinds that are never read are no fault.
+    // Objects of a kind that the cluster does not serve are unknown. Those of kinds that are never read are
+    // no fault.
     let kind = |group: &str, kind: &str| json!({"group": group, "kind": kind, "name": "a", "port": 80});
     let mirror = |backend: Value| json!({"type": "RequestMirror", "requestMirror": {"backendRef": backend}});
     let import = kind("multicluster.x-k8s.io", "ServiceImport");
@@ -307,7 +309,7 @@ GatewayClass istio
         ensure!(json.get("unread").is_none() == is_read, "{rule}: {json:#}");
         policy_sync_testenv::apply::delete(&spoke.client()?, &other).await?;
     }
-    // What the implementation reports of a route is compared.
+    // The status of the implementation is compared with the graph.
     let mut rejected = object(
         "HTTPRoute",
         ("apps", "own"),
@@ -323,14 +325,14 @@ GatewayClass istio
     let words = "HTTPRoute apps/own: ImplementationRejects: implementation differs: istio.io/gateway-controller rejects it: UnsupportedValue\n";
     let ran = asked(spoke.kubeconfig(), &["topology"]);
     ensure!(ran.code == 1 && ran.stdout.ends_with(words), "{ran:#?}");
-    // Another prefix of namespaces has other copies.
+    // With another prefix of namespaces, the objects are not recognized as copies.
     let ran = asked(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
     ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [AuthPolicy"), "{ran:#?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_cluster_without_gateways_says_so() -> Result<()> {
+async fn cluster_without_gateway_api_is_reported() -> Result<()> {
     let plain = ControlPlane::start(ControlPlaneOptions::named("topology-plain")).await?;
     for command in ["topology", "effective"] {
         let ran = asked(plain.kubeconfig(), &[command]);
