@@ -128,7 +128,7 @@ pub fn http(text: Option<&str>) -> Vec<HttpMatch> {
     read(text)
 }
 
-/// Parses the matches of a GRPCRoute rule, like [`http`].
+/// Parses the matches of a GRPCRoute rule, like [`http()`].
 #[must_use]
 pub fn grpc(text: Option<&str>) -> Vec<GrpcMatch> {
     read(text)
