@@ -252,7 +252,7 @@ async fn bodies_of_strangers_that_never_end_delay_no_review_from_another_address
 }
 
 #[tokio::test]
-async fn large_reviews_of_one_address_that_arrive_at_once_are_all_answered() -> Result<()> {
+async fn concurrent_large_reviews_from_one_address_all_get_a_response() -> Result<()> {
     let served = Served::start("rego-large").await?;
     let object = format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(3 << 20));
     let body = Arc::new(review(&object));

@@ -70,7 +70,7 @@ fn faults(packages: &[Package]) -> Vec<String> {
 }
 
 #[test]
-fn crates_use_only_those_below_them() {
+fn crates_depend_only_on_lower_layers() {
     let packages = packages();
     assert_eq!(packages.iter().filter_map(short).count(), EDGES.len());
     let none: [String; 0] = [];

@@ -176,7 +176,7 @@ async fn policy_on_an_unavailable_cluster_is_unreachable() {
 }
 
 #[tokio::test]
-async fn without_the_right_to_read_clusters_the_exit_code_is_2_unless_no_state_depends_on_it() {
+async fn missing_right_to_read_clusters_exits_with_2_if_a_state_depends_on_it() {
     let tenant = tenant("status-availability").await;
     write(&tenant, "limits", "eu-1", entry_of("enforced")).await;
     write(&tenant, "frozen", "eu-1", r#""applied":true,"frozen":"BadSelector""#).await;
