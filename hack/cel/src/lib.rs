@@ -1,5 +1,5 @@
-//! Evaluates CEL as the work agent of Open Cluster Management does, with the functions that condition rules of the product use: the
-//! standard macros and operators, `size`, `string`, and the extensions `substring` and `join`. The size of a string is in characters.
+//! A subset of CEL as OCM's agent evaluates it: the standard macros and operators, the standard functions `size`
+//! and `string`, and the extensions `substring` and `join`. Text is counted in characters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,7 @@ use serde_json::Value;
 
 type Result<T> = std::result::Result<T, ExecutionError>;
 
-/// Evaluates an expression whose result is a boolean.
-///
-/// # Errors
-///
-/// If the expression cannot be parsed or evaluated, or has another result.
+/// Evaluates an expression with a boolean result.
 pub fn boolean(expression: &str, object: &Value) -> std::result::Result<bool, String> {
     match evaluate(expression, object, None)? {
         Cel::Bool(result) => Ok(result),
@@ -23,11 +19,7 @@ pub fn boolean(expression: &str, object: &Value) -> std::result::Result<bool, St
     }
 }
 
-/// Evaluates an expression whose result is a string. `result` is the result of the other expression of the rule.
-///
-/// # Errors
-///
-/// If the expression cannot be parsed or evaluated, or has another result.
+/// Evaluates an expression with a string result. The variable `result` holds the result of the rule's conditions.
 pub fn text(expression: &str, object: &Value, result: bool) -> std::result::Result<String, String> {
     match evaluate(expression, object, Some(result))? {
         Cel::String(text) => Ok(text.to_string()),
@@ -48,7 +40,7 @@ fn evaluate(expression: &str, object: &Value, result: Option<bool>) -> std::resu
     program.execute(&context).map_err(|error| error.to_string())
 }
 
-/// Not the crate's own: its `size` of a text is in bytes.
+/// Defines the functions instead of using those of the crate, whose `size` counts bytes.
 fn add_functions(context: &mut Context<'_, '_>) -> std::result::Result<(), cel::DeclarationError> {
     context.add_function("size", size)?;
     context.add_function("string", string)?;
@@ -56,7 +48,7 @@ fn add_functions(context: &mut Context<'_, '_>) -> std::result::Result<(), cel::
     context.add_function("join", join)
 }
 
-/// Converts whole numbers to `int`, never to `uint`.
+/// Converts JSON to CEL. All integers become `int`, even positive ones.
 fn value(json: &Value) -> Cel {
     match json {
         Value::Null => Cel::Null,

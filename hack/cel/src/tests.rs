@@ -24,7 +24,7 @@ fn lists_are_mapped_filtered_and_joined() {
 }
 
 #[test]
-fn what_is_there_is_asked_first() {
+fn presence_is_tested_with_has_and_in() {
     assert_eq!(evaluate("has(object.status) ? object.status.text : 'none'").unwrap(), "none");
     assert_eq!(evaluate("'x' in object.metadata ? 'there' : 'gone'").unwrap(), "gone");
     assert_eq!(evaluate("string(object.metadata['generation'])").unwrap(), "3");
@@ -32,7 +32,7 @@ fn what_is_there_is_asked_first() {
 }
 
 #[test]
-fn what_open_cluster_managements_agent_does_not_know_is_refused() {
+fn functions_unknown_to_ocms_agent_are_rejected() {
     for expression in [
         "'a'.upperAscii()",
         "'a b'.split(' ').join('')",
@@ -48,7 +48,7 @@ fn what_open_cluster_managements_agent_does_not_know_is_refused() {
 }
 
 #[test]
-fn results_have_the_type_that_is_asked_for() {
+fn results_of_the_wrong_type_are_errors() {
     let object = json!({"flag": false});
     assert_eq!(boolean("object.flag", &object), Ok(false));
     assert!(boolean("'text'", &object).is_err());

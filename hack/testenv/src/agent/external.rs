@@ -25,9 +25,9 @@ impl External {
             "agent".to_owned(),
             format!("--kubeconfig={}", config.spoke_kubeconfig.display()),
             "--workload-source-driver=kube".to_owned(),
-            // The hub's kubeconfig; `--hub-kubeconfig` is another driver's.
+            // The hub's kubeconfig; `--hub-kubeconfig` is for another driver.
             format!("--workload-source-config={}", config.hub_kubeconfig.display()),
-            // Without the name it takes the works of every cluster.
+            // Without the name, the agent applies the works of every cluster.
             format!("--spoke-cluster-name={}", config.cluster),
             format!("--agent-id={}", config.agent_id),
             "--disable-leader-election".to_owned(),

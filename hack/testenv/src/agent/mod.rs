@@ -1,7 +1,7 @@
-//! A spoke's work agent: OCM's own where `POLICY_SYNC_WORK_AGENT` names its `work` binary, otherwise our stand-in.
+//! A spoke's work agent: the `work` binary of OCM that `POLICY_SYNC_WORK_AGENT` names, otherwise [`stand_in`].
 //!
-//! The tests must not be able to tell them apart. Both come with two kubeconfigs and nothing else: the hub's with the
-//! rights of the cluster's agent, the spoke's with those of a klusterlet.
+//! The tests must not be able to distinguish them. Each gets two kubeconfigs and nothing else: one for the hub
+//! with the rights of the cluster's agent, one for the spoke with the rights of a klusterlet.
 
 mod external;
 pub mod stand_in;
@@ -12,38 +12,38 @@ use anyhow::Result;
 
 use crate::process::Workplace;
 
-/// What an agent is told.
+/// Configuration of a work agent.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// The cluster's name on the hub.
     pub cluster: String,
-    /// How to reach the hub as this cluster's agent.
+    /// Kubeconfig for the hub, as this cluster's agent.
     pub hub_kubeconfig: PathBuf,
-    /// How to reach the spoke as its klusterlet's agent.
+    /// Kubeconfig for the spoke, with the rights of a klusterlet.
     pub spoke_kubeconfig: PathBuf,
-    /// Stays the same over restarts: objects that another agent id has applied would be evicted.
+    /// Must stay the same over restarts: an agent evicts objects that were applied under another id.
     pub agent_id: String,
-    /// Whether lists, objects and fractions are fed back, as JSON: the feature gate `RawFeedbackJsonString`.
+    /// Whether lists, objects and fractions are reported as JSON: the feature gate `RawFeedbackJsonString`.
     pub raw_feedback: bool,
-    /// Where it runs and logs.
+    /// Runs and logs the process of OCM's agent.
     pub workplace: Workplace,
 }
 
-/// A running agent. Dropping it ends it.
+/// A running agent. Dropping it stops the agent.
 #[derive(Debug)]
 pub enum Agent {
-    /// OCM's.
+    /// OCM's agent, as a child process.
     External(external::External),
-    /// Ours.
+    /// The built-in agent, as a task.
     StandIn(stand_in::StandIn),
 }
 
-/// The `work` binary that `POLICY_SYNC_WORK_AGENT` names, if any. An empty name is none.
+/// The path in `POLICY_SYNC_WORK_AGENT`, if it is set and not empty.
 pub fn external_binary() -> Option<PathBuf> {
     std::env::var_os("POLICY_SYNC_WORK_AGENT").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Starts an agent on the runtime that is current here.
+/// Starts an agent on the current runtime.
 pub async fn spawn(config: AgentConfig) -> Result<Agent> {
     Ok(match external_binary() {
         Some(binary) => Agent::External(external::External::start(&binary, &config)?),
@@ -52,7 +52,7 @@ pub async fn spawn(config: AgentConfig) -> Result<Agent> {
 }
 
 impl Agent {
-    /// Ends it, as a crash would, and returns when it does nothing any more.
+    /// Stops the agent without cleanup, as a crash would, and returns when its process or task has ended.
     pub async fn stop(self) {
         match self {
             Self::External(external) => drop(external),

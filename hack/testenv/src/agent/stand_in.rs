@@ -1,4 +1,5 @@
-//! A work agent for machines that have no Open Cluster Management: what OCM's does, as far as a producer can see it.
+//! A work agent for machines without Open Cluster Management. For a producer of works it behaves like OCM's
+//! agent.
 //!
 //! ```text
 //!            ┌─ applying ─▶ spoke: objects, AppliedManifestWork ─▶ hub: Applied, finalizer
@@ -6,12 +7,14 @@
 //!            └─ observing ◀─────┘                               ─▶ hub: Available, feedback
 //! ```
 //!
-//! Applying starts when a work is new, when its spec or labels change, at the resync, and after a failure: 5 ms later, then
-//! twice that, and so on. A conflict of server-side apply is no failure: it waits for the resync.
-//! Observing starts at every change of the work, at changes of a watched object, and at each poll.
+//! A work is applied when it is new, when its spec or labels change, at the resync, and after a failure. The
+//! first retry follows after 5 ms, and each further delay doubles. A conflict of server-side apply is not a
+//! failure; it waits for the resync. A work is observed at each of its changes, at changes of a watched object,
+//! and at each poll.
 //!
-//! Not here, because no test of a producer needs it yet: the strategies `Update` and `ReadOnly` (refused with a
-//! message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side throttling.
+//! Not implemented, because no test of a producer needs it yet: the strategies `Update` and `ReadOnly` (rejected
+//! with a message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side
+//! throttling.
 
 mod applying;
 mod conditions;
@@ -48,34 +51,35 @@ use self::state::Agent;
 use self::watches::Watches;
 use super::AgentConfig;
 
-/// How many works are applied, and how many observed, at once.
+/// Concurrent runs of each of the two loops.
 const WORKERS: usize = 10;
 
-/// What a stand-in agent is told. Durations start at OCM's defaults.
+/// Configuration of the built-in agent. Durations default to those of OCM.
 #[derive(Clone)]
 pub struct StandInConfig {
     /// The cluster's name, and its namespace on the hub.
     pub cluster: String,
-    /// Stays the same over restarts.
+    /// Must stay the same over restarts.
     pub agent_id: String,
-    /// The hub's address. Records on the spoke carry a hash of it.
+    /// The hub's URL. The names of AppliedManifestWorks contain its hash.
     pub hub_url: String,
-    /// The hub, with the rights of the cluster's agent.
+    /// Client of the hub, with the rights of the cluster's agent.
     pub hub: Client,
-    /// The spoke, with the rights of a klusterlet.
+    /// Client of the spoke, with the rights of a klusterlet.
     pub spoke: Client,
-    /// When a work is applied again that has not changed: after this time, and up to half of it more.
+    /// Interval at which an unchanged work is applied again, plus a random part of up to 50 %.
     pub resync: Duration,
-    /// When a work's objects are looked at again: after this time, and up to nine tenths of it more.
+    /// Interval at which a work's objects are read again, plus a random part of up to 90 %.
     pub poll: Duration,
-    /// How many watches on the spoke there are at most; past it, objects are polled.
+    /// Maximum number of watches on the spoke. Objects above the limit are polled.
     pub watches: usize,
-    /// Whether lists, objects and fractions are fed back, as JSON.
+    /// Whether lists, objects and fractions are reported as JSON.
     pub raw_feedback: bool,
 }
 
 impl StandInConfig {
-    /// An agent with OCM's defaults: a resync after 4 to 6 minutes, a poll after 10 to 19 seconds, 50 watches, no JSON.
+    /// An agent with OCM's defaults: resync after 4 to 6 minutes, poll after 10 to 19 seconds, 50 watches, no
+    /// JSON.
     #[must_use]
     pub fn new(cluster: &str, agent_id: &str, hub_url: &str, hub: Client, spoke: Client) -> Self {
         Self {
@@ -91,16 +95,16 @@ impl StandInConfig {
         }
     }
 
-    /// What `config` says, with the clients that its kubeconfigs stand for, and a poll after 2 to 4 seconds.
+    /// Creates the clients from the kubeconfigs in `config`. Polls after 2 to 4 seconds.
     ///
     /// # Errors
-    /// A kubeconfig that cannot be read.
+    /// Returns an error if a kubeconfig cannot be read.
     pub async fn read(config: &AgentConfig) -> Result<Self> {
         let hub = client_config(&config.hub_kubeconfig).await?;
         let hub_url = hub.cluster_url.to_string();
         let spoke = client_config(&config.spoke_kubeconfig).await?;
         let (hub, spoke) = (Client::try_from(hub)?, Client::try_from(spoke)?);
-        // OCM's agent gets the same interval in this environment.
+        // OCM's agent runs with the same interval here (`--status-sync-interval`).
         let poll = Duration::from_secs(2);
         let raw_feedback = config.raw_feedback;
         Ok(Self { poll, raw_feedback, ..Self::new(&config.cluster, &config.agent_id, &hub_url, hub, spoke) })
@@ -114,15 +118,15 @@ async fn client_config(path: &Path) -> Result<Config> {
         .with_context(|| format!("configuring a client with {}", path.display()))
 }
 
-/// Runs an agent until `stop` is cancelled. No error ends it before: what fails is tried again.
+/// Runs an agent until `stop` is cancelled. Failed operations are retried.
 ///
 /// # Errors
-/// None at present; the type leaves room for a start that fails.
+/// Never fails at present; the type leaves room for a start that can.
 pub async fn run(config: StandInConfig, stop: CancellationToken) -> Result<()> {
     let (apply, apply_names) = unbounded_channel();
     let (observe, observe_names) = unbounded_channel();
     let (cached, writer) = reflector::store();
-    // Whatever ends this future ends the watches on the spoke.
+    // Dropping this future stops the watches on the spoke.
     let watches_stop = stop.child_token();
     let _watches_guard = watches_stop.clone().drop_guard();
     let agent = Arc::new(Agent {
@@ -151,7 +155,7 @@ pub async fn run(config: StandInConfig, stop: CancellationToken) -> Result<()> {
     Ok(())
 }
 
-/// Our agent, as a task. Dropping it ends it.
+/// The built-in agent, as a task. Dropping it stops the task.
 #[derive(Debug)]
 pub struct StandIn {
     stop: CancellationToken,
@@ -159,7 +163,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Runs an agent on the runtime that is current here.
+    /// Starts an agent on the current runtime.
     #[must_use]
     pub fn start(config: StandInConfig) -> Self {
         let stop = CancellationToken::new();
@@ -167,10 +171,10 @@ impl StandIn {
         Self { stop, task }
     }
 
-    /// Ends it, as a crash would, and returns when it does nothing any more.
+    /// Stops the agent without cleanup, as a crash would, and returns when its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A task that has panicked has ended, too.
+        // A panic has ended the task as well.
         let _ = self.task.await;
     }
 }

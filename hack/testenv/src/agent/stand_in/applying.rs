@@ -1,4 +1,4 @@
-//! The applying loop: from a work's spec to objects on the spoke, and from its deletion to their removal.
+//! The applying loop: writes a work's manifests to the spoke, and removes the objects when the work is deleted.
 //!
 //! ```text
 //! no finalizer ──hold──▶ held ──apply──▶ Applied ──resync──▶ apply …
@@ -18,25 +18,25 @@ use super::state::Agent;
 use super::status::{self, Outcome};
 use crate::api::{AppliedManifestWork, AppliedResource};
 
-/// How a run ended that did not fail.
+/// Result of a successful run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Run {
-    /// The next change or resync is early enough.
+    /// Up to date until the next change or resync.
     Settled,
-    /// Something is still being removed.
+    /// Objects are still terminating.
     Pending,
-    /// The work is not, or no longer, the agent's.
+    /// The agent does not hold the work: its finalizer is missing, was just added, or was removed.
     Idle,
 }
 
-/// What became of one manifest, and the object it is now.
+/// Result of applying one manifest, with the uid of the written object.
 struct Applied {
     outcome: Outcome,
     uid: Option<String>,
     retry: bool,
 }
 
-/// Brings the spoke to what the work says.
+/// Applies or removes the work's objects, depending on its finalizer and deletion timestamp.
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let deleted = work.metadata.deletion_timestamp.is_some();
     match (hub::is_held(work), deleted) {
@@ -52,7 +52,7 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<Run, Strin
 async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let record = agent.records.ensure(work).await.map_err(|error| text(&error))?;
     if record.metadata.deletion_timestamp.is_some() {
-        // Somebody on the spoke deleted the record: once its objects are gone, it is made anew.
+        // A user deleted the record on the spoke. It is created again once its objects are gone.
         finalize(agent, &record).await?;
         return Ok(Run::Pending);
     }
@@ -67,7 +67,7 @@ async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
         results.iter().filter(|result| result.retry).filter_map(|result| result.outcome.error.clone()),
     );
 
-    // A work that was never applied removes nothing: this hub may be a new one that is still being filled.
+    // A work that was never applied removes nothing: the hub may be new and still incomplete.
     let ever_applied = after.conditions.iter().any(|condition| condition.type_ == "Applied");
     let held = if ever_applied { held(agent, &results).await } else { Err(Vec::new()) };
     let mut resources = None;
@@ -134,7 +134,7 @@ async fn apply_manifest(
     Applied { outcome: Outcome { meta, error: error.map(|error| error.to_string()) }, uid, retry }
 }
 
-/// The objects that the work holds on the spoke, also those of manifests that could not be applied this time.
+/// The work's objects on the spoke, including those of manifests that failed in this run.
 async fn held(agent: &Agent, results: &[Applied]) -> Result<Vec<AppliedResource>, Vec<String>> {
     let (mut held, mut errors) = (Vec::new(), Vec::new());
     for result in results {
@@ -187,7 +187,7 @@ async fn remove(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     Ok(Run::Pending)
 }
 
-/// Removes what a deleted record holds, and lets go of it once nothing is left.
+/// Deletes the objects of a deleted record, and releases the record once all are gone.
 async fn finalize(agent: &Agent, record: &AppliedManifestWork) -> Result<(), String> {
     let (pending, errors) = agent.spoke.remove(recorded(record), &owner(record)).await;
     if !errors.is_empty() {

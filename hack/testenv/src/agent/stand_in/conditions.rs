@@ -1,8 +1,8 @@
-//! Condition rules: conditions that are computed from an object, in CEL.
+//! Condition rules: conditions computed from an object with CEL, as in OCM's agent.
 //!
-//! An expression that fails makes its condition `False` with a reason of its own. A message that fails does neither: the
-//! condition stays what it is, and the error stands where the message should. That is OCM's way. A condition says for
-//! which generation of the work it was computed; one of another generation is of a rule that is gone, and goes.
+//! If an expression fails, the condition is `False` with a separate reason. If a message expression fails, the
+//! condition keeps its status and its message is the error. Each condition carries the generation of the work.
+//! One from another generation belongs to a deleted rule and is removed.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const EVALUATED: &str = "ConditionRuleEvaluated";
 const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
 const AGGREGATED: &str = "ConditionRulesAggregated";
 
-/// A condition whose moment is still to be set.
+/// A condition without transition time; [`set`](super::status::set) adds it.
 pub(super) fn condition(
     kind: &str,
     status: &str,
@@ -36,9 +36,9 @@ pub(super) fn condition(
     }
 }
 
-/// The conditions that `rules` make of `object`, for this generation of the work.
+/// Evaluates the CEL rules for `object`; `generation` is that of the work.
 pub(super) fn computed(rules: &[ConditionRule], object: &Value, generation: i64) -> Vec<Condition> {
-    // No kind is well known to this agent.
+    // This agent has no well-known conditions.
     let rules = rules.iter().filter(|rule| rule.rule == ConditionRuleType::CEL);
     rules.map(|rule| compute(rule, object, generation)).collect()
 }
@@ -69,13 +69,13 @@ fn message(rule: &ConditionRule, object: &Value, holds: bool) -> String {
     }
 }
 
-/// Drops the computed conditions that are not of this generation of the work.
+/// Removes computed conditions of other generations of the work.
 pub(super) fn prune(conditions: &mut Vec<Condition>, generation: i64) {
     conditions
         .retain(|known| !known.reason.starts_with(REASONS) || known.observed_generation == Some(generation));
 }
 
-/// What the computed conditions of all manifests make of the work.
+/// Combines the computed conditions of all manifests by type: `False` takes precedence over `Unknown` and `True`.
 pub(super) fn aggregated(manifests: &[ManifestStatus], generation: i64) -> Vec<Condition> {
     let mut by_type: BTreeMap<&str, Vec<&Condition>> = BTreeMap::new();
     let all = manifests.iter().flat_map(|manifest| &manifest.conditions);

@@ -1,29 +1,30 @@
-//! Feedback: which values of an object go back to the hub, and with which types.
+//! Status feedback: reads the values that a work's feedback rules select from an object, with their types.
 //!
-//! The limits are those of OCM's agent. With raw JSON feedback off: integers, strings and booleans of any length; of
-//! several matches the first; a list, an object or a fraction is an error of that one path, and the others still arrive.
-//! With it on these are JSON of at most 1,024 bytes, longer JSON is such an error, and several matches are a list.
+//! The limits are those of OCM's agent. Without raw JSON, integers, strings and booleans have no length limit;
+//! only the first of several matches counts. A list, an object or a fraction is an error of its path, and does
+//! not affect other paths. With raw JSON these values are reported as JSON of at most 1,024 bytes, longer JSON is
+//! such an error, and several matches become a list.
 
 use policy_sync_api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
 use serde_json::Value;
 
 use super::path::{Path, go_type};
 
-/// The values that the rules of one manifest gave, and what went wrong beside them.
+/// Values and errors of one manifest's feedback rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Feedback {
-    /// Whether the manifest asks for any.
+    /// Whether the manifest has any feedback rules.
     pub(super) asked: bool,
-    /// One for each path that gave a value.
+    /// One for each path with a value.
     pub(super) values: Vec<FeedbackValue>,
     /// One for each path that failed.
     pub(super) errors: Vec<String>,
 }
 
-/// The most bytes that JSON may have.
+/// Maximum length of raw JSON, in bytes.
 const JSON_LIMIT: usize = 1024;
 
-/// Evaluates `rules` on `object`, with or without `raw` JSON.
+/// Evaluates `rules` on `object`; `raw` enables JSON for lists, objects and fractions.
 pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value, raw: bool) -> Feedback {
     let mut feedback = Feedback { asked: !rules.is_empty(), ..Feedback::default() };
     for rule in rules {

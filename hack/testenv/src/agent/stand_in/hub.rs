@@ -1,14 +1,14 @@
-//! The hub's API server, as the agent writes to it: statuses and finalizers of the works in its cluster's namespace.
+//! The agent's writes to the hub: statuses and finalizers of the works in its cluster's namespace.
 //!
-//! Each write carries the uid and the resourceVersion that were read: two loops write one status, and neither may undo
-//! what the other said.
+//! Two loops write the same status. Each write carries the uid and resourceVersion that were read, so neither
+//! loop overwrites the other's changes.
 
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use policy_sync_api::work::{CLEANUP_FINALIZER, ManifestWork, ManifestWorkStatus};
 use serde_json::{Value, json};
 
-/// Whether the agent holds the work.
+/// Whether the work has the agent's finalizer.
 pub(super) fn is_held(work: &ManifestWork) -> bool {
     work.finalizers().iter().any(|finalizer| finalizer == CLEANUP_FINALIZER)
 }
@@ -17,7 +17,7 @@ fn guarded(work: &ManifestWork) -> Value {
     json!({"uid": work.metadata.uid, "resourceVersion": work.metadata.resource_version})
 }
 
-/// Writes `status` where it differs from the work's.
+/// Writes `status` if it differs from the work's.
 pub(super) async fn write_status(
     works: &Api<ManifestWork>,
     work: &ManifestWork,
@@ -32,14 +32,14 @@ pub(super) async fn write_status(
     gone_is_fine(works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
-/// Takes hold of the work.
+/// Adds the agent's finalizer.
 pub(super) async fn hold(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
     let mut finalizers = work.finalizers().to_vec();
     finalizers.push(CLEANUP_FINALIZER.into());
     write_finalizers(works, work, &finalizers).await
 }
 
-/// Lets go of the work.
+/// Removes the agent's finalizer.
 pub(super) async fn release(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
     let rest: Vec<_> =
         work.finalizers().iter().filter(|finalizer| *finalizer != CLEANUP_FINALIZER).cloned().collect();

@@ -1,4 +1,5 @@
-//! What a work asks for one manifest: its kind, its place in the order, how it is written and whom it belongs to.
+//! Properties of a single manifest of a work: its kind, its place in the order, its configuration and its
+//! ownership.
 
 use kube::core::{ApiResource, GroupVersionKind};
 use policy_sync_api::work::{
@@ -12,11 +13,11 @@ use serde_json::Value;
 pub(super) struct Mapping {
     /// The kind with its plural name.
     pub(super) resource: ApiResource,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub(super) namespaced: bool,
 }
 
-/// The kind that a manifest says it is.
+/// The kind in the manifest's `apiVersion` and `kind`.
 pub(super) fn kind_of(manifest: &Value) -> GroupVersionKind {
     let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
     let api_version = text("apiVersion");
@@ -24,7 +25,7 @@ pub(super) fn kind_of(manifest: &Value) -> GroupVersionKind {
     GroupVersionKind::gvk(group, version, text("kind"))
 }
 
-/// The manifest as a status names it; without a mapping its resource is unknown and stays empty.
+/// The manifest's entry in the work's status. Without a mapping, `resource` stays empty.
 pub(super) fn meta_of(ordinal: usize, manifest: &Value, mapping: Option<&Mapping>) -> ResourceMeta {
     let kind = kind_of(manifest);
     let text = |field: &str| manifest["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -40,7 +41,7 @@ pub(super) fn meta_of(ordinal: usize, manifest: &Value, mapping: Option<&Mapping
     }
 }
 
-/// When a kind is applied within its work: what others need comes first, the rest as listed.
+/// Rank of a kind within its work: kinds that others depend on come first, the rest keep their order.
 pub(super) fn rank(kind: &str) -> u8 {
     match kind {
         "Namespace" | "CustomResourceDefinition" | "PriorityClass" | "StorageClass" => 0,
@@ -50,21 +51,19 @@ pub(super) fn rank(kind: &str) -> u8 {
     }
 }
 
-/// What the configurations of a work say about one manifest together.
+/// The `manifestConfigs` of a work that match one manifest, combined.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Configuration {
-    /// How it is written.
+    /// How the manifest is written.
     pub(super) update_strategy: Option<UpdateStrategy>,
-    /// What is fed back.
     pub(super) feedback_rules: Vec<FeedbackRule>,
-    /// What is computed.
     pub(super) condition_rules: Vec<ConditionRule>,
-    /// Whether it is watched.
+    /// Whether changes of the object are watched instead of polled.
     pub(super) watched: bool,
 }
 
 impl Configuration {
-    /// The first of each kind of rule that matches; the last match decides on the watch.
+    /// Uses the first match with rules of each kind. The last match decides `watched`.
     pub(super) fn new(meta: &ResourceMeta, configs: &[ManifestConfig]) -> Self {
         let mut found = Self::default();
         for config in configs.iter().filter(|config| matches(meta, config)) {
@@ -82,7 +81,7 @@ impl Configuration {
         found
     }
 
-    /// The way of writing, OCM's default where none is given.
+    /// The update strategy, `Update` by default as in OCM.
     pub(super) fn strategy(&self) -> UpdateStrategyType {
         self.update_strategy.as_ref().map_or(UpdateStrategyType::Update, |strategy| strategy.strategy)
     }
@@ -96,7 +95,7 @@ fn matches(meta: &ResourceMeta, config: &ManifestConfig) -> bool {
         && matches_wildcard(&meta.name, &rule.name)
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for any text.
+/// Whether `text` matches `pattern`, where `*` matches any text.
 fn matches_wildcard(text: &str, pattern: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else { return text == pattern };
     let Some(rest) = text.strip_prefix(head) else { return false };
@@ -104,7 +103,7 @@ fn matches_wildcard(text: &str, pattern: &str) -> bool {
     starts.any(|at| matches_wildcard(&rest[at..], tail))
 }
 
-/// Whether the object goes when the work does.
+/// Whether the object is deleted with the work.
 pub(super) fn owned(meta: &ResourceMeta, delete_option: Option<&DeleteOption>) -> bool {
     let Some(option) = delete_option else { return true };
     match option.propagation_policy {
@@ -122,7 +121,7 @@ pub(super) fn owned(meta: &ResourceMeta, delete_option: Option<&DeleteOption>) -
     }
 }
 
-/// The order in which the manifests of a work are applied, as indexes into it.
+/// Indexes of the manifests in the order in which they are applied.
 pub(super) fn order(spec: &ManifestWorkSpec) -> Vec<usize> {
     let manifests = &spec.workload.manifests;
     let mut order: Vec<usize> = (0..manifests.len()).collect();

@@ -1,7 +1,7 @@
-//! The observing loop: from the objects on the spoke to `Available` and feedback in the work's status.
+//! The observing loop: reads the objects on the spoke and writes `Available` and feedback to the work's status.
 //!
-//! It looks at the manifests that the status names, not at those of the spec, so that it can tell the hub about objects of
-//! the last generation while the present one is still being applied. That is OCM's way, and a producer has to live with it.
+//! As OCM's agent, it reads the manifests in the status, not those in the spec. So it can report objects of the
+//! last generation while the current one is still being applied. Producers must handle this.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -16,7 +16,7 @@ use super::state::Agent;
 use super::status::{self, Look};
 use super::watches::Known;
 
-/// Looks at every object of the work once.
+/// Reads every object of the work and updates the work's status.
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String> {
     let Some(before) = work.status.as_ref() else { return Ok(()) };
     let applied = before.conditions.iter().any(|condition| condition.type_ == "Applied");
@@ -28,7 +28,7 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String
     let configurations: Vec<_> =
         manifests.iter().map(|meta| Configuration::new(meta, &work.spec.manifest_configs)).collect();
 
-    // Listening comes before looking: what changes in between is then looked at once more.
+    // Starts the watches before the reads, so that changes in between cause another run.
     if work.metadata.deletion_timestamp.is_none() {
         let watched = manifests.iter().zip(&configurations).filter(|(meta, configuration)| {
             configuration.watched && !meta.resource.is_empty() && !meta.name.is_empty()

@@ -1,26 +1,26 @@
-//! Feedback paths: the part of client-go's JSONPath that is also RFC 9535, read in the one syntax, evaluated in the other.
+//! Feedback paths: the common part of client-go's JSONPath and RFC 9535, parsed in client-go's syntax and
+//! evaluated as RFC 9535.
 //!
-//! A producer may rely on names, quoted names, escaped dots, indexes and an equality filter. Each step becomes one segment of
-//! [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535); between the steps stand the checks that client-go makes and the
-//! RFC does not: an index past the end, an index or filter of something that is no list.
+//! Supported are names, quoted names, escaped dots, indexes and an equality filter. Each step becomes one segment
+//! of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535). Between the steps, checks of client-go that the RFC
+//! lacks are added: an index past the end, and an index or filter on a value that is not a list.
 
 use std::fmt::Write;
 
 use jsonpath_rust::JsonPath as _;
 use serde_json::Value;
 
-/// Why a path gives no value although the field may be there.
+/// Why a path cannot be evaluated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathError {
-    /// The path is none that this agent reads.
+    /// This agent cannot parse the path.
     #[error("{what} at offset {at}")]
     Syntax {
-        /// What is wrong.
         what: String,
-        /// Where, in bytes.
+        /// Offset of the error, in bytes.
         at: usize,
     },
-    /// The object does not have the shape that the path asks for.
+    /// A value on the path has the wrong type, or its list is too short.
     #[error("{0}")]
     Shape(String),
 }
@@ -37,19 +37,19 @@ enum Step {
 }
 
 impl Path {
-    /// Reads a path as a feedback rule holds it, without the braces.
+    /// Parses the path of a feedback rule, which has no braces.
     pub(super) fn parse(text: &str) -> Result<Self, PathError> {
         let mut parser = Parser { text, at: 0 };
         parser.steps().map(Self)
     }
 
-    /// The whole path in RFC 9535.
+    /// The whole path in the syntax of RFC 9535.
     #[cfg(test)]
     fn rfc9535(&self) -> String {
         self.0.iter().fold("$".to_owned(), |path, step| path + &step.segment())
     }
 
-    /// The values that the path reaches.
+    /// All values that the path selects.
     pub(super) fn all<'a>(&self, object: &'a Value) -> Result<Vec<&'a Value>, PathError> {
         let mut reached = vec![object];
         for step in &self.0 {
@@ -132,7 +132,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The name that Go gives to the type of a decoded JSON value.
+/// Go's type name of a decoded JSON value.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -186,7 +186,7 @@ impl<'a> Parser<'a> {
         if steps.is_empty() { self.fault("the path is empty") } else { Ok(steps) }
     }
 
-    /// A name up to the next terminator; a backslash takes the next character as it is.
+    /// Parses a name up to the next terminator; a backslash escapes the next character.
     fn name(&mut self) -> Result<String, PathError> {
         let mut name = String::new();
         let mut escaped = false;
@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
         let Some(end) = self.rest().find(']') else { return self.fault("unterminated array") };
         let inside = &self.rest()[..end];
         if let Some(quoted) = inside.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
-            // client-go reads the quoted text as a path of its own, so an unescaped dot parts two names.
+            // client-go parses the quoted text as another path, so an unescaped dot separates two names.
             let dotted = format!(".{quoted}");
             let names =
                 Parser { text: &dotted, at: 0 }.steps().or_else(|error| self.fault(error.to_string()))?;

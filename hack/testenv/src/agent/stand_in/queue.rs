@@ -1,4 +1,5 @@
-//! A queue of names that are due at a moment: each name once, the earliest moment wins, and never two runs of one name.
+//! A delayed work queue: each name is queued once with its earliest due time, and never runs twice at the same
+//! time.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -9,10 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// When a name is tried again whose run panicked.
+/// Delay before a name is retried whose run panicked.
 const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
-/// The names that wait, and those that run.
+/// Due times of queued names, and the names that are running.
 #[derive(Debug, Default)]
 struct Queue {
     due: HashMap<String, Instant>,
@@ -25,7 +26,7 @@ impl Queue {
         *due = at.min(*due);
     }
 
-    /// A name that is due and does not run.
+    /// Takes the earliest name that is due and not running.
     fn take(&mut self, now: Instant) -> Option<String> {
         let waiting = self.due.iter().filter(|(name, at)| **at <= now && !self.running.contains(*name));
         let name = waiting.min_by_key(|(_, at)| **at).map(|(name, _)| name.clone())?;
@@ -34,7 +35,7 @@ impl Queue {
         Some(name)
     }
 
-    /// When the next name that does not run is due.
+    /// The due time of the next name that is not running.
     fn next(&self) -> Option<Instant> {
         self.due.iter().filter(|(name, _)| !self.running.contains(*name)).map(|(_, at)| *at).min()
     }
@@ -47,7 +48,8 @@ impl Queue {
     }
 }
 
-/// Runs `reconcile` for every name that arrives, `workers` at a time, until `stop`; what it returns is when to run it again.
+/// Runs `reconcile` for each received name until `stop`, at most `workers` at a time. The returned delay, if any,
+/// queues the name again.
 pub(super) async fn drive<F, R>(
     mut names: UnboundedReceiver<String>,
     workers: usize,
@@ -92,7 +94,7 @@ pub(super) async fn drive<F, R>(
     }
 }
 
-/// How long to wait after the next failure of each name: from a first delay, doubling.
+/// Exponential backoff for each name.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,
@@ -101,12 +103,12 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// From `first`, doubling, at most `longest`.
+    /// Delays start at `first` and double up to `longest`.
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, failures: HashMap::new() }
     }
 
-    /// Counts a failure and gives the delay until the next try.
+    /// Counts a failure and returns the delay before the next try.
     pub(super) fn failed(&mut self, name: &str) -> Duration {
         let count = self.failures.entry(name.to_owned()).or_default();
         let delay = self.first.saturating_mul(1 << (*count).min(30));
@@ -114,7 +116,7 @@ impl Backoff {
         delay.min(self.longest)
     }
 
-    /// Starts anew.
+    /// Resets the failures of `name`.
     pub(super) fn forget(&mut self, name: &str) {
         self.failures.remove(name);
     }

@@ -1,4 +1,5 @@
-//! Keeping the AppliedManifestWork of a work: made before anything is applied, gone only after everything is removed.
+//! AppliedManifestWorks: the record of a work's objects on the spoke. Created before anything is applied,
+//! released after everything is removed.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -8,10 +9,10 @@ use serde_json::json;
 
 use crate::api::{AppliedManifestWork, AppliedManifestWorkSpec, AppliedManifestWorkStatus, AppliedResource};
 
-/// The finalizer with which the agent holds the record until the objects in it are gone.
+/// Keeps the record until its objects are gone.
 const FINALIZER: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
 
-/// The records of one agent.
+/// AppliedManifestWorks of one agent.
 pub(super) struct Records {
     api: Api<AppliedManifestWork>,
     hub_hash: String,
@@ -19,23 +20,22 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Records of the works of the hub at `hub_url`, looked after by `agent_id`.
+    /// Records of works of the hub at `hub_url`, owned by `agent_id`.
     pub(super) fn new(spoke: Client, hub_url: &str, agent_id: String) -> Self {
         let hub_hash = blake3::hash(hub_url.as_bytes()).to_hex().to_string();
         Self { api: Api::all(spoke), hub_hash, agent_id }
     }
 
-    /// The name of a work's record.
+    /// The name of a work's record: the hash of the hub's URL, then the work's name.
     fn name(&self, work: &str) -> String {
         format!("{}-{work}", self.hub_hash)
     }
 
-    /// The record of a work, if there is one.
     pub(super) async fn get(&self, work: &str) -> kube::Result<Option<AppliedManifestWork>> {
         self.api.get_opt(&self.name(work)).await
     }
 
-    /// The record of a work, made or brought up to date.
+    /// Creates the record of a work, or updates its spec.
     pub(super) async fn ensure(&self, work: &ManifestWork) -> kube::Result<AppliedManifestWork> {
         let name = work.name_any();
         let spec = AppliedManifestWorkSpec {
@@ -58,7 +58,7 @@ impl Records {
         }
     }
 
-    /// Writes what the work has on the spoke, where it differs.
+    /// Writes the list of the work's objects if it has changed.
     pub(super) async fn write(
         &self,
         record: &AppliedManifestWork,
@@ -75,12 +75,12 @@ impl Records {
         self.api.patch_status(&record.name_any(), &params, &Patch::Merge(patch)).await.map(|_| ())
     }
 
-    /// Begins the removal of a record.
+    /// Deletes a record; its finalizer keeps it until [`Records::release`].
     pub(super) async fn delete(&self, record: &AppliedManifestWork) -> kube::Result<()> {
         self.api.delete(&record.name_any(), &DeleteParams::default()).await.map(|_| ())
     }
 
-    /// Lets go of a record.
+    /// Removes the record's finalizer.
     pub(super) async fn release(&self, record: &AppliedManifestWork) -> kube::Result<()> {
         let rest: Vec<_> = record.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
         let patch = json!({"metadata": {
@@ -95,12 +95,12 @@ impl Records {
     }
 }
 
-/// The objects in a record.
+/// The objects listed in a record.
 pub(super) fn recorded(record: &AppliedManifestWork) -> &[AppliedResource] {
     record.status.as_ref().and_then(|status| status.applied_resources.as_deref()).unwrap_or_default()
 }
 
-/// The record as the owner of what it holds.
+/// An owner reference to the record, for the objects in it.
 pub(super) fn owner(record: &AppliedManifestWork) -> OwnerReference {
     OwnerReference {
         api_version: "work.open-cluster-management.io/v1".into(),

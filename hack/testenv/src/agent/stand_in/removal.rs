@@ -1,23 +1,23 @@
-//! What is removed from the spoke, and what may be: only the instance that was recorded, only while the work owns it.
+//! Which objects an agent may remove from the spoke: only the recorded instance, and only while the work owns it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::api::AppliedResource;
 
-/// What to do about an object that the work no longer holds.
+/// How to treat an object that the work no longer contains.
 #[derive(Debug, PartialEq)]
 pub(super) enum Removal {
-    /// Nothing: it is gone, or another's.
+    /// Nothing: the work does not own the object, or it is another instance.
     Forget,
-    /// Another work holds it too: only our ownership goes.
+    /// Remove only this work's owner reference, because another work owns the object too.
     Disown(Vec<OwnerReference>),
-    /// It is being deleted.
+    /// Wait until it is gone; it is being deleted.
     Wait,
-    /// Delete it.
+    /// Delete the object.
     Delete,
 }
 
-/// Decides about an object recorded with `uid` and owned by the AppliedManifestWork `owner`.
+/// Decides for an object recorded with `uid`; `owner` is the uid of the AppliedManifestWork.
 pub(super) fn removal(object: &ObjectMeta, uid: &str, owner: &str) -> Removal {
     let owners = object.owner_references.as_deref().unwrap_or_default();
     if !owners.iter().any(|reference| reference.uid == owner) {
@@ -39,7 +39,7 @@ pub(super) fn removal(object: &ObjectMeta, uid: &str, owner: &str) -> Removal {
     }
 }
 
-/// The recorded objects that the work no longer holds, whatever their version.
+/// The recorded objects that are not in `held`, compared without their versions.
 pub(super) fn untracked(recorded: &[AppliedResource], held: &[AppliedResource]) -> Vec<AppliedResource> {
     recorded
         .iter()
@@ -49,13 +49,14 @@ pub(super) fn untracked(recorded: &[AppliedResource], held: &[AppliedResource]) 
 }
 
 fn identity(resource: &AppliedResource) -> (&str, &str, &str, &str) {
-    // A missing text and an empty one are the same.
+    // A missing value and an empty one are equal.
     let group = resource.group.as_deref().unwrap_or_default();
     let namespace = resource.namespace.as_deref().unwrap_or_default();
     (group, &resource.resource, namespace, &resource.name)
 }
 
-/// The owners an object should have, or `None` where it has them: `owner` among them where `owned`, gone otherwise.
+/// The changed owner references of an object, or `None` if it needs no change. Adds `owner` if `owned`, otherwise
+/// removes it.
 pub(super) fn owners(
     object: &ObjectMeta,
     owner: &OwnerReference,

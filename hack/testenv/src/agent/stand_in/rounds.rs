@@ -1,4 +1,4 @@
-//! What both loops do with a work, and when each of them comes back to it.
+//! Single runs of the two loops for a work, and the delay before the next run.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -7,11 +7,12 @@ use super::applying::{self, Run};
 use super::observing;
 use super::state::Agent;
 
-/// The delay from which on a failure is worth a warning: a newer version of the work is met often, and for once.
+/// Failures with at least this delay are logged as warnings. Shorter ones are usually conflicts with a newer
+/// version of the work.
 const WORTH_A_WARNING: Duration = Duration::from_secs(1);
 
 impl Agent {
-    /// Applies or removes the work once; when to do it again.
+    /// Applies or removes the work. Returns the delay before the next run.
     pub(super) async fn apply(&self, name: &str) -> Option<Duration> {
         let work = self.work(name)?;
         match applying::run(self, &work).await {
@@ -34,7 +35,7 @@ impl Agent {
         }
     }
 
-    /// Looks at the work's objects once; when to do it again.
+    /// Observes the work's objects. Returns the delay before the next run.
     pub(super) async fn observe(&self, name: &str) -> Option<Duration> {
         let work = self.work(name)?;
         match observing::run(self, &work).await {
@@ -50,7 +51,7 @@ impl Agent {
     }
 }
 
-/// `duration` and up to `factor` of it more, so that works do not all come at once.
+/// Adds a random part of up to `factor` of `duration`, so that works are spread over time.
 fn jittered(duration: Duration, factor: f64) -> Duration {
     let random =
         f64::from(u32::try_from(RandomState::new().build_hasher().finish() >> 32).unwrap_or_default());

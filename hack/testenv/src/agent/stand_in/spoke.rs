@@ -1,6 +1,6 @@
-//! The spoke's API server, as the agent writes to it.
+//! The agent's writes to the spoke's API server.
 //!
-//! Every failure becomes the text that a Go client would print, because that text goes into the work's status.
+//! Errors are converted to the text of a Go client, because that text becomes part of the work's status.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ use super::manifest::{Configuration, Mapping};
 use super::removal::{Removal, owners, removal};
 use crate::api::AppliedResource;
 
-/// How often a write of owners is tried that meets a newer object.
+/// Tries to write owner references when the object has changed meanwhile.
 const TRIES: usize = 5;
 
-/// Why a manifest is not applied.
+/// Why a manifest was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
-    /// Another field manager owns one of its fields; only the resync tries again.
+    /// Another field manager owns a field. Not retried before the resync.
     #[error("{0}")]
     Conflict(String),
-    /// This agent does not know the way of writing; only the resync tries again.
+    /// The update strategy is not supported. Not retried before the resync.
     #[error("{0}")]
     Unsupported(String),
-    /// Anything else; tried again soon.
+    /// Any other error. Retried with backoff.
     #[error("{0}")]
     Failed(String),
 }
@@ -40,7 +40,7 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// The server's words where there are any.
+/// The message of the server's status, or the client's error.
 pub(super) fn text(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -52,7 +52,7 @@ fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
-/// The kind of an object that is only known by its plural name.
+/// An API resource without the kind's name, which requests do not need.
 fn resource(group: &str, version: &str, plural: &str) -> ApiResource {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     ApiResource {
@@ -64,27 +64,25 @@ fn resource(group: &str, version: &str, plural: &str) -> ApiResource {
     }
 }
 
-/// The kind that a status names.
+/// The API resource in a status entry.
 pub(super) fn resource_of(meta: &ResourceMeta) -> ApiResource {
     resource(&meta.group, &meta.version, &meta.resource)
 }
 
-/// One manifest with all that decides how it is written.
+/// One manifest with everything that determines how it is written.
 #[derive(Debug)]
 pub(super) struct Write<'a> {
-    /// The manifest.
     pub(super) manifest: &'a Value,
-    /// Its kind.
+    /// The directory of the files.
     pub(super) mapping: &'a Mapping,
-    /// Its names.
     pub(super) meta: &'a ResourceMeta,
-    /// What the work says about it.
+    /// The work's configuration for the manifest.
     pub(super) configuration: &'a Configuration,
-    /// Whether it goes with the work.
+    /// Whether the object is deleted with the work.
     pub(super) owned: bool,
 }
 
-/// The spoke's API server.
+/// The spoke's API server, with a cache of its kinds.
 pub(super) struct Spoke {
     client: Client,
     mappings: Mutex<HashMap<GroupVersionKind, Mapping>>,
@@ -95,7 +93,7 @@ impl Spoke {
         Self { client, mappings: Mutex::default() }
     }
 
-    /// How the spoke serves a kind; a kind once found is not looked up again.
+    /// Looks up a kind on the spoke; found kinds are cached.
     pub(super) async fn mapping(&self, kind: &GroupVersionKind) -> Result<Mapping, WriteError> {
         if let Some(known) = self.mappings.lock().get(kind) {
             return Ok(known.clone());
@@ -118,12 +116,12 @@ impl Spoke {
         }
     }
 
-    /// The object that a status names, if it is there.
+    /// Gets the object of a status entry.
     pub(super) async fn get(&self, meta: &ResourceMeta) -> kube::Result<Option<DynamicObject>> {
         self.api(&resource_of(meta), &meta.namespace).get_opt(&meta.name).await
     }
 
-    /// Writes one manifest and its owner; the uid of the object.
+    /// Writes one manifest and its owner reference. Returns the object's uid.
     pub(super) async fn apply(
         &self,
         write: &Write<'_>,
@@ -187,7 +185,7 @@ impl Spoke {
         Ok(api.create(&PostParams::default(), &object).await?)
     }
 
-    /// Removes what the work no longer holds; what is still there afterwards, and what went wrong.
+    /// Removes objects that the work no longer contains. Returns those still terminating, and the errors.
     pub(super) async fn remove(
         &self,
         resources: &[AppliedResource],
@@ -218,7 +216,7 @@ impl Spoke {
                 match api.delete(&record.name, &DeleteParams::background().preconditions(preconditions)).await
                 {
                     Ok(_) => Ok(true),
-                    // Gone, or another instance by now.
+                    // Gone, or replaced by another instance.
                     Err(error) if has_code(&error, 404) || has_code(&error, 409) => Ok(false),
                     Err(error) => Err(error),
                 }
@@ -227,7 +225,7 @@ impl Spoke {
     }
 }
 
-/// The manifest without what only a server sets.
+/// The manifest without fields that only a server sets.
 fn cleaned(manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {

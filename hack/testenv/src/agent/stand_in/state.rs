@@ -1,4 +1,4 @@
-//! What both loops share.
+//! State shared by the applying and the observing loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::record::Records;
 use super::spoke::Spoke;
 use super::watches::Watches;
 
-/// The first delay after a failure.
+/// First delay after a failure.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
-/// The longest delay after a failure.
+/// Maximum delay after a failure.
 const LAST_RETRY: Duration = Duration::from_secs(1000);
-/// The longest delay between two looks at what is being removed.
+/// Maximum delay between two checks of terminating objects.
 const LAST_PENDING: Duration = Duration::from_secs(5);
 
-/// What both loops share.
+/// State shared by the applying and the observing loop.
 pub(super) struct Agent {
     pub(super) cluster: String,
     pub(super) resync: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Agent {
     pub(super) failures: Failures,
 }
 
-/// How often each work has failed, and how.
+/// Backoff of each work, by kind of run.
 pub(super) struct Failures {
     pub(super) applying: Mutex<Backoff>,
     pub(super) removing: Mutex<Backoff>,
@@ -53,12 +53,12 @@ impl Agent {
         self.cached.get(&ObjectRef::new(name).within(&self.cluster))
     }
 
-    /// The work has changed: what failed before says nothing about it now.
+    /// Resets the backoff of a work that has changed.
     pub(super) fn changed(&self, name: &str) {
         self.failures.applying.lock().forget(name);
     }
 
-    /// The work is gone.
+    /// Drops the watches and the backoff of a work that is gone.
     pub(super) fn forget(&self, name: &str) {
         self.watches.listen(name, &[]);
         for failures in [&self.failures.applying, &self.failures.removing, &self.failures.observing] {

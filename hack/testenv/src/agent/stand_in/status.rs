@@ -1,7 +1,8 @@
-//! What the agent says about a work: a function of what was said before and of what happened on the spoke.
+//! Computes a work's status from the previous status and the results on the spoke.
 //!
-//! Two loops write one status, as in OCM's agent: the applying loop owns every `Applied`, the observing loop everything
-//! else. So `Available` can carry the new generation before the new spec is applied, and only `Applied` says that it is.
+//! As in OCM's agent, two loops write the same status: the applying loop owns every `Applied`, the observing loop
+//! everything else. So `Available` can carry the new generation before the new spec is applied. Only `Applied`
+//! confirms that it is applied.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -10,34 +11,33 @@ use policy_sync_api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, St
 use super::conditions::{self, condition};
 use super::feedback::Feedback;
 
-/// What became of one manifest.
+/// Result of applying one manifest.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// Which manifest.
     pub(super) meta: ResourceMeta,
-    /// Why it could not be applied.
+    /// Why the manifest could not be applied.
     pub(super) error: Option<String>,
 }
 
-/// What a look at one manifest's object found.
+/// Result of reading one manifest's object.
 #[derive(Clone, Debug)]
 pub(super) enum Look {
-    /// The kind is not known on the spoke.
+    /// The spoke does not serve the kind.
     Incomplete,
-    /// There is no such object.
+    /// The object does not exist.
     Missing,
-    /// It could not be read.
+    /// The object could not be read.
     Unreadable(String),
-    /// The object is there, with its values, and with conditions that were computed from it.
+    /// Feedback values and computed conditions of the object.
     Found(Feedback, Vec<Condition>),
 }
 
-/// The moment as a condition carries it, in whole seconds.
+/// A condition's timestamp, in whole seconds.
 pub(super) fn moment(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
-/// Puts `wanted` among `conditions`; its moment is `now` only where its status is a new one.
+/// Adds or replaces a condition. The transition time changes only with the status.
 pub(super) fn set(conditions: &mut Vec<Condition>, mut wanted: Condition, now: Timestamp) {
     match conditions.iter_mut().find(|condition| condition.type_ == wanted.type_) {
         Some(known) => {
@@ -52,7 +52,7 @@ pub(super) fn set(conditions: &mut Vec<Condition>, mut wanted: Condition, now: T
     }
 }
 
-/// The status once the manifests of `generation` were applied, or refused, with these outcomes.
+/// The status after applying the manifests of `generation`, with one outcome for each.
 pub(super) fn applied(
     before: &ManifestWorkStatus,
     outcomes: &[Outcome],
@@ -88,7 +88,7 @@ fn applied_manifest(
         conditions.clone_from(&same.conditions);
         status_feedback = same.status_feedback.clone();
     }
-    // A new generation starts a new transition, whatever its status.
+    // A new generation starts a new transition, even with the same status.
     conditions.retain(|known| known.type_ != "Applied" || known.observed_generation == Some(generation));
     let wanted = match &outcome.error {
         None => {
@@ -104,7 +104,7 @@ fn applied_manifest(
     ManifestStatus { resource_meta: outcome.meta.clone(), status_feedback, conditions }
 }
 
-/// The entry of the same manifest, at its place or moved to another one.
+/// The entry of the same manifest, possibly with another ordinal.
 fn same_manifest<'a>(known: &'a [ManifestStatus], meta: &ResourceMeta) -> Option<&'a ManifestStatus> {
     let moved = |entry: &&ManifestStatus| {
         ResourceMeta { ordinal: meta.ordinal, ..entry.resource_meta.clone() } == *meta
@@ -115,7 +115,7 @@ fn same_manifest<'a>(known: &'a [ManifestStatus], meta: &ResourceMeta) -> Option
     })
 }
 
-/// The status once the objects of the manifests in it were looked at, one look for each.
+/// The status after reading the objects, with one `Look` for each manifest.
 pub(super) fn observed(
     before: &ManifestWorkStatus,
     looks: &[Look],
@@ -166,7 +166,7 @@ fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, generation: i64,
     conditions::prune(&mut manifest.conditions, generation);
 }
 
-/// Several errors as Kubernetes' libraries write them.
+/// Joins errors as `k8s.io/apimachinery` does for an aggregate.
 fn aggregate(errors: &[String]) -> String {
     let mut distinct: Vec<&str> = Vec::new();
     for error in errors {
@@ -201,7 +201,7 @@ fn available(manifests: &[ManifestStatus], generation: i64) -> Condition {
     condition("Available", status, reason, message, Some(generation))
 }
 
-/// The status of a work whose removal began.
+/// The status of a work that is being deleted.
 pub(super) fn deleting(before: &ManifestWorkStatus, generation: i64, now: Timestamp) -> ManifestWorkStatus {
     let mut status = before.clone();
     let message = "ManifestWork is being deleted".into();

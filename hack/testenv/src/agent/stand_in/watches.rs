@@ -1,7 +1,7 @@
-//! Watches on the spoke for works that ask for it: one for each kind and namespace, shared by all works.
+//! Watches on the spoke for works that request them: one for each kind and namespace, shared by all works.
 //!
-//! As in OCM's agent there is a limit, past which a work is polled in silence, and a deletion on the spoke wakes nobody: the
-//! next poll finds it.
+//! As in OCM's agent, the number of watches is limited; further objects are polled without notice. A deletion on
+//! the spoke triggers nothing before the next poll.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::spoke::resource_of;
 
-/// Kind and namespace.
+/// A watched kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     group: String,
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The works to wake for each object's name.
+/// Works to queue, by the name of the changed object.
 type Listeners = Arc<Mutex<HashMap<String, BTreeSet<String>>>>;
 
 struct Watch {
@@ -49,11 +49,11 @@ struct Watch {
     _stop: DropGuard,
 }
 
-/// What a watch knows about an object.
+/// Cached state of an object.
 pub(super) enum Known {
-    /// Nothing yet, or there is no watch: ask the server.
+    /// No watch, or not synced yet: read from the server.
     Nothing,
-    /// The object, if there is one.
+    /// The cached object, or `None` if it does not exist.
     Object(Option<Arc<DynamicObject>>),
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// At most `limit` watches; the names of works to look at go to `wake`.
+    /// At most `limit` watches. Sends the names of works to observe to `wake`.
     pub(super) fn new(
         client: Client,
         limit: usize,
@@ -77,7 +77,7 @@ impl Watches {
         Self { client, limit, wake, stop, running: Mutex::default() }
     }
 
-    /// Wakes `work` for changes of exactly these objects from now on.
+    /// Replaces the objects whose changes queue `work`.
     pub(super) fn listen(&self, work: &str, objects: &[ResourceMeta]) {
         let mut running = self.running.lock();
         for meta in objects {
@@ -107,7 +107,7 @@ impl Watches {
         });
     }
 
-    /// What is known without asking the server.
+    /// Reads an object from the cache.
     pub(super) fn read(&self, meta: &ResourceMeta) -> Known {
         match self.running.lock().get(&Key::new(meta)) {
             Some(watch) if watch.synced.load(Ordering::Acquire) => {

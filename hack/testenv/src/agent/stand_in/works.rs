@@ -1,4 +1,4 @@
-//! Following the works of the cluster: which of them are due for applying, which only for another look.
+//! Watches the works of the cluster and queues them for applying and observing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::hub;
 use super::state::Agent;
 
-/// What of a work makes it due for applying.
+/// The parts of a work whose change requires applying it again.
 #[derive(Clone, PartialEq)]
 struct Seen {
     uid: Option<String>,
@@ -34,7 +34,8 @@ impl Seen {
     }
 }
 
-/// Follows the works of the cluster and hands their names to the two loops.
+/// Watches the cluster's works. Sends every changed name to `observe`, and to `apply` if the spec or labels
+/// changed.
 pub(super) async fn follow(
     agent: &Agent,
     writer: Writer<ManifestWork>,
@@ -68,7 +69,7 @@ pub(super) async fn follow(
             }
             Ok(watcher::Event::Apply(work)) => {
                 let (name, now) = (work.name_any(), Seen::new(&work));
-                // The receiver only goes when the agent stops.
+                // The receiver is dropped only when the agent stops.
                 let _ = observe.send(name.clone());
                 if seen.get(&name) == Some(&now) {
                     continue;

@@ -25,27 +25,27 @@ fn expressions_must_all_be_true() {
 }
 
 #[test]
-fn a_message_is_made_of_the_object() {
+fn message_is_computed_from_the_object() {
     let named = rule("A", &["true"], Some("object.metadata.name"));
     assert_eq!(said(named), "A=True/ConditionRuleEvaluated limits");
     assert_eq!(said(rule("A", &["true"], Some("''"))), "A=True/ConditionRuleEvaluated Manifest is A");
 }
 
 #[test]
-fn an_expression_that_fails_is_false_with_a_reason_of_its_own() {
+fn failed_expression_is_false_with_a_separate_reason() {
     let failed = said(rule("A", &["object.status.ready"], Some("'unused'")));
     assert!(failed.starts_with("A=False/ConditionRuleExpressionError "), "{failed}");
     assert!(!failed.contains("unused"), "{failed}");
 }
 
 #[test]
-fn a_message_that_fails_is_the_error() {
+fn failed_message_expression_gives_its_error() {
     let failed = said(rule("A", &["true"], Some("object.status.text")));
     assert!(failed.starts_with("A=True/ConditionRuleEvaluated ") && failed.len() > 40, "{failed}");
 }
 
 #[test]
-fn what_another_generation_has_computed_goes() {
+fn computed_conditions_of_other_generations_are_removed() {
     let mut conditions = computed(&[rule("A", &["true"], None)], &json!({}), 1);
     conditions.push(condition("Applied", "True", "AppliedManifestComplete", String::new(), Some(1)));
     prune(&mut conditions, 2);
@@ -53,7 +53,7 @@ fn what_another_generation_has_computed_goes() {
 }
 
 #[test]
-fn a_work_tells_what_its_manifests_make_together() {
+fn work_aggregates_the_conditions_of_its_manifests() {
     let manifest = |expression: &str| ManifestStatus {
         conditions: computed(&[rule("A", &[expression], Some("'text'"))], &json!({}), 1),
         ..ManifestStatus::default()

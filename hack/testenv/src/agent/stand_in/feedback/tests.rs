@@ -19,7 +19,7 @@ fn evaluated_with(paths: &[(&str, &str)], raw: bool) -> Feedback {
 }
 
 #[test]
-fn gives_integers_strings_and_booleans() {
+fn reports_integers_strings_and_booleans() {
     let feedback = evaluated(&[("a", ".metadata.generation"), ("b", ".spec.flag"), ("c", ".spec.long")]);
     assert!(feedback.errors.is_empty());
     assert_eq!(feedback.values[0].field_value.integer, Some(2));
@@ -44,7 +44,7 @@ fn other_types_are_errors_and_the_rest_still_arrives() {
 }
 
 #[test]
-fn missing_and_null_give_nothing() {
+fn missing_and_null_values_are_omitted() {
     let feedback = evaluated(&[("a", ".spec.nothing"), ("b", ".spec.none")]);
     assert_eq!(feedback, Feedback { asked: true, ..Feedback::default() });
 }

@@ -77,7 +77,7 @@ fn orphans_are_not_owned() {
 }
 
 #[test]
-fn what_others_need_is_applied_first() {
+fn dependencies_are_applied_first() {
     let manifests = ["RateLimitPolicy", "ClusterRole", "Gateway", "Namespace"]
         .map(|kind| Manifest(json!({"apiVersion": "v1", "kind": kind})));
     let spec =

@@ -19,7 +19,7 @@ fn first(path: &str) -> Result<Option<Value>, PathError> {
 }
 
 #[test]
-fn reaches_what_client_go_reaches() {
+fn selects_the_same_values_as_client_go() {
     for (path, expected) in [
         (".metadata.generation", json!(3)),
         ("$.metadata.generation", json!(3)),
@@ -66,7 +66,7 @@ fn a_shape_that_does_not_fit_is_an_error() {
 }
 
 #[test]
-fn refuses_the_rest_with_its_place() {
+fn unsupported_syntax_is_rejected_with_its_offset() {
     for (path, at) in [
         ("", 0),
         ("status.x", 0),

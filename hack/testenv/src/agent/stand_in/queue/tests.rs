@@ -5,7 +5,7 @@ fn soon(milliseconds: u64) -> Instant {
 }
 
 #[tokio::test]
-async fn the_earliest_moment_wins() {
+async fn earliest_due_time_wins() {
     let mut queue = Queue::default();
     let (early, late) = (soon(10), soon(20));
     queue.add("a".into(), late);
@@ -29,7 +29,7 @@ async fn a_name_never_runs_twice_at_once() {
 }
 
 #[tokio::test]
-async fn backs_off_and_starts_anew() {
+async fn backs_off_until_it_is_reset() {
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(30));
     let delays: Vec<_> = (0..5).map(|_| backoff.failed("a").as_millis()).collect();
     assert_eq!(delays, [5, 10, 20, 30, 30]);

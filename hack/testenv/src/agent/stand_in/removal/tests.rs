@@ -35,13 +35,13 @@ fn deletes_the_instance_that_was_recorded() {
 }
 
 #[test]
-fn leaves_what_is_not_ours() {
+fn objects_of_other_owners_are_kept() {
     assert_eq!(removal(&object(&[]), "u1", "a-uid"), Removal::Forget);
     assert_eq!(removal(&object(&[owner("b")]), "u1", "a-uid"), Removal::Forget);
 }
 
 #[test]
-fn leaves_it_to_another_work() {
+fn shared_object_only_loses_its_owner_reference() {
     let shared = object(&[owner("a"), owner("b")]);
     assert_eq!(removal(&shared, "u1", "a-uid"), Removal::Disown(vec![owner("b")]));
 }
