@@ -1,5 +1,5 @@
-//! The work agents of all spokes of a server in memory: each work is applied a moment after it was written, and
-//! cleaned up a moment after it was asked to go.
+//! Work agents of all spokes of a server in memory. They apply each work, and clean up each deleted work, after a
+//! short delay.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::{Faultless, MemoryServer};
 use crate::hostile::ROGUE;
 use crate::tenant::Answer;
 
-/// How long an agent takes.
+/// Delay of the agents.
 const TAKES: Duration = Duration::from_millis(200);
-/// What Open Cluster Management's agent puts on a work, so that it can clean up.
+/// The finalizer of OCM's agent.
 const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
-/// Plays the agents of all spokes but the one called [`ROGUE`] for as long as it is polled.
+/// Runs the agents of all spokes except [`ROGUE`] until an error.
 ///
 /// # Errors
 ///
-/// Where the server refuses what an agent writes.
+/// Returns an error if the server rejects a write of an agent.
 pub async fn agents(server: MemoryServer) -> Result<()> {
     let client = server.client_of("agent", Faultless);
     let mut changed = server.changed();
@@ -36,7 +36,7 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
             }
             let api: Api<ManifestWork> = Api::namespaced(client.clone(), text("namespace"));
             match look_after(&api, text("name"), &work).await {
-                // The controller was faster: the next look finds out.
+                // The controller has changed the work meanwhile: handled by the next pass.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 other => other.with_context(|| format!("looking after the work {}", text("name")))?,
             }
@@ -45,7 +45,7 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
     }
 }
 
-/// Does what an agent does to a work next.
+/// Performs the agent's next step for a work.
 pub(super) async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
     let metadata = &work["metadata"];
     let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());

@@ -1,4 +1,5 @@
-//! A hostile spoke and a hostile tenant of a server in memory. It knows no rights: they write no more than such may.
+//! A hostile spoke and a hostile tenant of a server in memory. The server does not check rights; attackers write
+//! only what real rights would permit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,34 +21,34 @@ use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::fixtures::{managed_cluster, namespace};
 use crate::hostile::{Deed, Hostile, MOB, REGION, ROGUE};
 
-/// As whom they ask.
+/// User of the attackers' requests.
 const USER: &str = "attacker";
 
-/// The spoke [`ROGUE`], whose agent writes whatever it may and at times does its work, and the tenant [`MOB`].
+/// Attackers: the agent of the spoke [`ROGUE`], which at times does its normal work, and the tenant [`MOB`].
 pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
-    /// A second source of values, so that new moves leave the sequence of `hostile` as it is.
+    /// A second source of values, so that new operations do not change the sequence of `hostile`.
     beside: Hostile,
-    /// Where the tenant may place what it has.
+    /// Clusters on which the tenant may place objects.
     clusters: Vec<String>,
-    /// How much of what they wrote was accepted.
+    /// Number of accepted writes.
     written: usize,
 }
 
-/// Attackers at work.
+/// Running attackers.
 pub struct Attack {
     working: JoinHandle<Result<Attackers>>,
     stop: CancellationToken,
 }
 
 impl Attackers {
-    /// Has one of them do something each `every`, with values that follow from `seed`. The tenant may place what it has on
-    /// `clusters`, and on the hostile one.
+    /// Starts the attackers: one operation after each interval `every`, derived from `seed`. The tenant can place
+    /// objects on `clusters` and on the hostile spoke.
     ///
     /// # Errors
     ///
-    /// Where their namespaces and the ManagedCluster cannot be made.
+    /// Returns an error if the namespaces or the ManagedCluster cannot be created.
     pub async fn begin(
         server: &MemoryServer,
         seed: u64,
@@ -70,7 +71,7 @@ impl Attackers {
         Ok(Attack { working, stop })
     }
 
-    /// One of them does something.
+    /// Performs one operation.
     async fn act(&mut self) -> Result<()> {
         let done = match self.hostile.below(9) {
             0..=3 => self.write_work().await,
@@ -166,7 +167,7 @@ impl Attackers {
         }
     }
 
-    /// The tenant deletes all that it has.
+    /// Deletes all objects of the tenant.
     async fn leave(&self) -> Result<()> {
         let client = self.client();
         for (_, object) in self.server.objects() {
@@ -195,11 +196,11 @@ impl Attackers {
 }
 
 impl Attack {
-    /// Has them stop, and the tenant delete all that it has; returns how much of what they wrote was accepted.
+    /// Stops the attackers and deletes the tenant's objects. Returns the number of accepted writes.
     ///
     /// # Errors
     ///
-    /// Where the server failed them; that it refuses something is no error.
+    /// Returns an error if an attacker failed, except for rejected requests.
     pub async fn end(self) -> Result<usize> {
         self.stop.cancel();
         let attackers = self.working.await.context("the attackers ended early")??;

@@ -1,74 +1,74 @@
-//! What becomes of requests and events on their way: where tests put faults.
+//! Outcomes of requests and watch events. Tests inject faults with them.
 
 use std::time::Duration;
 
 use super::request::Asked;
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// It arrives and is answered.
+    /// It is processed, and the response arrives.
     Served,
-    /// It does not arrive, and nobody says so: the connection is silent until the client's transport gives it up.
+    /// It is lost without notice: the connection stays silent until the client's transport gives up.
     Lost,
-    /// It does not arrive: the connection is reset.
+    /// It is not processed, and the connection is reset.
     Reset,
-    /// It is carried out, and then the connection is reset.
+    /// It is processed, then the connection is reset.
     AnswerLost,
-    /// It is carried out at once, and answered that much later.
+    /// It is processed at once, and the response is delayed.
     AnswerLate(Duration),
-    /// It is answered by this status code, and not carried out.
+    /// It is rejected with this status code.
     Refused {
         /// The status code.
         code: u16,
         /// The header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// It arrives and is carried out that much later, whether or not the client still waits.
+    /// It is processed after a delay, even if the client no longer waits.
     Late(Duration),
 }
 
-/// What becomes of an event of a watch.
+/// Outcome of a watch event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventFate {
     /// It is sent.
     Sent,
     /// It is sent twice.
     Twice,
-    /// The stream ends before it.
+    /// The stream ends before the event.
     Cut,
-    /// The stream breaks within it.
+    /// The stream breaks within the event.
     CutWithin,
-    /// In its place the stream says that its version has expired, and ends.
+    /// The stream reports an expired version instead of the event, and ends.
     Expired,
-    /// In its place there is a line that is no JSON.
+    /// The stream contains a line of invalid JSON instead of the event.
     Garbled,
-    /// From here on the stream is silent, as a connection that is dead, until the client's transport gives it up.
+    /// From this event on the stream is silent like a dead connection, until the client's transport gives up.
     Silence,
-    /// From here on the stream brings bookmarks alone, for what was sent before, until its time is over.
+    /// From this event on the stream has only bookmarks, for the events sent before, until it times out.
     Withheld,
-    /// It and what follows come that much later.
+    /// This event and later ones are delayed.
     Late(Duration),
-    /// What happens in that time is not sent; then the stream says that its version has expired.
+    /// Events during this time are not sent. Then the stream reports an expired version.
     Missed(Duration),
 }
 
-/// Says what becomes of the requests of one client and of the events of its watches.
+/// Decides the outcomes of a client's requests and of the events of its watches.
 pub trait Interposer: Send + Sync + 'static {
-    /// What becomes of a request, that for a watch included.
+    /// The outcome of a request, including a watch request.
     fn request(&self, request: &Asked) -> Fate {
         let _ = request;
         Fate::Served
     }
 
-    /// What becomes of an event about `object` (`<namespace>/<name>`), which `watch` asked for.
+    /// The outcome of an event about `object` (`<namespace>/<name>`) on `watch`.
     fn event(&self, watch: &Asked, object: &str) -> EventFate {
         let _ = (watch, object);
         EventFate::Sent
     }
 }
 
-/// Nothing goes wrong.
+/// Injects no faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faultless;
 

@@ -1,4 +1,4 @@
-//! Plans: one thing that goes wrong, at one request or at one event.
+//! Fault plans: each injects a single fault at one request or one watch event.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Asked, EventFate, Fate, Interposer, MemoryServer};
 
-/// What can go wrong with a request.
+/// Faults of a request.
 pub const OF_REQUESTS: [(&str, Fate); 13] = [
     ("never sent", Fate::Lost),
     ("answer lost", Fate::AnswerLost),
@@ -26,12 +26,12 @@ pub const OF_REQUESTS: [(&str, Fate); 13] = [
     ("500", Fate::Refused { code: 500, retry_after: None }),
     ("503", Fate::Refused { code: 503, retry_after: None }),
     ("30 s late", Fate::Late(Duration::from_secs(30))),
-    // Later than anybody waits for a write: it has been sent again by then.
+    // Later than the timeout of any write: the client has sent it again by then.
     ("45 s late", Fate::Late(Duration::from_secs(45))),
     ("answer 20 s late", Fate::AnswerLate(Duration::from_secs(20))),
 ];
 
-/// What can go wrong with an event of a watch, and with the watches that follow it.
+/// Faults of a watch event, and of the requests that follow it.
 pub const OF_EVENTS: [(&str, EventFate); 12] = [
     ("cut", EventFate::Cut),
     ("cut within", EventFate::CutWithin),
@@ -46,37 +46,38 @@ pub const OF_EVENTS: [(&str, EventFate); 12] = [
     ("30 s late", EventFate::Late(Duration::from_secs(30))),
     ("15 s missed", EventFate::Missed(Duration::from_secs(15))),
 ];
-/// The stream ends, and the next one is refused.
+/// The stream ends, and the next watch is rejected as expired.
 const EXPIRED_AFTER_CUT: &str = "cut, then expired";
 
-/// The stream says that its version has expired, and the list that follows fails.
+/// The stream reports an expired version, and the list that follows fails.
 const LIST_FAILS: &str = "expired, then 500";
 
-/// How many access reviews are disturbed: those of the start, and some more.
+/// Number of access reviews with faults: those at the start, and some more.
 const REVIEWS: usize = 20;
-/// How long a write is waited for.
+/// Time limit of a write in the controller.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a watch lasts.
+/// Maximum duration of a watch.
 const WATCH_LASTS: Duration = Duration::from_secs(290);
-/// How often it is looked at whether a fault is over.
+/// Poll interval while waiting for the end of a fault.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How much longer than a fault can last it may seem to: at each look, some other request may just be under way.
+/// Tolerance when a fault ends, because unrelated requests may be in progress at a poll.
 const SEEMS: Duration = Duration::from_secs(1);
 
-/// What the names of events begin with.
+/// Prefix of the names of events.
 const EVENT: &str = "event of ";
 
-/// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 × silence`.
+/// One fault at one place: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 ×
+/// silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
     /// The request or the event.
     pub at: String,
-    /// What goes wrong.
+    /// The fault, from [`OF_REQUESTS`] or [`OF_EVENTS`].
     pub fault: &'static str,
 }
 
 impl Plan {
-    /// The kind of request or of event, as in `patch manifestworks.…`, whatever its object.
+    /// The kind of request or event without its object, such as `patch manifestworks.…`.
     #[must_use]
     pub fn kind(&self) -> String {
         let at = self.at.rsplit_once('#').map_or(&*self.at, |(at, _)| at);
@@ -91,7 +92,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Disturbs as one plan says, or as none.
+/// Injects the fault of a plan, or only records requests and events.
 #[derive(Clone, Default)]
 pub struct Faults(Arc<Inner>);
 
@@ -108,38 +109,38 @@ struct State {
     /// Events, in order.
     events: Vec<String>,
     ordinals: HashMap<String, usize>,
-    /// The request that was disturbed, or the watch, and when.
+    /// The disturbed request, or the watch of the disturbed event, and the time.
     disturbed: Option<(Asked, Instant)>,
-    /// A kind whose next watch has expired.
+    /// The kind whose next watch is rejected as expired.
     expires: Option<String>,
-    /// A kind whose next list fails.
+    /// The kind whose next list fails.
     unlisted: Option<String>,
 }
 
 impl Faults {
-    /// Faults with one `plan`.
+    /// Injects the fault of `plan`.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         Self(Arc::new(Inner { plan: Some(plan.clone()), ..Inner::default() }))
     }
 
-    /// What is to go wrong.
+    /// The plan, if any.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.0.plan.as_ref()
     }
 
-    /// What was disturbed: the request, or the watch of the event.
+    /// The disturbed request, or the watch of the disturbed event.
     #[must_use]
     pub fn disturbed(&self) -> Option<Asked> {
         self.0.state.lock().disturbed.clone().map(|(asked, _)| asked)
     }
 
-    /// Waits until what goes wrong on `server` is over; returns how long that was.
+    /// Waits until the fault on `server` has ended. Returns its duration.
     ///
     /// # Errors
     ///
-    /// Where that takes longer than the fault can last; where nothing has gone wrong within `limit`.
+    /// Returns an error if the fault lasts longer than it can, or if none occurs within `limit`.
     pub async fn over(&self, server: &MemoryServer, limit: Duration) -> Result<Duration> {
         let start = Instant::now();
         loop {
@@ -160,8 +161,7 @@ impl Faults {
         }
     }
 
-    /// How long the fault can last that has struck at `asked`: for as long as the server holds something back, or as the
-    /// controller waits for what does not come.
+    /// Maximum duration of the fault at `asked`: the delay on the server, or the controller's timeout.
     fn lasts(&self, asked: &Asked) -> Duration {
         let Some(plan) = &self.0.plan else { return Duration::ZERO };
         if asked.verb == "watch" && plan.at.starts_with(EVENT) {
@@ -180,19 +180,19 @@ impl Faults {
         }
     }
 
-    /// A plan for each request so far and each of its faults.
+    /// All plans for the requests recorded so far.
     #[must_use]
     pub fn request_plans(&self) -> Vec<Plan> {
         plans(&self.0.state.lock().requests, OF_REQUESTS.iter().map(|(fault, _)| *fault))
     }
 
-    /// A plan for each event so far and each of its faults.
+    /// All plans for the events recorded so far.
     #[must_use]
     pub fn event_plans(&self) -> Vec<Plan> {
         plans(&self.0.state.lock().events, OF_EVENTS.iter().map(|(fault, _)| *fault))
     }
 
-    /// What is to go wrong at `at`, once.
+    /// The fault at `at`, unless one was injected already.
     fn fault(&self, state: &State, at: &str) -> Option<&'static str> {
         let plan = self.0.plan.as_ref()?;
         (plan.at == at && state.disturbed.is_none()).then_some(plan.fault)
@@ -209,7 +209,7 @@ fn fate_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
 
 impl Interposer for Faults {
     fn request(&self, request: &Asked) -> Fate {
-        // Nothing depends on what becomes of an Event, and each has a name of its own.
+        // Nothing depends on Events, and each has a unique name.
         if request.resource == "events" {
             return Fate::Served;
         }
@@ -222,7 +222,7 @@ impl Interposer for Faults {
             return Fate::Refused { code: 500, retry_after: None };
         }
         let fault = self.fault(&state, &at);
-        // What it may do it asks every now and then: each time is as the first ones.
+        // Access reviews are repeated periodically; the first ones suffice.
         if request.resource != "selfsubjectaccessreviews" || request.ordinal <= REVIEWS {
             state.requests.push(at);
         }

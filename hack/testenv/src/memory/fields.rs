@@ -1,17 +1,17 @@
-//! Which fields an object has, and who wrote them: as much of server-side apply as ownership takes.
+//! Fields of an object and their managers: the part of server-side apply that field ownership needs.
 //!
-//! A field is a path. Lists are one field each, but for those whose items a schema tells apart by keys.
+//! A field is a path. A list is a single field, unless its schema identifies the items by keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-/// A step of a path: `f:name`, or `k:{"type":"Ready"}`, as `managedFields` writes it.
+/// A path in the notation of `managedFields`: steps such as `f:name` or `k:{"type":"Ready"}`.
 type Path = Vec<String>;
 /// A set of fields.
 pub(super) type Fields = BTreeSet<Path>;
 
-/// What no manager owns.
+/// Metadata fields without manager.
 const OF_THE_SERVER: [&str; 10] = [
     "f:name",
     "f:namespace",
@@ -25,17 +25,17 @@ const OF_THE_SERVER: [&str; 10] = [
     "f:selfLink",
 ];
 
-/// The lists of a kind whose items have keys: by the path of the list, without steps into items.
+/// The keys of a kind's lists of type `map`, by the path of the list without item steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListKeys(BTreeMap<Path, Vec<String>>);
 
 impl ListKeys {
-    /// The items of the one list `list` are told apart by `key`.
+    /// Items of the single list `list` are identified by `key`.
     pub(super) fn of(list: &str, key: &str) -> Self {
         Self(BTreeMap::from([(vec![format!("f:{list}")], vec![key.to_owned()])]))
     }
 
-    /// As `schema` says.
+    /// Reads the keys from a schema.
     pub(super) fn of_schema(schema: &Value) -> Self {
         let mut keys = Self::default();
         keys.read(schema, &mut Vec::new());
@@ -57,7 +57,7 @@ impl ListKeys {
         }
     }
 
-    /// The step to each item of the list at `path`, `None` where the list is one field.
+    /// The step to each item of the list at `path`, or `None` if the list is a single field.
     fn steps(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
         let names: Path = path.iter().filter(|step| step.starts_with("f:")).cloned().collect();
         let keys = self.0.get(&names)?;
@@ -68,7 +68,7 @@ impl ListKeys {
         Some(items.iter().map(step).collect())
     }
 
-    /// The fields of `value`.
+    /// The fields of `value` that can have a manager.
     pub(super) fn fields(&self, value: &Value) -> Fields {
         let mut fields = Fields::new();
         self.collect(value, &mut Vec::new(), &mut fields);
@@ -100,13 +100,13 @@ impl ListKeys {
         for (step, item) in items {
             path.push(step);
             self.collect(item, path, fields);
-            // The item itself is a field, besides those in it.
+            // The item itself is a field in addition to its content.
             fields.insert(path.clone());
             path.pop();
         }
     }
 
-    /// What `value` has at `path`.
+    /// The value of `value` at `path`.
     pub(super) fn at<'v>(&self, value: &'v Value, path: &[String]) -> Option<&'v Value> {
         let mut found = value;
         for (depth, step) in path.iter().enumerate() {
@@ -122,7 +122,7 @@ impl ListKeys {
         Some(found)
     }
 
-    /// Takes the field at `path` away.
+    /// Removes the field at `path`.
     fn remove(&self, value: &mut Value, path: &[String]) {
         let Some((last, origins)) = path.split_last() else { return };
         let mut found = value;
@@ -151,7 +151,7 @@ impl ListKeys {
         }
     }
 
-    /// `into` with everything that `applied` has.
+    /// Merges `applied` into `into`.
     fn merge(&self, into: &mut Value, applied: &Value, path: &mut Path) {
         match (into, applied) {
             (Value::Object(into), Value::Object(applied)) => {
@@ -179,14 +179,14 @@ impl ListKeys {
     }
 }
 
-/// The fields that one manager owns.
+/// The fields of one manager.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Owner {
     pub(super) manager: String,
     pub(super) applies: bool,
     pub(super) subresource: String,
     pub(super) fields: Fields,
-    /// When it was last written, and in which version.
+    /// Time of the last write. `api_version` is that of the same write.
     pub(super) time: String,
     pub(super) api_version: String,
 }
@@ -197,7 +197,7 @@ impl Owner {
             == (&other.manager, other.applies, &other.subresource)
     }
 
-    /// As `managedFields` has it.
+    /// The entry in `managedFields`.
     pub(super) fn entry(&self) -> Value {
         let mut fields = Map::new();
         for path in &self.fields {
@@ -224,7 +224,7 @@ impl Owner {
     }
 }
 
-/// An item that is a field itself has a `.` beside the fields in it.
+/// Adds `.` to items that are fields themselves and contain other fields.
 fn mark_items(fields: &mut Map<String, Value>) {
     for (step, inside) in fields.iter_mut() {
         let Value::Object(inside) = inside else { continue };
@@ -235,7 +235,7 @@ fn mark_items(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Notes that `owner` has changed `old` into `new`: what it set is its own alone, and what it removed is nobody's.
+/// Records an update from `old` to `new`: changed fields belong only to `owner`, removed fields to no manager.
 pub(super) fn updated(owners: &mut Vec<Owner>, lists: &ListKeys, mut owner: Owner, old: &Value, new: &Value) {
     let (before, after) = (lists.fields(old), lists.fields(new));
     let changed: Fields =
@@ -258,8 +258,8 @@ pub(super) fn updated(owners: &mut Vec<Owner>, lists: &ListKeys, mut owner: Owne
     owners.retain(|owner| !owner.fields.is_empty());
 }
 
-/// What `owner` applies to `old`, whose fields become its own; without `force`, an error that names the fields that
-/// others have set otherwise, and these others.
+/// Applies `body` to `old`, and makes its fields belong to `owner`. Without `force`, returns the conflicting
+/// fields with their managers as error.
 pub(super) fn applied(
     owners: &mut Vec<Owner>,
     lists: &ListKeys,
@@ -284,7 +284,7 @@ pub(super) fn applied(
     let before = owners.iter().find(|found| found.is(&owner)).map(|found| found.fields.clone());
     let others: Fields =
         owners.iter().filter(|found| !found.is(&owner)).flat_map(|found| found.fields.clone()).collect();
-    // An item goes before the fields in it: without its keys it would not be found.
+    // Removes an item before its fields: without its keys it could not be found.
     for path in before.iter().flatten().filter(|path| !owner.fields.contains(*path)) {
         let is_inside = |other: &Path| other.starts_with(path);
         if !others.iter().any(is_inside) && !owner.fields.iter().any(is_inside) {

@@ -1,4 +1,4 @@
-//! The controller's flow on a server in memory, in the process of the test.
+//! Builds the controller's flow on a server in memory, in the test process.
 
 use anyhow::Result;
 use policy_sync::flow::Flow;
@@ -7,12 +7,12 @@ use super::{Interposer, MemoryServer};
 use crate::flow::flow;
 
 impl MemoryServer {
-    /// The flow of the controller `name` as its defaults have it, with no rivals, not started yet. It asks as `user`,
-    /// and `interposer` decides on what it asks.
+    /// The flow of the controller `name` with default settings and without leader election, not started. Its
+    /// requests come from `user`, and `interposer` decides their outcomes.
     ///
     /// # Errors
     ///
-    /// Where metrics cannot be set up.
+    /// Returns an error if the metrics cannot be registered.
     pub fn flow_of(&self, user: &str, name: &str, interposer: impl Interposer) -> Result<Flow> {
         flow(self.client_of(user, interposer), name, self.clock())
     }

@@ -1,4 +1,4 @@
-//! A server with the kinds of a hub.
+//! A server in memory with the kinds of a hub.
 
 use std::sync::OnceLock;
 
@@ -10,12 +10,12 @@ use super::kinds::Kind;
 use crate::crds::{Crd, Side, generated};
 
 impl MemoryServer {
-    /// A server that serves the kinds of a hub: those of Open Cluster Management, the sample policies, GatewayClasses,
-    /// Gateways and ReferenceGrants.
+    /// A server with the kinds of a hub: those of OCM, the sample policies, GatewayClasses, Gateways and
+    /// ReferenceGrants.
     ///
     /// # Errors
     ///
-    /// Where a definition cannot be generated.
+    /// Returns an error if a definition cannot be generated.
     pub fn hub() -> Result<Self> {
         static DEFINITIONS: OnceLock<Vec<Crd>> = OnceLock::new();
         let definitions = match DEFINITIONS.get() {
@@ -33,20 +33,20 @@ impl MemoryServer {
         Ok(server)
     }
 
-    /// Serves HTTPRoutes as well.
+    /// Adds the kind HTTPRoute.
     ///
     /// # Errors
     ///
-    /// Where the definition cannot be made.
+    /// Returns an error if the definition cannot be generated.
     pub fn define_routes(&self) -> Result<()> {
         self.define(&gateway_api("httproutes", "HTTPRoute", "Namespaced", "v1")?)
     }
 
-    /// Serves the kind that `definition` defines, as if that had been installed long ago.
+    /// Adds the kind in `definition` without events, as if it had been installed long ago.
     ///
     /// # Errors
     ///
-    /// Where it serves no version.
+    /// Returns an error if the definition has no served version.
     pub fn define(&self, definition: &Crd) -> Result<()> {
         let mut object = definition.value().clone();
         let kind =
@@ -62,7 +62,7 @@ impl MemoryServer {
     }
 }
 
-/// A definition of the Gateway API's as far as this server reads one: its own come with Go.
+/// A minimal definition of a Gateway API kind, because the published ones require a download with Go.
 fn gateway_api(plural: &str, kind: &str, scope: &str, version: &str) -> Result<Crd> {
     let conditions: Value = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],

@@ -1,30 +1,30 @@
-//! The kinds that a server knows: a few that every server has, and those that CustomResourceDefinitions add.
+//! The kinds that a server in memory serves: a few built-in ones, and those of CustomResourceDefinitions.
 
 use serde_json::Value;
 
 use super::fields::ListKeys;
 
-/// A kind.
+/// A served kind.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub(super) group: String,
-    /// Those that are served. An object is the same in all of them.
+    /// The served versions. Objects are the same in all of them.
     pub(super) versions: Vec<String>,
     pub(super) resource: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
-    /// Whether `status` is written through a subresource of its own.
+    /// Whether `status` is a subresource.
     pub(super) status: bool,
-    /// Whether changes of an object are counted in its generation.
+    /// Whether changes increment the object's generation.
     pub(super) generation: bool,
-    /// Whether it is defined by a CustomResourceDefinition.
+    /// Whether a CustomResourceDefinition defines the kind.
     pub(super) custom: bool,
     pub(super) lists: ListKeys,
 }
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Kinds of every server: group, version, resource, kind, whether namespaced, whether it has a status of its own.
+/// Built-in kinds: group, version, resource, kind, whether namespaced, whether `status` is a subresource.
 const CORE: [(&str, &str, &str, &str, bool, bool); 12] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
@@ -55,7 +55,7 @@ impl Kind {
         })
     }
 
-    /// The kind that a CustomResourceDefinition defines, `None` where it serves no version.
+    /// The kind of a CustomResourceDefinition, or `None` if it has no served version.
     pub(super) fn defined_by(definition: &Value) -> Option<Self> {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ impl Kind {
         })
     }
 
-    /// `manifestworks.work.open-cluster-management.io`, as messages name it.
+    /// The qualified name in messages, such as `manifestworks.work.open-cluster-management.io`.
     pub(super) fn name(&self) -> String {
         if self.group.is_empty() {
             self.resource.clone()

@@ -1,4 +1,4 @@
-//! An API server in memory, under `kube::Client`: no process, no socket, no wall clock.
+//! An API server in memory below `kube::Client`: no process, no socket, no wall clock.
 //!
 //! ```text
 //! kube::Client ──retries──▶ Interposer ──▶ MemoryServer ──▶ store: objects, versions, changes
@@ -6,14 +6,14 @@
 //!                           tests           no I/O
 //! ```
 //!
-//! It answers as a real one does where this project looks: pages and continue tokens, watches from a version with
-//! bookmarks and 410, JSON, merge and apply patches with owners of fields, preconditions, finalizers, generations,
-//! the status subresource, definitions of kinds. `tests/memory.rs` tells the same stories to it and to a real server.
-//! It knows no schemas: it neither prunes, nor defaults, nor validates. It has no garbage collector, and a Namespace
-//! that is deleted leaves what is in it.
+//! It implements the parts of the API that this project uses: pages and continue tokens, watches from a version
+//! with bookmarks and 410, JSON, merge and apply patches with field managers, preconditions, finalizers,
+//! generations, the status subresource, and CustomResourceDefinitions. `tests/memory` runs the same scenarios on
+//! it and on a real server. It has no schemas: it neither prunes nor defaults nor validates. It has no garbage
+//! collector, and deleting a Namespace does not delete its objects.
 //!
-//! Time is tokio's: under `start_paused` a run of hours takes a moment. Each request and each event takes
-//! [`LATENCY`], so that one is never there before it was sent.
+//! The clock is tokio's: with `start_paused`, a run of hours takes milliseconds. Each request and each event
+//! takes [`LATENCY`], so that none arrives at the time when it was sent.
 
 mod agents;
 mod attackers;
@@ -68,14 +68,14 @@ use self::store::{Change, KindKey, Store};
 use self::watching::Watching;
 use self::write::Write;
 
-/// How long a request is on its way, and an event.
+/// Delay of each request and each event.
 pub const LATENCY: Duration = Duration::from_millis(1);
-/// When servers start: 2026-01-01.
+/// Start time of servers: 2026-01-01.
 const EPOCH: Moment = Moment(1_767_225_600_000);
 
 type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// An API server in memory. Clones are the same server.
+/// An API server in memory. Clones share the same server.
 #[derive(Clone)]
 pub struct MemoryServer(Arc<Inner>);
 
@@ -89,7 +89,7 @@ struct Inner {
     disturbances: Arc<AtomicUsize>,
 }
 
-/// Counts itself while it is there.
+/// Increments a counter for its lifetime.
 pub(crate) struct Disturbance(Arc<AtomicUsize>);
 
 impl Disturbance {
@@ -112,7 +112,7 @@ impl Default for MemoryServer {
 }
 
 impl MemoryServer {
-    /// A server with Kubernetes' own kinds, the namespace `default` and nothing else.
+    /// A server with Kubernetes' built-in kinds and the namespace `default`.
     #[must_use]
     pub fn new() -> Self {
         let (changed, _) = watch::channel(0);
@@ -136,13 +136,14 @@ impl MemoryServer {
         server
     }
 
-    /// A client of an administrator.
+    /// An administrator client without faults.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client_of("admin", Faultless)
     }
 
-    /// A client of `user`, whose requests and events `interposer` decides on. It tries again as kube's own does.
+    /// A client of `user`, with `interposer` deciding the outcomes of its requests and events. It retries as
+    /// kube's default client does.
     #[must_use]
     pub fn client_of(&self, user: &str, interposer: impl Interposer) -> Client {
         let (server, user): (Self, Arc<str>) = (self.clone(), user.into());
@@ -153,7 +154,7 @@ impl MemoryServer {
         Client::new(RetryLayer::new(RetryPolicy::server_retry()).layer(serve), "default")
     }
 
-    /// The time of this server.
+    /// The server's clock.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.0.clock
@@ -165,7 +166,7 @@ impl MemoryServer {
         self.0.asked.lock().clone()
     }
 
-    /// What `user` has asked so far, a line each: when, and with which answer.
+    /// The requests of `user` so far, one per line with time and status code.
     #[must_use]
     pub fn log_of(&self, user: &str) -> String {
         let requests = self.requests();
@@ -174,7 +175,7 @@ impl MemoryServer {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// How many requests so far are such.
+    /// Number of matching requests so far.
     #[must_use]
     pub fn count(&self, is_such: impl Fn(&Asked) -> bool) -> usize {
         self.0.asked.lock().iter().filter(|asked| is_such(asked)).count()
@@ -200,18 +201,18 @@ impl MemoryServer {
         store.at(&(group.to_owned(), resource.to_owned()), store.version).into_values().collect()
     }
 
-    /// Forgets what happened so far: who watches or lists on from an older version is told that it has expired.
+    /// Compacts the history: watches and paged lists from older versions expire.
     pub fn compact(&self) {
         self.0.store.lock().compact();
     }
 
-    /// Has access reviews say no to `verb` on a kind.
+    /// Makes access reviews deny `verb` on a kind.
     pub fn deny(&self, verb: &str, group: &str, resource: &str) {
         let denied = (verb.to_owned(), group.to_owned(), resource.to_owned());
         self.0.store.lock().denied.insert(denied);
     }
 
-    /// Whether nothing is on its way: no request but watches that are open, and nothing that an [`Interposer`] holds back.
+    /// Whether no requests are in progress, except open watches, and no [`Interposer`] delays anything.
     #[must_use]
     pub fn is_undisturbed(&self) -> bool {
         self.0.in_flight.load(Ordering::Relaxed) == 0 && self.0.disturbances.load(Ordering::Relaxed) == 0
@@ -245,7 +246,7 @@ impl MemoryServer {
         self.0.store.lock().next_change(kind, version).cloned()
     }
 
-    /// Takes a request from the client to the server, and the answer back.
+    /// Delivers a request to the server and its response to the client, with the interposer's outcome.
     async fn carry(
         self,
         user: Arc<str>,
@@ -279,7 +280,7 @@ impl MemoryServer {
             }
         };
         let server = self.clone();
-        // A task of its own: what was sent arrives, whether or not anybody still waits.
+        // A separate task, so that the request is processed even if the client no longer waits.
         let serving = tokio::spawn(async move {
             let _disturbance = server.disturb();
             sleep(LATENCY + late).await;
@@ -296,7 +297,7 @@ impl MemoryServer {
         }
     }
 
-    /// Writes a request down, with how often it has come.
+    /// Records a request and its ordinal. Returns its index.
     fn note(&self, asked: &mut Asked) -> usize {
         let mut ordinals = self.0.ordinals.lock();
         let ordinal = ordinals.entry(format!("{} {asked}", asked.user)).or_default();
@@ -377,7 +378,7 @@ impl MemoryServer {
     }
 }
 
-/// The present in whole seconds, as objects have it.
+/// The current time in whole seconds, as in objects.
 fn seconds(clock: Clock) -> String {
     use k8s_openapi::jiff::Timestamp;
     Timestamp::from_second(clock.now().0 / 1000).unwrap_or(Timestamp::MAX).to_string()

@@ -1,4 +1,4 @@
-//! Requests that change nothing: objects, lists, discovery, access reviews.
+//! Requests without effects: gets, lists, discovery, access reviews.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::request::Request;
 use super::selector::Selector;
 use super::store::{KindKey, ObjectKey, Store};
 
-/// A page's end: `<version>/<namespace>/<name>` of its last object.
+/// Separator in continue tokens: `<version>/<namespace>/<name>` of the last object of the page.
 const SEPARATOR: char = '/';
 
 pub(super) fn get(store: &Store, kind: &Kind, request: &Request) -> Result<Value, Refusal> {
@@ -58,7 +58,7 @@ pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Valu
     } else {
         (kind.api_version(&request.asked.version), format!("{}List", kind.kind))
     };
-    // A list of metadata without any says null, where another is empty.
+    // An empty list of metadata is null, unlike an empty list of objects.
     let items = if request.metadata_only && items.is_empty() { Value::Null } else { json!(items) };
     Ok(json!({"apiVersion": api_version, "kind": name, "metadata": metadata, "items": items}))
 }
@@ -69,7 +69,7 @@ fn position(token: &str) -> Option<(u64, ObjectKey)> {
     Some((version.parse().ok()?, (namespace.to_owned(), name.to_owned())))
 }
 
-/// An object as `request` wants it: in its version, and perhaps its metadata alone.
+/// An object as `request` expects it: converted to its version, and possibly reduced to its metadata.
 pub(super) fn shown(kind: &Kind, request: &Request, object: &Value) -> Value {
     if request.metadata_only && object["kind"] != "Status" {
         return json!({
@@ -83,7 +83,7 @@ pub(super) fn shown(kind: &Kind, request: &Request, object: &Value) -> Value {
     object
 }
 
-/// Answers a SelfSubjectAccessReview: yes, unless it was told otherwise.
+/// Reviews access: allowed unless [`MemoryServer::deny`](super::MemoryServer::deny) was called for it.
 pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
     let mut review: Value =
         serde_json::from_slice(body).map_err(|error| Refusal::bad_request(&error.to_string()))?;
@@ -94,13 +94,13 @@ pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
     Ok(review)
 }
 
-/// Who asks.
+/// A SelfSubjectReview for `user`.
 pub(super) fn who(user: &str) -> Value {
     json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
         "status": {"userInfo": {"username": user}}})
 }
 
-/// Which groups there are, or which kinds a group has.
+/// Discovery of the groups, or of the kinds in a group.
 pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<Value, Refusal> {
     if aggregated && matches!(path, "api" | "apis") {
         return Ok(all(store, path == "api"));
@@ -137,7 +137,7 @@ pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<V
     }
 }
 
-/// All groups with their kinds: the core group, or the others.
+/// Aggregated discovery: all groups with their kinds, for the core group or for the others.
 fn all(store: &Store, core: bool) -> Value {
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
     for kind in store.kinds.values().filter(|kind| kind.group.is_empty() == core) {

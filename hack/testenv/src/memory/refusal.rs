@@ -1,10 +1,10 @@
-//! Answers that are no: Kubernetes `Status` objects.
+//! Error responses: Kubernetes `Status` objects with the text of a real API server.
 
 use serde_json::{Value, json};
 
 use super::kinds::Kind;
 
-/// A request that is refused.
+/// An error response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
     pub(super) code: u16,
@@ -46,7 +46,7 @@ impl Refusal {
         Self::conflict(kind, name, why)
     }
 
-    /// What is meant for an object of another uid or version.
+    /// The uid or resource version in a precondition differs.
     pub(super) fn precondition(kind: &Kind, name: &str, field: &str, wanted: &str, found: &str) -> Self {
         let why = format!(
             "the {field} in the precondition ({wanted}) does not match the {field} in record ({found})"
@@ -54,7 +54,7 @@ impl Refusal {
         Self::conflict(kind, name, &why)
     }
 
-    /// An apply without force that would change what others own.
+    /// An apply without force would change fields of other managers.
     pub(super) fn owned(conflicts: &[(String, String)]) -> Self {
         let count =
             if conflicts.len() == 1 { "1 conflict".into() } else { format!("{} conflicts", conflicts.len()) };
@@ -76,7 +76,7 @@ impl Refusal {
         Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {fault}")).about(kind, name)
     }
 
-    /// A JSON patch that does not fit the object.
+    /// A JSON patch that cannot be applied to the object.
     pub(super) fn unfit_patch() -> Self {
         Self::new(422, "Invalid", "the server rejected our request due to an error in our request".into())
     }
@@ -102,7 +102,7 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
-    /// A fault that is none of the server's own.
+    /// An injected fault.
     pub(super) fn made_up(code: u16, retry_after: Option<u32>) -> Self {
         let reason = match code {
             403 => "Forbidden",

@@ -1,4 +1,4 @@
-//! What a request asks for, read from its method, path and query.
+//! Parses requests: method, path, query and headers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use http::request::Parts;
 use policy_sync_api::moment::Moment;
 use serde_json::Value;
 
-/// A request, as hooks and logs see it.
+/// A request in the view of interposers and logs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Who asks: the name that [`super::MemoryServer::client_of`] was given.
+    /// The user: the name given to [`super::MemoryServer::client_of`].
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verb: &'static str,
@@ -27,16 +27,16 @@ pub struct Asked {
     pub name: String,
     /// The subresource, empty for the object itself.
     pub subresource: String,
-    /// The how manieth request this is of its user that reads the same otherwise, from 1.
+    /// Counts the user's requests with the same text, from 1.
     pub ordinal: usize,
-    /// When it was sent.
+    /// When the request was sent.
     pub at: Moment,
-    /// The code of the server's answer, 0 while there is none or where the request never arrived.
+    /// The response's status code, 0 if there is no response yet or the request was lost.
     pub code: u16,
 }
 
 impl Asked {
-    /// Whether it would change something. Access reviews change nothing.
+    /// Whether the verb changes objects. Access reviews change nothing.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete")
@@ -44,7 +44,7 @@ impl Asked {
     }
 }
 
-/// `patch manifestworks eu-1/limits#2`: the same request has the same text in every run.
+/// Formats as `patch manifestworks eu-1/limits#2`: the same request has the same text in every run.
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
@@ -62,19 +62,19 @@ impl fmt::Display for Asked {
     }
 }
 
-/// The same with what only the server reads.
+/// A request with the parts that only the server reads.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) asked: Asked,
     pub(super) query: BTreeMap<String, String>,
     pub(super) content: String,
-    /// Whether the answer is to be metadata alone.
+    /// Whether the client accepts only metadata.
     pub(super) metadata_only: bool,
     pub(super) manager: String,
     pub(super) body: Vec<u8>,
-    /// Not of an API: discovery.
+    /// The path, for discovery requests.
     pub(super) path: String,
-    /// Whether discovery is to be of all groups at once.
+    /// Whether the client accepts aggregated discovery.
     pub(super) aggregated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which objects a list or a watch selects.
+//! Label and field selectors of lists and watches.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selector {
     labels: Labels,
-    /// Whether the field at a path is, or is not, a text.
+    /// Path, whether the field must be equal, and text.
     fields: Vec<(String, bool, String)>,
 }
 
@@ -26,7 +26,7 @@ impl Selector {
                 (None, Some((path, text))) => (path, true, text.trim_start_matches('=')),
                 (None, None) => return Err(Refusal::bad_request(&format!("invalid selector: {part:?}"))),
             };
-            // `type` is one of Secrets alone, which have it at their top.
+            // Secrets have the field `type` at the top level.
             if !matches!(path, "metadata.name" | "metadata.namespace" | "type") {
                 return Err(Refusal::bad_request(&format!("field label not supported: {path}")));
             }

@@ -1,4 +1,4 @@
-//! What a server keeps: objects, one counter of versions for all of them, and every change since the last compaction.
+//! The server's storage: objects, a global version counter, and all changes since the last compaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::kinds::Kind;
 
 /// Group and plural name.
 pub(super) type KindKey = (String, String);
-/// Namespace, empty for cluster-scoped objects, and name.
+/// Namespace (empty for cluster-scoped objects) and name.
 pub(super) type ObjectKey = (String, String);
 
-/// An object, and who wrote its fields.
+/// An object with its field managers.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
     pub(super) object: Arc<Value>,
@@ -27,7 +27,7 @@ pub(super) struct Change {
     pub(super) kind: KindKey,
     pub(super) key: ObjectKey,
     pub(super) before: Option<Arc<Value>>,
-    /// A deleted object's last state stands in `before`, at the version of the deletion.
+    /// `None` for a deletion. Then `before` is the last state, and `version` that of the deletion.
     pub(super) after: Option<Arc<Value>>,
 }
 
@@ -37,18 +37,18 @@ pub(super) struct Store {
     objects: BTreeMap<KindKey, BTreeMap<ObjectKey, Stored>>,
     changes: Vec<Change>,
     pub(super) version: u64,
-    /// What happened up to here is forgotten.
+    /// Changes up to this version are gone.
     pub(super) compacted: u64,
-    /// The same for one kind.
+    /// The same for single kinds.
     forgotten: BTreeMap<KindKey, u64>,
     made: u64,
-    /// What access reviews say no to: verb, group and resource.
+    /// Permissions that access reviews deny: verb, group and resource.
     pub(super) denied: BTreeSet<(String, String, String)>,
 }
 
 impl Store {
     pub(super) fn new() -> Self {
-        // A server that has run for a while: version 1 is long forgotten.
+        // As if the server had run for a while: version 1 is compacted already.
         let mut store = Self { version: 100, compacted: 99, ..Self::default() };
         for kind in Kind::core() {
             store.register(kind);
@@ -60,7 +60,7 @@ impl Store {
         self.kinds.insert((kind.group.clone(), kind.resource.clone()), Arc::new(kind));
     }
 
-    /// Forgets a kind, and deletes its objects.
+    /// Removes a kind and its objects.
     pub(super) fn unregister(&mut self, kind: &KindKey) {
         let keys: Vec<ObjectKey> =
             self.objects.get(kind).into_iter().flatten().map(|(key, _)| key.clone()).collect();
@@ -78,7 +78,7 @@ impl Store {
             .flat_map(|(kind, objects)| objects.iter().map(move |(key, stored)| (kind, key, stored)))
     }
 
-    /// The objects of a kind as they were at `version`, in the order of their keys.
+    /// The objects of a kind at `version`, in the order of their keys.
     pub(super) fn at(&self, kind: &KindKey, version: u64) -> BTreeMap<ObjectKey, Arc<Value>> {
         let now = self.objects.get(kind).into_iter().flatten();
         let mut then: BTreeMap<_, _> =
@@ -125,7 +125,7 @@ impl Store {
         object
     }
 
-    /// Removes an object; what it was, at the version of its removal.
+    /// Removes an object. Returns its last state.
     pub(super) fn remove(&mut self, kind: &KindKey, key: &ObjectKey) -> Option<Arc<Value>> {
         let stored = self.objects.get_mut(kind)?.remove(key)?;
         self.version += 1;
@@ -144,17 +144,17 @@ impl Store {
         self.changes.push(Change { version, kind, key, before, after });
     }
 
-    /// Up to which version it is forgotten what happened to objects of a kind.
+    /// The version up to which changes of a kind are gone.
     pub(super) fn compacted(&self, kind: &KindKey) -> u64 {
         self.forgotten.get(kind).copied().unwrap_or_default().max(self.compacted)
     }
 
-    /// Forgets what happened so far to objects of a kind.
+    /// Expires the history of a kind.
     pub(super) fn forget(&mut self, kind: &KindKey) {
         self.forgotten.insert(kind.clone(), self.version);
     }
 
-    /// Forgets all changes so far.
+    /// Removes all changes so far.
     pub(super) fn compact(&mut self) {
         self.compacted = self.version;
         self.changes.clear();

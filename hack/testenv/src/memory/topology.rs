@@ -1,4 +1,4 @@
-//! Whether what a controller keeps of the topology is that of what there is.
+//! Compares the stored topology and its statuses with a graph of all objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use super::MemoryServer;
 
-/// Where the ConfigMap is.
+/// Namespace of the topology ConfigMap.
 const NAMESPACE: &str = "default";
 
-/// Has `flow` keep the topology.
+/// Enables the stored topology in `flow`.
 ///
 /// # Errors
 ///
-/// Where metrics cannot be set up.
+/// Returns an error if the metrics cannot be registered.
 pub fn keep_topology(flow: &mut Flow) -> Result<()> {
     let metrics = TopologyMetrics::new(&flow.metrics)?;
     let settings = Settings::new(NAMESPACE, true);
@@ -33,23 +33,23 @@ pub fn keep_topology(flow: &mut Flow) -> Result<()> {
 }
 
 impl MemoryServer {
-    /// Whether the ConfigMap and the statuses are those of the graph of what there is; see [`topology_stands`].
+    /// Checks the ConfigMap and the statuses; see [`topology_stands`].
     ///
     /// # Errors
     ///
-    /// What is not.
+    /// Returns the first difference.
     pub fn topology_stands(&self, controller: &str, listed: impl Fn(&str) -> bool) -> Result<()> {
         let found: Vec<HubObject> =
             self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
         topology_stands(&found, controller, listed, false)
     }
 
-    /// Checks the statuses of the Gateways and HTTPRoutes in `namespace` against the graph of all objects. Objects of others may be
-    /// unreadable. The ConfigMap covers all namespaces and is not compared.
+    /// Checks the statuses of the Gateways and HTTPRoutes in `namespace` against the graph of all objects.
+    /// Objects of others may be unreadable. The ConfigMap covers all namespaces and is not compared.
     ///
     /// # Errors
     ///
-    /// The first difference.
+    /// Returns the first difference.
     pub fn statuses_stand(
         &self,
         controller: &str,
@@ -64,13 +64,13 @@ impl MemoryServer {
     }
 }
 
-/// Whether the ConfigMap, and the statuses of all Gateways and HTTPRoutes, are those of the graph of all objects that were `found`, as
-/// far as the controller `controller` writes them. Policies are objects of kinds that are `listed`. There may be `unreadable` ones, which
-/// say nothing.
+/// Checks that the ConfigMap matches the graph of the objects in `found`, and that the statuses which
+/// `controller` writes to Gateways and HTTPRoutes do. Only kinds that `listed` accepts are policies. Objects that
+/// cannot be read are skipped if `unreadable`.
 ///
 /// # Errors
 ///
-/// What is not.
+/// Returns the first difference.
 pub fn topology_stands(
     found: &[HubObject],
     controller: &str,
@@ -87,7 +87,7 @@ pub fn topology_stands(
     are_statuses(&graph, found, controller, |_| true)
 }
 
-/// Reads the objects for a graph.
+/// Reads the objects into the input of a graph.
 fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -> Result<Objects> {
     let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());
@@ -103,7 +103,7 @@ fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -
     Ok(objects)
 }
 
-/// Compares the statuses of the Gateways and HTTPRoutes in `such` namespaces with `graph`.
+/// Compares the statuses of the Gateways and HTTPRoutes in the namespaces that `such` accepts with `graph`.
 fn are_statuses(
     graph: &Graph<'_>,
     found: &[HubObject],
@@ -163,7 +163,7 @@ fn locator_of<'o>(kind: KindRef<'static>, object: &'o HubObject) -> Locator<'o> 
     Locator { kind, namespace: &metadata.namespace, name: &metadata.name, section: None }
 }
 
-/// Whether the conditions that were `found` are as `expected`, of this generation.
+/// Checks that conditions are as `expected`, with this observed generation.
 fn are(what: Locator<'_>, found: &[&Value], generation: i64, expected: &[ConditionText]) -> Result<()> {
     ensure!(found.len() == expected.len(), "{what} says {found:?}, and not {expected:?}");
     found.iter().zip(expected).try_for_each(|(found, text)| {

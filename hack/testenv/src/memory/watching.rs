@@ -1,4 +1,4 @@
-//! A watch: what happens to the objects of a kind, as a stream of lines.
+//! Watch requests: streams the changes of a kind's objects as lines of JSON.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,28 +23,28 @@ use super::selector::Selector;
 use super::store::{Change, KindKey, Store};
 use super::{Disturbance, LATENCY, MemoryServer};
 
-/// How often a server says how far a watch has come.
+/// Interval between bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How long before its end a watch says that once more.
+/// The last bookmark is sent this long before the end.
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
-/// How long a watch lasts for which nobody says so, in seconds.
+/// Default duration of a watch, in seconds.
 const LASTS: u64 = 1800;
 
 type Piece = Result<Frame<Bytes>, BoxError>;
 
 enum Mode {
     Flowing,
-    /// Only bookmarks come.
+    /// Sends only bookmarks.
     Withheld,
     Silent,
-    /// It says then that its version has expired.
+    /// Reports an expired version at this time.
     ExpiresAt(Instant),
-    /// It breaks now.
+    /// Breaks the connection next.
     Breaks,
     Over,
 }
 
-/// A watch under way.
+/// An open watch.
 pub(super) struct Watching {
     server: MemoryServer,
     interposer: Arc<dyn Interposer>,
@@ -52,9 +52,9 @@ pub(super) struct Watching {
     request: Request,
     selector: Selector,
     changed: watch::Receiver<u64>,
-    /// What is there already, where the watch is to begin with that.
+    /// Initial events, if the watch starts without a version.
     first: VecDeque<(String, String)>,
-    /// What happened up to this version is sent, or concerns others.
+    /// The watch has processed all changes up to this version.
     position: u64,
     bookmark: Option<Instant>,
     ends: Instant,
@@ -63,7 +63,7 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// A watch of `kind`, as `request` asks for it.
+    /// Starts the watch that `request` describes.
     pub(super) fn new(
         server: &MemoryServer,
         store: &Store,
@@ -108,7 +108,7 @@ impl Watching {
         Ok(watching)
     }
 
-    /// Its stream.
+    /// The stream of the response's body.
     pub(super) fn stream(self) -> impl Stream<Item = Piece> + Send {
         futures::stream::unfold(self, |mut watching| async move {
             let piece = watching.next().await?;
@@ -126,7 +126,7 @@ impl Watching {
             && self.selector.selects(object)
     }
 
-    /// `type` stands before `object`, as servers write it: clients may read one pass.
+    /// Formats an event with `type` before `object`, as real servers do: clients may parse in one pass.
     fn line(&self, event: &str, object: &Value) -> String {
         format!("{{\"type\":\"{event}\",\"object\":{}}}\n", shown(&self.kind, &self.request, object))
     }
@@ -138,13 +138,14 @@ impl Watching {
         text(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", Refusal::expired(message).status()))
     }
 
-    /// The same for good: who comes again from there is told so again.
+    /// Reports an expired version, and expires the kind's history, so that watches from the same version fail
+    /// too.
     fn forgotten(&mut self) -> Piece {
         self.server.forget(&self.kind_key());
         self.expired()
     }
 
-    /// Every minute, and shortly before the end.
+    /// Time of the next bookmark: after a minute, or shortly before the end.
     fn next_bookmark(&self) -> Option<Instant> {
         let (now, last) = (Instant::now(), self.ends.checked_sub(BEFORE_THE_END)?);
         Some((now + BOOKMARK_EVERY).min(last)).filter(|next| *next > now)
@@ -211,7 +212,7 @@ impl Watching {
         }
     }
 
-    /// The next event, with what it is about.
+    /// The next event and the name of its object.
     fn take(&mut self) -> Option<(String, String)> {
         if let Some(first) = self.first.pop_front() {
             return Some(first);
@@ -242,7 +243,7 @@ impl Watching {
         }
     }
 
-    /// What is sent of an event, after what lies in its way.
+    /// Sends an event with the outcome that the interposer decides.
     async fn send(&mut self, object: &str, line: String) -> Option<Piece> {
         let before = self.position;
         match self.interposer.event(&self.request.asked, object) {
@@ -261,7 +262,7 @@ impl Watching {
             }
             EventFate::Withheld => {
                 self.disturb();
-                // What was not sent must not be in a bookmark.
+                // Bookmarks must not include the event that was not sent.
                 self.position = before - 1;
                 self.mode = Mode::Withheld;
             }

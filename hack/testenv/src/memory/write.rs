@@ -1,4 +1,4 @@
-//! Requests that change something.
+//! Writes: creates, updates, patches, applies and deletes.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::refusal::Refusal;
 use super::request::Request;
 use super::store::{KindKey, ObjectKey, Store, Stored};
 
-/// A write of one object.
+/// A write to a single object.
 pub(super) struct Write<'r> {
     pub(super) store: &'r mut Store,
     pub(super) kind: Arc<Kind>,
     pub(super) request: &'r Request,
-    /// The present, as the API writes it.
+    /// The current time as text.
     pub(super) now: String,
 }
 
@@ -66,7 +66,7 @@ impl Write<'_> {
         self.insert(body, owner).map(|created| (201, created))
     }
 
-    /// Stores a new object whose fields are `owner`'s.
+    /// Stores a new object whose fields belong to `owner`.
     fn insert(&mut self, mut object: Value, mut owner: Owner) -> Result<Value, Refusal> {
         let namespace = &self.request.asked.namespace;
         let namespaces = (String::new(), "namespaces".to_owned());
@@ -125,7 +125,7 @@ impl Write<'_> {
         self.replace(found, body, None).map(|object| (200, object))
     }
 
-    /// Refuses what is meant for another object of the name.
+    /// Rejects a body with the uid of another object.
     fn check_uid(&self, body: &Value, found: &Stored) -> Result<(), Refusal> {
         let wanted = body["metadata"]["uid"].as_str().unwrap_or_default();
         let uid = found.object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -164,7 +164,7 @@ impl Write<'_> {
             if self.writes_status() {
                 return Err(Refusal::not_found(&self.kind, self.name()));
             }
-            // With a uid it is meant for an object that is gone, and must not make another.
+            // A uid means that the object existed: another one must not be created.
             if let Some(uid) = body["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
                 return Err(Refusal::precondition(&self.kind, self.name(), "UID", uid, ""));
             }
@@ -178,7 +178,7 @@ impl Write<'_> {
         self.replace(found, new, Some(owners)).map(|object| (200, object))
     }
 
-    /// Leaves in `new` only what this endpoint writes; the rest is as in `old`.
+    /// Restores the part of `new` that this endpoint does not write from `old`.
     fn keep_own_part(&self, new: &mut Value, old: &Value) {
         if self.writes_status() {
             let status = new.get("status").cloned();
@@ -193,7 +193,7 @@ impl Write<'_> {
         }
     }
 
-    /// Puts `new` in the place of what was found. Its fields have the owners `owners`, where they are known.
+    /// Replaces `found` with `new`. Without `owners`, derives the field managers from the changes.
     fn replace(
         &mut self,
         found: Stored,
@@ -308,7 +308,7 @@ impl Write<'_> {
     }
 }
 
-/// What an object's generation counts: everything but its metadata, and its status where that is written apart.
+/// The part of an object that its generation counts: without metadata, and without a status subresource.
 fn wanted(object: &Value, has_status: bool) -> Value {
     let mut object = object.clone();
     remove(&mut object, "metadata");
@@ -331,7 +331,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     object["metadata"].as_object_mut().unwrap_or_else(|| unreachable!("it was made an object"))
 }
 
-/// Empty maps and lists of metadata are not kept.
+/// Removes empty maps and lists, and null, from metadata.
 fn tidy(metadata: &mut Map<String, Value>) {
     metadata.retain(|_, value| match value {
         Value::Object(map) => !map.is_empty(),
@@ -358,7 +358,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A definition is served from the moment that it is there.
+/// Sets the conditions of a served CustomResourceDefinition.
 pub(super) fn establish(definition: &mut Value, now: &str) {
     let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": now});
     definition["status"] = json!({
