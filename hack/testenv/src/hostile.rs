@@ -1,7 +1,8 @@
 //! Random values for the fields that hostile spokes, tenants and authors of Rego policies can write.
 //!
-//! A [`Hostile`] only makes values: a test decides where they go. All that an API server would refuse (a label that is
-//! none, a number in place of a text) is left out, as it reaches no controller; what a schema leaves open is anything.
+//! A [`Hostile`] only generates values; the test writes them. Values that an API server would reject, such as
+//! invalid labels or numbers instead of text, are not generated, because they cannot reach a controller. Fields
+//! without a schema get arbitrary values.
 
 mod author;
 pub mod costly;
@@ -14,14 +15,14 @@ use serde_json::{Map, Value, json};
 pub use author::COSTLY;
 pub use tenant::Deed;
 
-/// What tests call a hostile spoke.
+/// Name of the hostile spoke in tests.
 pub const ROGUE: &str = "rogue";
-/// What they call the namespace of a hostile tenant.
+/// Namespace of the hostile tenant in tests.
 pub const MOB: &str = "mob";
 /// The label that a hostile spoke flips on its ManagedCluster.
 pub const REGION: &str = "region";
 
-/// Strings that some reader might take for more than strings.
+/// Strings that a reader could misinterpret as another type.
 const SUSPECT: [&str; 16] = [
     "",
     "[]",
@@ -41,17 +42,17 @@ const SUSPECT: [&str; 16] = [
     "1970-01-01T00:00:00Z",
 ];
 
-/// A source of hostile values: the same values for the same seed.
+/// A seeded source of hostile values: the same seed gives the same values.
 #[derive(Clone, Debug)]
 pub struct Hostile {
     seed: u64,
     dice: Rng,
-    /// How many names it has made up.
+    /// Number of invented names.
     made_up: usize,
 }
 
 impl Hostile {
-    /// Values that follow from `seed`.
+    /// A source with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, dice: Rng::with_seed(seed), made_up: 0 }
@@ -66,7 +67,7 @@ impl Hostile {
         all[self.below(all.len())].clone()
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `times`.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -86,7 +87,7 @@ impl Hostile {
         text
     }
 
-    /// A name that the API takes, of something that may be there, or of something that never was.
+    /// A valid name: a known one, or one that never existed.
     fn name(&mut self, known: &[&str]) -> String {
         if known.is_empty() || self.once_in(3) {
             self.made_up += 1;
@@ -95,7 +96,7 @@ impl Hostile {
         self.one(known).to_owned()
     }
 
-    /// Any JSON, of some depth at most.
+    /// Arbitrary JSON of at most this depth.
     fn json(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 5 } else { 8 }) {
             0 => Value::Null,
@@ -108,7 +109,7 @@ impl Hostile {
         }
     }
 
-    /// A JSON text, whole or broken.
+    /// JSON text, sometimes truncated.
     fn json_text(&mut self) -> String {
         let mut text = self.json(3).to_string();
         if self.once_in(3) {
@@ -118,24 +119,24 @@ impl Hostile {
         text
     }
 
-    /// A moment as text, or something else in its place.
+    /// A timestamp, or sometimes arbitrary text.
     fn moment(&mut self) -> String {
         if self.once_in(4) { self.text(60) } else { self.time() }
     }
 
-    /// A moment of the first hours of 2026, or of the beginning or the end of time.
+    /// A timestamp in the first hours of 2026, or close to the smallest or largest supported one.
     fn time(&mut self) -> String {
         let [hour, minute, second] = [self.below(4), self.below(60), self.below(60)];
         match self.below(6) {
             0 => "1970-01-01T00:00:00Z".to_owned(),
-            // Later ones are no moments for the libraries of either side.
+            // jiff, which parses these timestamps, supports no later ones.
             1 => "9999-12-30T21:59:59Z".to_owned(),
             _ => format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z"),
         }
     }
 }
 
-/// The strings of `object`'s metadata in `field`: `labels` or `annotations`.
+/// The labels or annotations of `object`, created if missing.
 fn strings<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
     let strings = &mut object["metadata"][field];
     if !strings.is_object() {
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_tells_all_values() {
+    fn values_depend_only_on_the_seed() {
         let values = |seed| {
             let mut hostile = Hostile::new(seed);
             let mut work = json!({"metadata": {"name": "w", "namespace": "rogue"}});
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_stays_one_of_the_api() {
+    fn hostile_works_are_valid_objects() {
         let mut hostile = Hostile::new(7);
         let mut work = json!({
             "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_what_a_work_asks_for() {
+    fn hostile_statuses_contain_requested_values() {
         let mut hostile = Hostile::new(3);
         let mut seen = BTreeSet::new();
         for _ in 0..200 {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_makes_each_move() {
+    fn tenant_performs_every_operation() {
         let mut hostile = Hostile::new(1);
         let mut seen = BTreeSet::new();
         for _ in 0..2_000 {
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_no_longer_than_they_may_be() {
+    fn texts_respect_the_length_limit() {
         let mut hostile = Hostile::new(1);
         assert!((0..1_000).all(|_| hostile.text(100).len() <= 100));
         assert!((0..1_000).any(|_| hostile.text(100).len() > 50));

@@ -1,8 +1,9 @@
-//! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant's would, without enforcing anything.
+//! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant does, without
+//! enforcing anything.
 //!
-//! It honours the annotation that no released Kuadrant honours yet: a synced policy yields to a local one of its kind for
-//! the same target (RFC 0007, Policy Hierarchy). Gateways it accepts and programs. For the kind whose status lists
-//! ancestors it plays two controllers.
+//! It implements an annotation that no Kuadrant release supports yet: a synced policy yields to a local one of
+//! the same kind and target (RFC 0007, Policy Hierarchy). It accepts and programs Gateways. For the kind with
+//! ancestors in its status, it acts as two controllers.
 //!
 //! ```text
 //! watches: policies of each kind, Gateways ──▶ tables ──▶ verdicts (pure) ──▶ status patches, where they differ
@@ -29,12 +30,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tables::{Source, Tables, Write};
 use verdict::Answers;
 
-/// How many statuses are written at once.
+/// Number of concurrent status writes.
 const WRITERS: usize = 16;
-/// When writes are tried again that failed.
+/// Delay before failed writes are retried.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// The kinds of the demo and the tests.
+/// The policy kinds of the demo and the tests.
 #[must_use]
 pub fn default_kinds() -> Vec<GroupVersionResource> {
     vec![
@@ -44,8 +45,8 @@ pub fn default_kinds() -> Vec<GroupVersionResource> {
     ]
 }
 
-/// Runs a controller of these kinds on the cluster of `client` until `stop` is cancelled. A kind that is not served is
-/// tried again, quietly.
+/// Runs a controller of these kinds on the cluster of `client` until `stop` is cancelled. Watches of kinds that
+/// are not served are retried.
 pub async fn run(client: Client, kinds: Vec<GroupVersionResource>, stop: CancellationToken) {
     stop.run_until_cancelled(async {
         futures::join!(gateways::control(client.clone()), control(client, kinds))
@@ -53,7 +54,7 @@ pub async fn run(client: Client, kinds: Vec<GroupVersionResource>, stop: Cancell
     .await;
 }
 
-/// A running policy controller. Dropping it ends it.
+/// A running policy controller. Dropping it stops it.
 #[derive(Debug)]
 pub struct PolicyController {
     stop: CancellationToken,
@@ -61,7 +62,7 @@ pub struct PolicyController {
 }
 
 impl PolicyController {
-    /// Starts one for the cluster that `client` reaches, on the runtime that is current here.
+    /// Starts a controller on the current runtime for the cluster of `client`.
     #[must_use]
     pub fn start(client: Client, kinds: Vec<GroupVersionResource>) -> Self {
         let stop = CancellationToken::new();
@@ -69,18 +70,18 @@ impl PolicyController {
         Self { stop, task }
     }
 
-    /// Ends it, and returns when it does nothing any more.
+    /// Stops the controller and waits until its task has ended.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A task that has panicked has ended, too.
+        // A panic has ended the task as well.
         let _ = self.task.await;
     }
 }
 
-/// Starts one of the [`default_kinds`].
+/// Starts a controller of the [`default_kinds`].
 ///
 /// # Errors
-/// None at present; the type leaves room for a start that fails.
+/// Never fails at present; the type leaves room for a start that can.
 pub async fn spawn(client: Client) -> anyhow::Result<PolicyController> {
     Ok(PolicyController::start(client, default_kinds()))
 }
@@ -101,7 +102,7 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
             Some((source, event)) = events.next() => take(&mut tables, source, event),
             () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
         }
-        // One verdict for all that arrived together.
+        // Drains all pending events before the next evaluation.
         while let Some(Some((source, event))) = events.next().now_or_never() {
             take(&mut tables, source, event);
         }
@@ -115,7 +116,7 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
         for (write, result) in results {
             match result {
                 Ok(object) => tables.written(&write, &object),
-                // A newer object, or none, is on its way here.
+                // The watch will deliver the newer object, or its deletion.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => {
                     tracing::debug!(policy = %write.key, %error, "writing a policy's status failed");
@@ -127,7 +128,7 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
     }
 }
 
-/// The kind of ours with `targetRefs` answers for each of them.
+/// The sample kind with `targetRefs` reports status for each target.
 fn answers(kind: &GroupVersionResource) -> Answers {
     if *kind.kind.group == *"policies.example.com" { Answers::Ancestors } else { Answers::Whole }
 }
@@ -174,7 +175,7 @@ fn watch(
     events.map(move |event| (source, event)).boxed()
 }
 
-/// From 100 ms, doubling, at most 2 s: a CRD may come at any moment, and tests wait for what follows.
+/// Backoff from 100 ms to 2 s, doubling. Short, because tests wait for kinds whose CRD is installed late.
 #[derive(Default)]
 struct Retry(u32);
 

@@ -1,7 +1,8 @@
 //! Rego modules that must not affect decisions of others: too large, too many, rejected, or costly to evaluate.
 //!
-//! Placement queries none of their packages. A rejected module of a queried or unknown package makes placement fail closed by design.
-//! Modules that are slow to check are left out: tests in paused time check modules in their own process, without limits.
+//! Placement queries none of their packages, because a rejected module of a queried or unknown package makes
+//! placement fail closed by design. Modules that are slow to check are not included: tests in paused time check
+//! modules in their own process, without limits.
 
 use serde_json::{Map, Value, json};
 
@@ -9,28 +10,28 @@ use super::Hostile;
 
 /// The size of a large module in bytes. Five exceed the limit of a bundle.
 const LARGE: usize = 900_000;
-/// The number of modules of a carrier with many.
+/// Number of modules in a ConfigMap with many small ones.
 const MANY: usize = 60;
 /// The label of an object whose review by the module of [`Hostile::costly_carrier`] exceeds a limit.
 pub const COSTLY: &str = "costly";
-/// Exceeds the time of a review.
+/// Exceeds the time limit of a review.
 const LOOPS: &str = r#"deny contains "loops" if {
     input.request.object.metadata.labels.costly
     count([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b]) > 0
 }"#;
-/// Exceeds the memory of a review: 268,435,456 times the value of the label.
+/// Exceeds the memory limit of a review: concatenates the label's value 268,435,456 times.
 const MULTIPLIES: &str = r#"deny contains message if {
     message := copies(copies(copies(copies(copies(copies(copies(input.request.object.metadata.labels.costly)))))))
 }
 copies(text) := concat("", [text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text])"#;
 
 impl Hostile {
-    /// A ConfigMap `name` with Rego modules.
+    /// A ConfigMap `name` with hostile Rego modules.
     pub fn carrier(&mut self, namespace: &str, name: &str) -> Value {
         let mut modules = Map::new();
         let mut module = |key: &str, text: String| drop(modules.insert(format!("{key}.rego"), text.into()));
         match self.below(8) {
-            // Most of it is a comment.
+            // The size is in a comment, which is cheap to parse.
             0..=2 => module("large", format!("package unqueried\n# {}\n", "x".repeat(LARGE))),
             3 => (0..MANY).for_each(|number| {
                 module(&format!("many-{number}"), format!("package unqueried.p{number}\nx := {number}\n"));
@@ -44,8 +45,8 @@ impl Hostile {
         config_map(namespace, name, modules.into())
     }
 
-    /// A ConfigMap `name` with a module that takes too much time or memory to review an object with the label [`COSTLY`]. Checks of the
-    /// module and reviews of other objects are quick.
+    /// A ConfigMap `name` with a module that takes too much time or memory to review an object with the label
+    /// [`COSTLY`]. Checks of the module and reviews of other objects are quick.
     pub fn costly_carrier(&mut self, namespace: &str, name: &str) -> Value {
         let rules = self.one(&[LOOPS, MULTIPLIES]);
         let module = format!("package admission\nimport rego.v1\n{rules}\n");

@@ -1,7 +1,8 @@
-//! Objects that are small and expensive to read: each beside a plain object of the same kind and about the same size.
+//! Objects that are small but expensive to read, each paired with a plain object of the same kind and about the
+//! same size.
 //!
-//! They are what the API server stores. Each aims at work that grows faster than the object: compiling an expression, comparing
-//! each item with each, hashing or searching a long text once for every item.
+//! An API server accepts them. Each attacks an operation whose cost grows faster than the object: compiling an
+//! expression, comparing all pairs of items, or hashing or searching a long text once for every item.
 
 use std::sync::LazyLock;
 
@@ -14,25 +15,25 @@ use serde_json::{Map, Value, json};
 /// An expensive object and a plain one.
 #[derive(Clone, Debug)]
 pub struct Costly {
-    /// What it attacks.
+    /// The part of the object that is expensive.
     pub name: &'static str,
-    /// The plural of its kind.
+    /// Plural name of the kind.
     pub plural: &'static str,
     /// The expensive object.
     pub hostile: Value,
-    /// The plain one. It may be smaller; a comparison scales its cost to the other's bytes.
+    /// The plain object. It may be smaller; comparisons scale its cost by size.
     pub plain: Value,
 }
 
-/// The controller for which these objects are made.
+/// The controller that these objects address.
 pub static CONTROLLER: LazyLock<ControllerName> =
     LazyLock::new(|| ControllerName::new("kuadrant.io/policy-sync"));
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 
-/// Regular expressions that take long to compile, or to parse. Each has a number of its own, so that no two are the same.
+/// Regular expressions that are slow to parse or compile. The number makes each expression unique.
 pub const EXPRESSIONS: [fn(usize) -> String; 6] = [
-    // 200 Unicode classes once it is expanded.
+    // Expands to 200 Unicode classes.
     |number| format!(r"(\w{{10}}){{20}}{number}"),
     |number| format!(r"((((a{{1,9}}){{1,9}}){{1,9}}){{1,9}}){{1,9}}{number}"),
     |number| format!("{}{number}{}", "(".repeat(200), ")".repeat(200)),
@@ -41,7 +42,7 @@ pub const EXPRESSIONS: [fn(usize) -> String; 6] = [
     |number| format!("{}{number}{}", "[a&&".repeat(100), "]".repeat(100)),
 ];
 
-/// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 expressions, all different.
+/// An HTTPRoute with 16 rules of 16 matches of 16 headers: 4,096 different expressions.
 #[must_use]
 pub fn route_of_expressions(namespace: &str, name: &str, expression: fn(usize) -> String) -> Value {
     route("HTTPRoute", (namespace, name), "RegularExpression", &expression)
@@ -71,7 +72,7 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: 
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-/// All of them.
+/// All pairs.
 #[must_use]
 pub fn costly() -> Vec<Costly> {
     let mut all = routes();
@@ -96,7 +97,8 @@ fn routes() -> Vec<Costly> {
             of(name, route_of_expressions("mob", "r", expression), plain)
         })
         .collect();
-    // What the API server refuses today and a later version of the API may take: the reader says where it is wrong.
+    // The API server rejects these today, but a later API version may accept them. The reader reports the
+    // position of each error.
     let plain = || route("HTTPRoute", ("mob", "r"), "Exact", &|_| "x".repeat(300));
     let mut wrong = plain();
     wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["name"] = "a b".into();
@@ -110,7 +112,7 @@ fn routes() -> Vec<Costly> {
     all
 }
 
-/// GRPCRoutes, with expressions for headers and for methods.
+/// GRPCRoutes with expressions for headers and methods.
 fn calls() -> Vec<Costly> {
     let of = |comparison: &str, value: &dyn Fn(usize) -> String| {
         let mut calls = route("GRPCRoute", ("mob", "r"), comparison, value);
@@ -267,7 +269,7 @@ fn grants_and_secrets() -> Vec<Costly> {
     ]
 }
 
-/// ConfigMaps with Rego modules, and with data for these.
+/// ConfigMaps with Rego modules, and ConfigMaps with data for them.
 fn carriers() -> Vec<Costly> {
     let config_map = |keys: usize, ending: &str, text: &str| {
         let keys = (0..keys).map(|number| (format!("key-{number}{ending}"), Value::from(text)));
@@ -283,7 +285,7 @@ fn carriers() -> Vec<Costly> {
     vec![of("modules", modules(20_000), modules(500)), of("data", data(20_000), data(500))]
 }
 
-/// Works, into which an agent may write anything.
+/// Works, where an agent can change everything.
 fn works() -> Vec<Costly> {
     let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits");
     let name = WorkName::planned(&CONTROLLER, "RateLimitPolicy", &origin).to_string();

@@ -1,5 +1,5 @@
-//! What the agents of a cluster may write: the spec, metadata and status of the works in its namespace, and its
-//! ManagedCluster's labels and status. They may make and delete none of these.
+//! Hostile writes of a spoke's agents: the spec, metadata and status of the works in the cluster's namespace, and
+//! the labels and status of its ManagedCluster. Agents cannot create or delete these objects.
 
 use policy_sync_api::annotations::{
     CONTROLLER, DISPLACED_SINCE, GATEWAYS, MANAGED_BY, PARENT, REVISION, WORK_FOR,
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{Hostile, REGION, strings};
 
-/// Gateways and policies that may be there.
+/// Names of Gateways and policies that may exist.
 const NAMES: [&str; 6] = ["web", "api", "limits", "auth", "one", "two"];
-/// Parents that a work may name.
+/// Origins that a work may name.
 const PARENTS: [&str; 5] = [
     "ratelimitpolicies.kuadrant.io/shop/one",
     "ratelimitpolicies.kuadrant.io/shop/limits",
@@ -18,11 +18,11 @@ const PARENTS: [&str; 5] = [
     "gateways.gateway.networking.k8s.io/nowhere/web",
     "namespaces./shop/",
 ];
-/// The longest text in a status: the API's limit for a message.
+/// Maximum length of text in a status: the API's limit for a message.
 const LONGEST: usize = 32_768;
 
 impl Hostile {
-    /// Writes something else into the spec or the metadata of a work.
+    /// Changes the spec or metadata of a work.
     pub fn work(&mut self, work: &mut Value) {
         match self.below(9) {
             0 => self.spec(work),
@@ -104,7 +104,8 @@ impl Hostile {
         }
     }
 
-    /// Writes something else into the status of a work: mostly what its own rules ask for, with other values.
+    /// Changes the status of a work. Usually it has the values that the work's feedback rules request, with other
+    /// content.
     pub fn answer(&mut self, work: &mut Value) {
         let (spec, generation) = (work["spec"].clone(), work["metadata"]["generation"].as_i64().unwrap_or(1));
         match self.below(8) {
@@ -139,7 +140,7 @@ impl Hostile {
         })
     }
 
-    /// What a status says of one manifest.
+    /// The status of one manifest.
     fn manifest(
         &mut self,
         identifier: &Value,
@@ -194,7 +195,8 @@ impl Hostile {
         json!({ "name": name, "fieldValue": value })
     }
 
-    /// The message of the condition that tells of a copy's ancestors, whole, cut or forged: each text has its length before it.
+    /// The message of the condition for a copy's ancestors: valid, truncated or forged. Each text is preceded by
+    /// its length.
     fn ancestors(&mut self, revision: &str) -> String {
         let sized = |text: &str| format!("{}:{text}", text.chars().count());
         let mut said = String::new();
@@ -222,7 +224,7 @@ impl Hostile {
         regions.into_iter().cycle().take(2 + self.below(6)).collect()
     }
 
-    /// Writes something else into the labels or the status of a ManagedCluster.
+    /// Changes the labels or status of a ManagedCluster.
     pub fn cluster(&mut self, cluster: &mut Value) {
         match self.below(4) {
             0 => {

@@ -1,4 +1,4 @@
-//! Objects in the namespace of a tenant: policies, Gateways, routes, Placements, Secrets and ConfigMaps.
+//! Objects in the namespace of a hostile tenant: policies, Gateways, routes, Placements, Secrets and ConfigMaps.
 
 use policy_sync_api::annotations::{
     CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
@@ -10,31 +10,31 @@ use super::costly::{EXPRESSIONS, rules_of_expressions};
 use super::{Hostile, strings};
 use crate::fixtures::{self, topology};
 
-/// What a tenant does next.
+/// A write operation of a tenant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deed {
-    /// Writes this object, whole, with its status where it has one.
+    /// Writes this object, with its status if it has one.
     Write(Value),
-    /// Deletes this object, if it is there.
+    /// Deletes this object if it exists.
     Delete(Value),
 }
 
-/// The names of all that it has, of each kind: those that others have as well.
+/// Names of the tenant's objects of every kind. Other tenants use the same names.
 const NAMES: [&str; 6] = ["web", "api", "all", "edge", "limits", "one"];
-/// What selects clusters, or does not.
+/// Valid and invalid cluster selectors.
 const SELECTORS: [&str; 7] =
     ["region=eu", "region!=us", "", "region in (eu", "region in (eu,us),tier", "=", "kuadrant.io/a1"];
-/// The classes that its Gateways are of: the first is that of everybody.
+/// Classes of the tenant's Gateways; the first is the shared one.
 const CLASSES: [&str; 3] = ["shop", "nobody", "istio"];
 /// A finalizer that only the tenant removes.
 const FINALIZER: &str = "example.com/never";
 /// The longest text of a large object, in bytes: above the limit of a work, below that of etcd.
 const LARGE: usize = 600_000;
-/// The most keys of a large object.
+/// Maximum number of keys of a large object.
 const KEYS: usize = 4_000;
 
 impl Hostile {
-    /// What the tenant `namespace` does, who may place what it has on `clusters`.
+    /// A random operation in `namespace`. Placement decisions select from `clusters`.
     pub fn deed(&mut self, namespace: &str, clusters: &[&str]) -> Deed {
         let name = self.name(&NAMES);
         let object = match self.below(10) {
@@ -67,8 +67,8 @@ impl Hostile {
         if self.once_in(4) { Deed::Delete(object) } else { Deed::Write(object) }
     }
 
-    /// Writes and deletes of the tenant `namespace`, in order. The objects are large, expensive to read or terminating, or carry
-    /// annotations against remediation.
+    /// Operations of the tenant `namespace`, in order. The objects are large, expensive to read or terminating,
+    /// or have an annotation against remediation.
     pub fn deeds(&mut self, namespace: &str) -> Vec<Deed> {
         let name = self.name(&NAMES);
         let mut object = match self.below(8) {
@@ -106,7 +106,7 @@ impl Hostile {
         vec![Deed::Write(object.clone()), Deed::Delete(object), Deed::Write(changed)]
     }
 
-    /// A policy with something in every place where a user may write something.
+    /// A policy with a random value in every field that a user can write.
     pub fn policy(&mut self, namespace: &str, name: &str) -> Value {
         let gateway = self.name(&NAMES);
         let mut policy = match self.below(3) {
@@ -145,7 +145,7 @@ impl Hostile {
         policy
     }
 
-    /// Fills `field` of `object` with one long text or with many keys.
+    /// Adds one long text or many keys to `field` of `object`.
     pub fn enlarge(&mut self, object: &mut Value, field: &str) {
         if self.once_in(2) {
             object[field]["large"] = "x".repeat(self.below(LARGE)).into();
@@ -161,7 +161,7 @@ impl Hostile {
         strings(object, "annotations").insert(REMEDIATE.to_owned(), "manual".into());
     }
 
-    /// A ConfigMap, often a large one.
+    /// A ConfigMap, usually a large one.
     pub fn config_map(&mut self, namespace: &str, name: &str) -> Value {
         let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": namespace}, "data": {"text": self.text(1_000)}});
@@ -171,7 +171,8 @@ impl Hostile {
         map
     }
 
-    /// An HTTPRoute with up to 1,024 expensive regular expressions, attached to Gateways of its namespace or of `shop`.
+    /// An HTTPRoute with up to 1,024 expensive regular expressions, attached to Gateways of its namespace or of
+    /// `shop`.
     pub fn route(&mut self, namespace: &str, name: &str) -> Value {
         let rules = if self.once_in(8) { 4 } else { self.below(3) };
         let parents: Vec<Value> = (0..=self.below(3))
@@ -202,7 +203,7 @@ impl Hostile {
         if self.once_in(4) { self.json_text() } else { json!(overrides).to_string() }
     }
 
-    /// Writes fields that only the controller or the API server writes.
+    /// Writes fields that only the controller or the API server should write.
     fn claim(&mut self, object: &mut Value) {
         if self.once_in(3) {
             let key = if self.once_in(2) {

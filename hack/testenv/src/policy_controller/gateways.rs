@@ -1,4 +1,4 @@
-//! Gateways of spokes: each is accepted and programmed, as a gateway's controller would say, without serving anything.
+//! Accepts and programs the Gateways of a spoke in their statuses, without serving traffic.
 
 use futures::StreamExt;
 use k8s_openapi::jiff::Timestamp;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Retry, resource};
 
-/// Says so of every Gateway for as long as it is polled.
+/// Writes the statuses of all Gateways while it is polled.
 pub(super) async fn control(client: Client) {
     let kind: ApiResource = resource(&GroupVersionResource::new(GROUP, "v1", "gateways"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -23,7 +23,7 @@ pub(super) async fn control(client: Client) {
         let Some(status) = due(&gateway) else { continue };
         let namespace = gateway.namespace().unwrap_or_default();
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &kind);
-        // Good for what was read; a newer object is on its way here.
+        // The resource version guards against newer objects, for which the watch sends another event.
         let patch =
             json!({"metadata": {"resourceVersion": gateway.metadata.resource_version}, "status": status});
         let patch = Patch::Merge(patch);
@@ -33,7 +33,7 @@ pub(super) async fn control(client: Client) {
     }
 }
 
-/// The status that a Gateway should have, `None` where it was written for its present generation.
+/// The status of a Gateway, or `None` if it is up to date or the Gateway is being deleted.
 fn due(gateway: &DynamicObject) -> Option<Value> {
     let generation = gateway.metadata.generation;
     let mut found = gateway.data["status"]["conditions"].as_array().into_iter().flatten();

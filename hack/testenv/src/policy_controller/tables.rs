@@ -1,4 +1,4 @@
-//! What the controller knows, from its watches and from the answers to its own writes, and which statuses are due.
+//! The controller's cache, fed by its watches and the responses to its writes, and the statuses to write.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 
 use super::verdict::{Answers, Policy, Verdict, verdicts};
 
-/// Where an event comes from.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The watch of Gateways.
     Gateways,
-    /// The watch of a kind of policies, by its index.
+    /// The watch of a policy kind, by its index.
     Policies(usize),
 }
 
-/// A status that is due.
+/// A status to write.
 #[derive(Debug)]
 pub(super) struct Write {
-    /// The policy's kind, by its index.
+    /// Index of the policy's kind.
     pub(super) kind: usize,
-    /// The policy.
+    /// Namespace and name of the policy.
     pub(super) key: ObjectKey,
-    /// A merge patch of its status, good for the version that was read.
+    /// A merge patch of the status, guarded by the version that was read.
     pub(super) patch: Value,
     generation: i64,
     verdict: Verdict,
@@ -88,28 +88,28 @@ fn key(object: &DynamicObject) -> ObjectKey {
     ObjectKey::new(&object.namespace().unwrap_or_default(), &object.name_any())
 }
 
-/// Whether `one` is not older than `other`, or another instance.
+/// Whether `one` is at least as new as `other`, or another instance.
 fn is_newer(one: &Policy, other: &Policy) -> bool {
     let version = |policy: &Policy| policy.resource_version.parse::<u64>().ok();
     one.uid != other.uid || version(one) >= version(other)
 }
 
-/// All that the controller knows.
+/// The cache of all objects.
 pub(super) struct Tables {
     gateways: Table<()>,
     policies: Vec<(Answers, Table<Policy>)>,
-    /// What the server did not keep when it was written: not written again.
+    /// Verdicts that the server pruned from a status. They are not written again.
     refused: HashMap<(usize, ObjectKey), Verdict>,
 }
 
 impl Tables {
-    /// Empty tables for kinds of policies that answer like this.
+    /// An empty cache of policy kinds, with the form of status of each kind.
     pub(super) fn new(kinds: impl IntoIterator<Item = Answers>) -> Self {
         let policies = kinds.into_iter().map(|answers| (answers, Table::default())).collect();
         Self { gateways: Table::default(), policies, refused: HashMap::new() }
     }
 
-    /// Takes in an event of a watch.
+    /// Updates the cache from a watch event.
     pub(super) fn take(&mut self, source: Source, event: Event<DynamicObject>) {
         match source {
             Source::Gateways => self.gateways.take(event, |_| (), |(), ()| true),
@@ -117,14 +117,14 @@ impl Tables {
         }
     }
 
-    /// A watch failed. A kind that is not served has no objects, and holds up no other kind.
+    /// Handles a failed watch. A kind that is not served counts as empty, so that it does not block others.
     pub(super) fn failed(&mut self, source: Source) {
         if source == Source::Gateways {
             self.gateways.ready = true;
         }
     }
 
-    /// The statuses that differ from what they should be. Before a source is listed, nothing is judged by it.
+    /// The statuses that need a write. Empty until the sources are listed.
     pub(super) fn due(&self) -> Vec<Write> {
         if !self.gateways.ready {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Tables {
         due
     }
 
-    /// Takes in the answer to a write.
+    /// Updates the cache from the response to a write.
     pub(super) fn written(&mut self, write: &Write, object: &DynamicObject) {
         let policy = Policy::read(object);
         let at = (write.kind, write.key.clone());

@@ -1,4 +1,4 @@
-//! What a policy's status should say: a pure function of all policies of its kind and of the Gateways there are.
+//! Computes the status of each policy from all policies of its kind and the existing Gateways.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use policy_sync_api::names::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The annotation of policies that came from the hub.
+/// Annotation of policies that were synced from the hub.
 const SYNCED: &str = "kuadrant.io/policy-synced";
 
-/// What a policy aims at.
+/// The target of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Target {
     group: String,
@@ -23,7 +23,7 @@ pub(super) struct Target {
     section: Option<String>,
 }
 
-/// What is kept of a policy.
+/// The cached part of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
     pub(super) uid: String,
@@ -39,7 +39,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// What is kept of `object`.
+    /// Reads the cached part of `object`.
     pub(super) fn read(object: &DynamicObject) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let spec = &object.data["spec"];
@@ -73,7 +73,7 @@ fn target(reference: &Value, namespace: &str) -> Target {
     }
 }
 
-/// What one controller says about one target.
+/// The status entry of one controller for one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ancestor {
@@ -82,22 +82,22 @@ pub(super) struct Ancestor {
     conditions: Vec<Condition>,
 }
 
-/// How the policies of a kind answer.
+/// The form of a policy kind's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
-    /// With conditions of the whole.
+    /// Conditions for the whole policy.
     Whole,
-    /// With conditions of each target.
+    /// Conditions for each target.
     Ancestors,
 }
 
-/// The controllers that answer for each target, and the conditions that each of them writes.
+/// Controllers that report status for each target, with their condition types.
 const CONTROLLERS: [(&str, &[&str]); 2] =
     [("example.com/timeouts", &["Accepted", "Enforced"]), ("example.com/audit", &["Accepted"])];
 
 type Conditions = Vec<(&'static str, &'static str, &'static str, String)>;
 
-/// What a status should say.
+/// The expected status of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     generation: i64,
@@ -105,7 +105,7 @@ pub(super) struct Verdict {
     by_target: Vec<(Target, Conditions)>,
 }
 
-/// The verdict on each policy of one kind. Those being deleted count no more.
+/// The verdict for each policy of one kind. Policies that are being deleted are ignored.
 pub(super) fn verdicts<'a>(
     policies: &'a HashMap<ObjectKey, Policy>,
     gateways: &HashSet<ObjectKey>,
@@ -147,7 +147,7 @@ fn conditions(
         target.kind == "Gateway" && target.group == GROUP && !gateways.contains(&target.object)
     };
     if let Some(missing) = targets.iter().find(is_missing) {
-        // What is not accepted has no `Enforced` at all, as with Kuadrant.
+        // As in Kuadrant, a policy that is not accepted has no `Enforced`.
         let message = format!("{} target {} was not found", policy.kind, missing.object.name);
         vec![("Accepted", "False", "TargetNotFound", message)]
     } else {
@@ -176,7 +176,7 @@ fn enforced(
 }
 
 impl Verdict {
-    /// The status that `policy` should have, or `None` where it has that already.
+    /// The status to write, or `None` if `policy` has it already.
     pub(super) fn status_for(&self, policy: &Policy, answers: Answers, now: Timestamp) -> Option<Value> {
         match answers {
             Answers::Whole => {
@@ -217,7 +217,7 @@ impl Verdict {
         targets.flat_map(|target| CONTROLLERS.map(|controller| entry(target, controller))).collect()
     }
 
-    /// The conditions `wanted`; one whose status is `known` keeps its moment.
+    /// Builds the conditions; those with an unchanged status keep their transition time.
     fn renewed(&self, wanted: &Conditions, known: &[Condition], now: Timestamp) -> Vec<Condition> {
         let renew = |(kind, status, reason, message): &(&str, &str, &str, String)| {
             let same = known.iter().find(|known| known.type_ == *kind && known.status == *status);
@@ -236,7 +236,7 @@ impl Verdict {
 }
 
 impl Ancestor {
-    /// Whether both are about one target, by one controller.
+    /// Whether both have the same target and controller.
     fn is_of(&self, other: &Self) -> bool {
         self.ancestor_ref == other.ancestor_ref && self.controller_name == other.controller_name
     }
@@ -255,7 +255,7 @@ impl Target {
     }
 }
 
-/// Whether `left` and `right` are the same, in any order.
+/// Whether both contain the same conditions in any order.
 fn same(left: &[Condition], right: &[Condition]) -> bool {
     left.len() == right.len() && left.iter().all(|condition| right.contains(condition))
 }

@@ -23,7 +23,7 @@ fn listed(objects: &[DynamicObject]) -> Tables {
 }
 
 #[test]
-fn judges_nothing_before_the_gateways_are_known() {
+fn no_status_is_due_before_gateways_are_listed() {
     let mut tables = Tables::new([Answers::Whole]);
     tables.take(Source::Policies(0), Event::Init);
     tables.take(Source::Policies(0), Event::InitApply(object("a", "1", &Value::Null)));
@@ -34,7 +34,7 @@ fn judges_nothing_before_the_gateways_are_known() {
 }
 
 #[test]
-fn an_answer_settles_the_policy_and_an_older_event_does_not_undo_it() {
+fn older_event_does_not_revert_a_written_status() {
     let mut tables = listed(&[object("a", "1", &Value::Null)]);
     let due = tables.due();
     tables.written(&due[0], &object("a", "2", &due[0].patch["status"]));
@@ -54,7 +54,7 @@ fn a_status_that_the_server_prunes_is_written_once() {
 }
 
 #[test]
-fn a_list_drops_what_is_gone() {
+fn list_removes_deleted_policies() {
     let mut tables = listed(&[object("a", "1", &Value::Null)]);
     tables.take(Source::Policies(0), Event::Init);
     tables.take(Source::Policies(0), Event::InitDone);

@@ -34,7 +34,7 @@ const ENFORCED: [&str; 2] = ["Accepted=True/Accepted", "Enforced=True/Enforced"]
 const OVERRIDDEN: [&str; 2] = ["Accepted=True/Accepted", "Enforced=False/Overridden"];
 
 #[test]
-fn a_policy_whose_gateway_is_there_is_enforced() {
+fn policy_of_an_existing_gateway_is_enforced() {
     assert_eq!(said(vec![policy("a", true, json!({"targetRef": to_gateway("web")}))], "a"), ENFORCED);
     assert_eq!(said(vec![policy("a", false, json!({"targetRefs": [to_gateway("web")]}))], "a"), ENFORCED);
 }
@@ -58,7 +58,7 @@ fn a_local_policy_overrides_a_synced_one() {
 }
 
 #[test]
-fn neither_another_section_nor_another_synced_one_overrides() {
+fn other_sections_and_synced_policies_do_not_override() {
     let synced = || policy("synced", true, json!({"targetRef": to_gateway("web")}));
     let section = policy("local", false, json!({"targetRef": to_section("web", "http")}));
     assert_eq!(said(vec![synced(), section], "synced"), ENFORCED);
@@ -67,7 +67,7 @@ fn neither_another_section_nor_another_synced_one_overrides() {
 }
 
 #[test]
-fn a_local_policy_that_is_being_deleted_overrides_no_more() {
+fn terminating_local_policy_does_not_override() {
     let mut local = policy("local", false, json!({"targetRef": to_gateway("web")}));
     local.1.deleted = true;
     let synced = policy("synced", true, json!({"targetRef": to_gateway("web")}));
@@ -97,7 +97,7 @@ fn with_status(policy: &Policy, status: &Value) -> Policy {
 }
 
 #[test]
-fn a_status_that_says_all_that_is_not_written_again() {
+fn current_status_is_not_written_again() {
     let policies = HashMap::from([policy("a", true, json!({"targetRef": to_gateway("web")}))]);
     let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
     let verdicts = verdicts(&policies, &gateways);
@@ -112,7 +112,7 @@ fn a_status_that_says_all_that_is_not_written_again() {
 }
 
 #[test]
-fn two_controllers_answer_for_each_target() {
+fn two_controllers_report_each_target() {
     let policies = HashMap::from([
         policy("synced", true, json!({"targetRefs": [to_section("web", "http"), to_gateway("gone")]})),
         policy("local", false, json!({"targetRefs": [to_section("web", "http")]})),
