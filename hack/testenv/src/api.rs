@@ -1,4 +1,4 @@
-//! Kinds of Open Cluster Management that only the agents and the tests use.
+//! OCM kinds that only the agents and the tests use.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::CustomResource;

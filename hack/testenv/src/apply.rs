@@ -1,4 +1,4 @@
-//! Objects of any kind, written as a user with `kubectl` would.
+//! Creates, updates and deletes objects of any kind, as `kubectl` does.
 
 use anyhow::{Context, Result};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective};
@@ -7,10 +7,11 @@ use kube::discovery::{Scope, pinned_kind};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-/// The field manager of what tests write.
+/// The field manager of the tests.
 pub const FIELD_MANAGER: &str = "testenv";
 
-/// Server-side apply of `object`. An unknown field is an error, so that a fixture with a typing mistake is found.
+/// Applies `object` with server-side apply. Unknown fields are errors, so that typing mistakes in fixtures are
+/// found.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
     let (api, name) = api_for(client, object).await?;
     api.patch(&name, &parameters(), &Patch::Apply(object))
@@ -18,7 +19,7 @@ pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
         .with_context(|| format!("applying {}", describe(object)))
 }
 
-/// [`apply`] of each, in this order.
+/// Applies each object in order.
 pub async fn apply_all<'a>(client: &Client, objects: impl IntoIterator<Item = &'a Value>) -> Result<()> {
     for object in objects {
         apply(client, object).await?;
@@ -26,7 +27,7 @@ pub async fn apply_all<'a>(client: &Client, objects: impl IntoIterator<Item = &'
     Ok(())
 }
 
-/// Server-side apply of the `status` of `object`, which has to exist.
+/// Applies the `status` of an existing object with server-side apply.
 pub async fn apply_status(client: &Client, object: &Value) -> Result<DynamicObject> {
     let (api, name) = api_for(client, object).await?;
     let status = serde_json::json!({
@@ -40,7 +41,7 @@ pub async fn apply_status(client: &Client, object: &Value) -> Result<DynamicObje
         .with_context(|| format!("applying the status of {}", describe(object)))
 }
 
-/// Server-side apply of `object`, then of its `status`: what a user writes, and what a controller adds to it.
+/// Applies `object` as a user does, then its `status` as a controller does.
 pub async fn apply_with_status(client: &Client, object: &Value) -> Result<DynamicObject> {
     let mut without = object.clone();
     if let Some(fields) = without.as_object_mut() {
@@ -50,14 +51,14 @@ pub async fn apply_with_status(client: &Client, object: &Value) -> Result<Dynami
     apply_status(client, object).await
 }
 
-/// Deletes the object of the kind, the namespace and the name of `object`, which has to exist.
+/// Deletes the object with the kind, namespace and name of `object`. Fails if it does not exist.
 pub async fn delete(client: &Client, object: &Value) -> Result<()> {
     let (api, name) = api_for(client, object).await?;
     let deleted = api.delete(&name, &DeleteParams::default()).await;
     deleted.map(drop).with_context(|| format!("deleting {}", describe(object)))
 }
 
-/// An API for objects of the kind and in the namespace of `object`, and its name.
+/// The API for the kind and namespace of `object`, and the object's name.
 pub async fn api_for(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> {
     let object: DynamicObject =
         serde_json::from_value(object.clone()).context("reading an object to apply")?;

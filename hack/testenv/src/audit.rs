@@ -1,6 +1,7 @@
-//! What an API server was asked, by whom: its own audit log.
+//! Reads an API server's audit log.
 //!
-//! Tests count requests with it, refused ones included, and tell the controller's from those of agents and users.
+//! Tests count requests with it, including rejected ones, and separate those of the controller from those of
+//! agents and users.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +18,7 @@ use crate::ControlPlane;
 pub(crate) const POLICY_FILE: &str = "audit-policy.yaml";
 pub(crate) const LOG_FILE: &str = "audit.log";
 
-/// Every request without its body, once it is answered; a watch once it has begun, and again once it has ended.
+/// Logs every completed request without its body. A watch is logged when it starts and when it ends.
 pub(crate) const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -28,28 +29,28 @@ rules:
 - level: Metadata
 "#;
 
-/// A request, as the server logged it.
+/// A logged request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     /// `create`, `patch`, `get`.
     pub verb: String,
-    /// Its path and query.
+    /// Path and query.
     #[serde(rename = "requestURI", default)]
     pub uri: String,
-    /// What it was about.
+    /// The object or list in the path, if any.
     pub object_ref: Option<ObjectRef>,
-    /// When it was answered.
+    /// When the response was sent.
     pub stage_timestamp: MicroTime,
     user: User,
     response_status: Option<Status>,
 }
 
-/// What a request was about.
+/// The object or list that a request addresses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
-    /// The API group, empty for the core's.
+    /// The API group, empty for the core group.
     pub api_group: String,
     /// The plural name of the kind.
     pub resource: String,
@@ -73,29 +74,29 @@ struct Status {
 }
 
 impl Request {
-    /// Whether it would change something.
+    /// Whether the verb changes objects.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// The status code of the answer.
+    /// The response's status code, 0 if none was logged.
     pub fn code(&self) -> u16 {
         self.response_status.as_ref().map_or(0, |status| status.code)
     }
 
-    /// Whether the hub did not take it as it was. One that it was too busy to answer in time (504) is another matter.
+    /// Whether the hub rejected the request. A timeout of a busy hub (504) does not count.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         !matches!(self.code(), 200..300 | 504)
     }
 
-    /// What it was about, empty where it was about nothing.
+    /// The addressed object, empty if there is none.
     pub fn object(&self) -> ObjectRef {
         self.object_ref.clone().unwrap_or_default()
     }
 }
 
-/// What was read of an audit log so far, so that each line is read once, however often somebody looks.
+/// Parsed part of an audit log, so that each line is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct Log(Mutex<Lines>);
 
@@ -112,7 +113,7 @@ impl Log {
         file.seek(SeekFrom::Start(lines.bytes))?;
         let mut new = Vec::new();
         file.read_to_end(&mut new)?;
-        // The last line may still be being written.
+        // The last line may be incomplete.
         for line in new.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
             lines.bytes += line.len() as u64;
             if let Ok(request) = serde_json::from_slice::<Request>(line) {
@@ -123,8 +124,8 @@ impl Log {
     }
 }
 
-/// The requests of `user` to `plane` that are about objects, watches apart, in order. A line that is still being written is
-/// left out.
+/// Object requests of `user` to `plane` in order, without watches and access reviews. An incomplete last line is
+/// skipped.
 pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let mut requests = all_requests_of(plane, user)?;
     requests
@@ -132,7 +133,7 @@ pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     Ok(requests)
 }
 
-/// The same with watches, each once or twice, and access reviews.
+/// All requests of `user`, with access reviews and watches. A watch appears once or twice.
 pub fn all_requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let path = plane.directory().join(LOG_FILE);
     plane.audit().requests_of(&path, user).with_context(|| format!("reading {}", path.display()))

@@ -1,4 +1,5 @@
-//! The files with which an API server asks a controller about every request, made of the manifests that users apply.
+//! Files that configure an API server to use the controller as authorizer, derived from
+//! `ocm-manifests/authorize`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,32 +9,32 @@ use tempfile::TempDir;
 
 use crate::webhooks::Webhooks;
 
-/// What users apply.
+/// The manifest that users apply.
 const AUTHORIZATION: &str = include_str!("../../../ocm-manifests/authorize/authorization.yaml");
 const KUBECONFIG: &str = include_str!("../../../ocm-manifests/authorize/kubeconfig.yaml");
-/// Where these have all files.
+/// The directory of all files in the manifests.
 const FOLDER: &str = "/etc/kubernetes/policy-sync/";
-/// Where they have the controller.
+/// The controller's address in the manifests.
 const ADDRESS: &str = "https://10.96.0.99/";
-/// What they say where that is not in its certificate.
+/// Precedes the certificate's name in the manifests; not needed for 127.0.0.1.
 const SERVER_NAME: &str = "tls-server-name:";
 
-/// The controller that they exempt.
+/// The user that the manifests exempt.
 pub const CONTROLLER: &str = "system:serviceaccount:policy-sync:policy-sync";
 
-/// The token that it takes.
+/// The token that the controller accepts.
 pub const TOKEN: &str = "a-token-that-nobody-guesses";
 
-/// The files, in a folder of their own.
+/// A temporary directory with the files.
 #[derive(Debug)]
 pub struct Authorization(TempDir);
 
 impl Authorization {
-    /// Those for the controller that serves `webhooks`, with a certificate that is in files.
+    /// Writes the files for the controller at `webhooks`, whose certificate must be in files.
     ///
     /// # Errors
     ///
-    /// Where they cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn new(webhooks: &Webhooks) -> Result<Self> {
         let files = Self(TempDir::new()?);
         let here = format!("{}/", files.0.path().display());
@@ -47,7 +48,7 @@ impl Authorization {
         Ok(files)
     }
 
-    /// The file `name`.
+    /// The path of the file `name`.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
@@ -57,24 +58,24 @@ impl Authorization {
     ///
     /// # Errors
     ///
-    /// Where it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         fs::write(self.path(name), text).with_context(|| format!("writing {name}"))
     }
 
-    /// The argument of the controller.
+    /// The controller's argument for the token file.
     #[must_use]
     pub fn argument(&self) -> String {
         format!("--authorize-token-file={}", self.path("token").display())
     }
 
-    /// What the API server is started with.
+    /// The path of the AuthorizationConfiguration for the API server.
     #[must_use]
     pub fn configuration(&self) -> PathBuf {
         self.path("authorization.yaml")
     }
 
-    /// The folder.
+    /// The directory of the files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.0.path()

@@ -1,5 +1,5 @@
-//! The pages of `docs/reference/bad-input`. Each section is a table that a test generates and compares;
-//! `POLICY_SYNC_UPDATE=1` writes the generated table.
+//! Compares the tables in `docs/reference/bad-input` with those that tests generate. `POLICY_SYNC_UPDATE=1`
+//! writes the generated table instead.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 /// Serializes tests that write the same page.
 static PAGES: Mutex<()> = Mutex::new(());
 
-/// `text` as code in a table's cell, nothing where it is empty.
+/// `text` as code in a table cell; empty text stays empty.
 #[must_use]
 pub fn code(text: &str) -> String {
     match text {
@@ -22,11 +22,11 @@ pub fn code(text: &str) -> String {
     }
 }
 
-/// Checks that a page has the section `name` with this table.
+/// Compares section `name` of the page that contains it with `table`, or updates it.
 ///
 /// # Errors
 ///
-/// With a different table, or without such a section.
+/// Returns an error if the tables differ or no page has the section.
 pub fn holds(name: &str, table: &str) -> Result<()> {
     let _guard = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));

@@ -1,11 +1,12 @@
-//! The programs of a control plane, and what the chart is tested with, built once from pinned Go modules.
+//! Builds the programs of a control plane and the chart's tools once, from pinned Go modules.
 //!
-//! Each group in `tools/` is a Go module of its own, because their dependencies conflict; its `go.sum` pins every
-//! checksum. What is built lies in `target/testenv` beside a stamp with the text of both files, so that a new pin builds
-//! anew. Test processes run side by side: a file lock lets one of them build while the others wait.
+//! Each group in `tools/` is a separate Go module, because their dependencies conflict; its `go.sum` pins all
+//! checksums. Results are in `target/testenv`, each beside a stamp file with the text of both files, so that a
+//! changed pin triggers a rebuild. Test processes run concurrently: a file lock lets one build while the others
+//! wait.
 //!
-//! `KUBEBUILDER_ASSETS` names a folder that has some of the programs already; only what it lacks is built.
-//! `POLICY_SYNC_TESTENV_DIR` takes the place of `target/testenv`.
+//! `KUBEBUILDER_ASSETS` names a directory with some of the programs; only the missing ones are built.
+//! `POLICY_SYNC_TESTENV_DIR` replaces `target/testenv`.
 
 mod debian;
 mod go;
@@ -21,7 +22,7 @@ use anyhow::{Context, Result};
 use self::go::{Group, Program};
 use crate::published;
 
-/// Where the programs and the Gateway API's CRDs lie.
+/// Paths of the control plane's programs and of the Gateway API's CRDs.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     /// `etcd`
@@ -32,17 +33,17 @@ pub struct Binaries {
     pub kube_controller_manager: PathBuf,
     /// `kubectl`
     pub kubectl: PathBuf,
-    /// A folder with the Gateway API's CRDs of the standard channel, one YAML file for each.
+    /// A directory with the Gateway API's CRDs of the standard channel, one YAML file each.
     pub gateway_api: PathBuf,
 }
 
-/// The folder that holds what is built.
+/// The directory for everything that is built or downloaded.
 pub fn directory() -> PathBuf {
     std::env::var_os("POLICY_SYNC_TESTENV_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/testenv"), PathBuf::from)
 }
 
-/// What the chart is tested and documented with.
+/// Tools that test and document the chart.
 #[derive(Debug, Clone)]
 pub struct ChartTools {
     /// `helm`
@@ -51,7 +52,7 @@ pub struct ChartTools {
     pub helm_docs: PathBuf,
 }
 
-/// Builds what is missing or out of date. Fast where nothing is.
+/// Builds the missing or outdated programs of a control plane. Fast if there are none.
 pub async fn ensure() -> Result<Binaries> {
     blocking(|| {
         let directory = made_directory()?;
@@ -72,11 +73,11 @@ pub async fn ensure() -> Result<Binaries> {
     .await
 }
 
-/// The same for what the chart needs.
+/// Builds `helm` and `helm-docs` if needed.
 ///
 /// # Errors
 ///
-/// Where it cannot be built.
+/// Returns an error if a build fails.
 pub async fn chart_tools() -> Result<ChartTools> {
     blocking(|| {
         let directory = made_directory()?;
@@ -85,25 +86,25 @@ pub async fn chart_tools() -> Result<ChartTools> {
     .await
 }
 
-/// The same for `crane`, which serves images from this machine.
+/// Builds `crane` if needed, which serves images from this machine.
 ///
 /// # Errors
 ///
-/// Where it cannot be built.
+/// Returns an error if the build fails.
 pub async fn crane() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::CRANE)).await
 }
 
-/// The same for `opa`, the Open Policy Agent.
+/// Builds `opa`, the Open Policy Agent, if needed.
 ///
 /// # Errors
 ///
-/// Where it cannot be built.
+/// Returns an error if the build fails.
 pub async fn opa() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::OPA)).await
 }
 
-/// The folder of OPA's own test cases, in YAML.
+/// The directory of OPA's own test cases, in YAML.
 ///
 /// # Errors
 ///
@@ -112,29 +113,29 @@ pub async fn opa_cases() -> Result<PathBuf> {
     blocking(go::opa_cases).await
 }
 
-/// The same for `yaml-reader`, which reads YAML as kubectl does.
+/// Builds `yaml-reader` if needed, which reads YAML as kubectl does.
 ///
 /// # Errors
 ///
-/// Returns an error if it cannot be built.
+/// Returns an error if the build fails.
 pub async fn yaml_reader() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::YAML_READER)).await
 }
 
-/// The folder of the cases of yaml-test-suite.
+/// The directory of yaml-test-suite's cases.
 ///
 /// # Errors
 ///
-/// Returns an error if the module that has them cannot be downloaded.
+/// Returns an error if the Go module that contains them cannot be downloaded.
 pub async fn yaml_cases() -> Result<PathBuf> {
     blocking(go::yaml_cases).await
 }
 
-/// The same for axe-core's script, which finds faults of pages that keep people out.
+/// Downloads axe-core's script if needed, which checks the accessibility of pages.
 ///
 /// # Errors
 ///
-/// Where it cannot be fetched, or is another than the one that is pinned.
+/// Returns an error if the download fails or its hash differs from the pinned one.
 pub async fn axe() -> Result<PathBuf> {
     blocking(|| {
         let directory = made_directory()?;
@@ -150,14 +151,14 @@ async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + '
     tokio::task::spawn_blocking(make).await.context("the build ended early")?
 }
 
-/// [`directory`], which is there now.
+/// Creates [`directory`] if it is missing.
 fn made_directory() -> Result<PathBuf> {
     let directory = directory();
     fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
     directory.canonicalize().with_context(|| format!("resolving {}", directory.display()))
 }
 
-/// A program of `KUBEBUILDER_ASSETS`, else our own.
+/// The program in `KUBEBUILDER_ASSETS`, otherwise the one built from `tools/`.
 fn built(directory: &Path, program: &'static Program) -> Result<PathBuf> {
     let given = std::env::var_os("KUBEBUILDER_ASSETS").map(|assets| PathBuf::from(assets).join(program.name));
     match given.filter(|path| path.is_file()) {
@@ -168,11 +169,11 @@ fn built(directory: &Path, program: &'static Program) -> Result<PathBuf> {
     }
 }
 
-/// The program at `inside` of Debian's `package`: one of its name on the `PATH`, else the package's own, fetched once.
+/// The program at `inside` in a Debian package: the one on the `PATH`, otherwise extracted from the package.
 ///
 /// # Errors
 ///
-/// Where there is neither.
+/// Returns an error if the program is not installed and the package cannot be downloaded.
 pub async fn debian(package: &'static str, inside: &'static str) -> Result<PathBuf> {
     blocking(move || {
         let name = Path::new(inside).file_name().unwrap_or_default();
@@ -189,15 +190,15 @@ pub async fn debian(package: &'static str, inside: &'static str) -> Result<PathB
     .await
 }
 
-/// What something is made from.
+/// Identifies the inputs of a build.
 struct Pins {
-    /// What the stamp holds.
+    /// Content of the stamp file.
     text: String,
-    /// In a few words.
+    /// Version for progress messages.
     version: String,
 }
 
-/// Makes `path` with `make` from `group`, unless it is there and made from the same pins.
+/// Builds `path` with `make` unless it exists and was built from the pins of `group`.
 fn made(
     directory: &Path,
     path: &Path,
@@ -207,7 +208,7 @@ fn made(
     once(directory, path, &Pins { text: group.pins(), version: group.version() }, make)
 }
 
-/// Makes `path` with `make`, unless it is there and made from the same `pins`.
+/// Builds `path` with `make` unless it exists and was built from the same `pins`.
 fn once(
     directory: &Path,
     path: &Path,
@@ -246,7 +247,7 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// To the real stderr: the test harness would keep what `eprintln!` writes until a test has failed.
+/// Writes to the real stderr: the test harness captures `eprintln!` until a test fails.
 fn progress(text: &str) {
     let _ = writeln!(std::io::stderr(), "testenv: {text}");
 }

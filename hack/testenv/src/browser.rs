@@ -1,4 +1,4 @@
-//! A real browser: Debian's Chromium, through its own driver.
+//! Debian's Chromium in headless mode, controlled through its WebDriver.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
@@ -22,15 +22,15 @@ use crate::web::Pages;
 
 pub use fantoccini::key::Key;
 
-/// A browser while it runs. It ends with its driver, whose end closes the pipe between them.
+/// A running browser. Dropping it ends the driver, which closes the browser's pipe.
 pub struct Browser {
-    /// What it shows.
+    /// The WebDriver session.
     pub page: Client,
     _driver: Running,
     _port: Port,
 }
 
-/// A command that Chromium's driver has beside those of the standard.
+/// A vendor-specific command of Chromium's driver: its path and its body.
 #[derive(Debug)]
 struct OfChromium(&'static str, Value);
 
@@ -45,9 +45,9 @@ impl WebDriverCompatibleCommand for OfChromium {
 }
 
 impl Browser {
-    /// Starts one, with these arguments besides.
+    /// Starts a browser with additional command-line arguments.
     pub async fn start(arguments: &[&str]) -> Self {
-        // On a port of its own choice it may find that another has it by then.
+        // With a port that the driver chooses, another process could take it before the driver binds it.
         let port = Port::reserve().unwrap();
         let mut command = Command::new("chromedriver");
         command.arg(format!("--port={}", port.number()));
@@ -60,7 +60,7 @@ impl Browser {
             "--window-size=1280,900",
             "--remote-debugging-pipe",
         ];
-        // Chromium has no sandbox for root.
+        // Chromium's sandbox does not work for root.
         if rustix::process::geteuid().is_root() {
             all.push("--no-sandbox");
         }
@@ -76,27 +76,27 @@ impl Browser {
         Self { page: page.unwrap(), _driver: driver, _port: port }
     }
 
-    /// Opens the address that `pages` printed.
+    /// Opens the address that `pages` printed, including the key.
     pub async fn enter(&self, pages: &Pages) {
         self.page.goto(&pages.address()).await.unwrap();
     }
 
-    /// Opens a page of `pages`.
+    /// Opens a path of `pages`.
     pub async fn open(&self, pages: &Pages, path: &str) {
         self.page.goto(&format!("http://{}{path}", pages.host)).await.unwrap();
     }
 
-    /// The first element that `selector` chooses.
+    /// The first element that matches the CSS selector.
     pub async fn find(&self, selector: &str) -> Element {
         self.page.find(Locator::Css(selector)).await.unwrap()
     }
 
-    /// Its text: also where it is replaced while it is read.
+    /// The text of the first match. Retries if the page replaces the element meanwhile.
     pub async fn text(&self, selector: &str) -> String {
         self.until_text(selector, |_| true).await
     }
 
-    /// What a script comes to in the page.
+    /// Runs a script in the page and returns its result.
     pub async fn script(&self, script: &str) -> Value {
         self.page.execute(script, Vec::new()).await.unwrap()
     }
@@ -104,7 +104,7 @@ impl Browser {
     /// Waits until the text of `selector` passes `holds`, and returns it.
     pub async fn until_text(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
         wait::until("the page says so", LIMIT, || async {
-            // While it is replaced there may be none.
+            // The element may be missing while the page replaces it.
             let element =
                 self.page.find(Locator::Css(selector)).await.with_context(|| selector.to_owned())?;
             let text = element.text().await.with_context(|| selector.to_owned())?;
@@ -126,13 +126,13 @@ impl Browser {
         .unwrap();
     }
 
-    /// What the console has said since it was last asked.
+    /// Console messages since the last call.
     pub async fn console(&self) -> Vec<String> {
         let log = self.page.issue_cmd(OfChromium("se/log", json!({"type": "browser"}))).await.unwrap();
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What axe-core finds on the page that keeps people out.
+    /// Accessibility violations that axe-core finds on the page.
     pub async fn violations(&self) -> Vec<String> {
         let axe = std::fs::read_to_string(binaries::axe().await.unwrap()).unwrap();
         self.script(&axe).await;
@@ -143,12 +143,12 @@ impl Browser {
         serde_json::from_value(found).unwrap()
     }
 
-    /// Has pages be so wide, in pixels.
+    /// Sets the viewport's width, in pixels.
     pub async fn widen(&self, width: u64) {
         self.resize(width, 900).await;
     }
 
-    /// Makes the window as wide as this, in pixels, and as high as the content of the page.
+    /// Sets the viewport to this width and to the height of the content, in pixels.
     pub async fn fit(&self, width: u64) {
         let bottom = "return Math.ceil(document.querySelector('main').getBoundingClientRect().bottom + window.scrollY)";
         let height = self.script(bottom).await.as_u64().unwrap();
@@ -160,12 +160,13 @@ impl Browser {
         self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 
-    /// How wide the page is, in pixels: more than there is room for where it scrolls sideways.
+    /// The page's scroll width in pixels; larger than the viewport if the page scrolls sideways.
     pub async fn width(&self) -> u64 {
         self.script("return document.documentElement.scrollWidth").await.as_u64().unwrap()
     }
 
-    /// Goes on by the tabulator alone until `href` has the focus, which is always to be seen, and moves as the page is read.
+    /// Presses Tab until the link `href` has the focus. Asserts a visible focus that follows the order of the
+    /// document.
     pub async fn tab_to(&self, href: &str) {
         let look = "const now = document.activeElement, before = window.before, style = getComputedStyle(now); window.before = now; \
             const follows = !before || Boolean(before.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING); \
@@ -189,7 +190,7 @@ impl Browser {
         self.page.active_element().await.unwrap().send_keys(&char::from(key).to_string()).await.unwrap();
     }
 
-    /// Whether the page asked nobody but `pages`, and its console is empty.
+    /// Asserts that the page loaded resources only from `pages`, and that the console is empty.
     pub async fn is_quiet(&self, pages: &Pages) {
         let asked =
             self.script("return performance.getEntriesByType('resource').map(entry => entry.name)").await;
@@ -202,13 +203,13 @@ impl Browser {
         assert!(console.is_empty(), "{console:?}");
     }
 
-    /// Asks the browser by its own protocol.
+    /// Sends a command of the Chrome DevTools Protocol.
     pub async fn devtools(&self, command: &str, parameters: Value) {
         let body = json!({"cmd": command, "params": parameters});
         self.page.issue_cmd(OfChromium("goog/cdp/execute", body)).await.unwrap();
     }
 
-    /// Ends it.
+    /// Closes the browser.
     pub async fn end(self) {
         self.page.close().await.unwrap();
     }

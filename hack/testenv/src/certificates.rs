@@ -1,6 +1,6 @@
-//! The certificates of one control plane: an authority of its own, servers and users signed by it.
+//! Certificates of one control plane: its certificate authority, and the servers and users signed by it.
 //!
-//! Nothing here is reused between control planes: a kubeconfig of one is refused by all others.
+//! Nothing is shared between control planes, so each rejects the kubeconfigs of the others.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,7 +15,7 @@ use rcgen::{
 pub struct Identity {
     /// The certificate.
     pub certificate: String,
-    /// Its private key, PKCS #8.
+    /// The private key, PKCS #8.
     pub key: String,
 }
 
@@ -24,35 +24,35 @@ pub struct Identity {
 pub struct User {
     /// The user's name.
     pub name: String,
-    /// The group, besides `system:authenticated`. One, because a subject holds one organization.
+    /// An additional group besides `system:authenticated`. Only one, because the subject has one organization.
     pub group: Option<String>,
 }
 
 impl User {
-    /// A user in no group.
+    /// A user without additional group.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), group: None }
     }
 
-    /// The same user in `group`.
+    /// Sets the user's group.
     #[must_use]
     pub fn in_group(self, group: impl Into<String>) -> Self {
         Self { group: Some(group.into()), ..self }
     }
 
-    /// A user who may do everything.
+    /// A member of `system:masters`.
     pub fn admin() -> Self {
         Self::new("admin").in_group("system:masters")
     }
 }
 
-/// Signs the certificates of one control plane.
+/// The certificate authority of one control plane.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// A new authority.
+    /// Creates a self-signed authority.
     pub fn new(name: &str) -> Result<Self> {
         let mut params = parameters(name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -68,12 +68,13 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// For a server on 127.0.0.1. It can be a client too: etcd calls itself with it.
+    /// Signs a certificate for a server on 127.0.0.1. It is valid for clients too, because etcd connects to
+    /// itself with it.
     pub fn server(&self, name: &str) -> Result<Identity> {
         self.server_with(parameters(name, None))
     }
 
-    /// The same, expired long ago.
+    /// Like [`Authority::server`], but expired in 2001.
     pub fn expired_server(&self, name: &str) -> Result<Identity> {
         let mut params = parameters(name, None);
         params.not_after = date_time_ymd(2001, 1, 1);
@@ -90,7 +91,7 @@ impl Authority {
         self.sign(params)
     }
 
-    /// For a user.
+    /// Signs a client certificate for a user.
     pub fn user(&self, user: &User) -> Result<Identity> {
         let mut params = parameters(&user.name, user.group.as_deref());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -112,7 +113,7 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// The key with which an API server signs service account tokens: private, public, both PEM.
+/// A key pair for service account tokens: private and public key, both as PEM.
 pub fn signing_key() -> Result<(String, String)> {
     let key = KeyPair::generate().context("making the key of service accounts")?;
     Ok((key.serialize_pem(), key.public_key_pem()))

@@ -1,7 +1,7 @@
-//! One cluster's control plane: etcd, kube-apiserver and kube-controller-manager.
+//! The control plane of one cluster: etcd, kube-apiserver and kube-controller-manager.
 //!
-//! There are no nodes and no pods. The controller manager runs the controllers without which tests would prove little:
-//! namespaces that finish their deletion, garbage collection, and the aggregation of ClusterRoles.
+//! There are no nodes and no pods. The controller manager runs only the controllers that the tests depend on:
+//! deletion of namespaces, garbage collection, and aggregation of ClusterRoles.
 
 mod servers;
 
@@ -21,28 +21,28 @@ use crate::kubeconfig::Access;
 use crate::ports::Port;
 use crate::process::{Server, Workplace};
 
-/// How long an API server may take: half a minute is ten times what it needs alone on a machine.
+/// Time limit for the start of an API server. Alone on a machine, it needs a few seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a control plane is to be.
+/// Options of a control plane.
 #[derive(Debug, Default)]
 pub struct ControlPlaneOptions {
-    /// Its name, in kubeconfigs, directories and errors.
+    /// Used in kubeconfigs, directories and errors.
     pub name: String,
-    /// Installed before the controller manager starts: its garbage collector looks for new kinds only every 30 s.
+    /// Installed before the controller manager starts: its garbage collector discovers new kinds only every 30 s.
     pub crds: Vec<Crd>,
-    /// Where its files go, and stay; a temporary directory where this is missing.
+    /// Directory of all files, which is kept. By default a temporary directory.
     pub directory: Option<PathBuf>,
 }
 
 impl ControlPlaneOptions {
-    /// A control plane without CRDs, in a temporary directory.
+    /// Options without CRDs and with a temporary directory.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// A running control plane. Dropping it stops its servers and removes a temporary directory.
+/// A running control plane. Dropping it stops its servers and removes its temporary directory.
 #[derive(Debug)]
 pub struct ControlPlane {
     name: String,
@@ -59,7 +59,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Builds what is missing, starts the servers and waits until the API server is ready and has the CRDs.
+    /// Builds missing programs, starts the servers, and waits until the API server is ready and serves the CRDs.
     pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
         install_tls_provider();
         let name = options.name.clone();
@@ -108,7 +108,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Its name.
+    /// The name from its options.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -122,7 +122,7 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// Where to start further programs that must end with this control plane.
+    /// Starts further programs that end with this control plane.
     pub fn workplace(&self) -> &Workplace {
         &self.workplace
     }
@@ -132,27 +132,27 @@ impl ControlPlane {
         url(&self.api_port)
     }
 
-    /// The programs that it runs, and `kubectl`.
+    /// Its programs, and `kubectl`.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// A new client of an administrator. A client lives on the runtime that is current here, so every test makes its own.
+    /// A new administrator client. It is bound to the current runtime, so each test needs its own.
     pub fn client(&self) -> Result<Client> {
         Client::try_from(self.admin.clone()).with_context(|| format!("making a client of {}", self.name))
     }
 
-    /// What a client of an administrator is made from, for another runtime than the current one.
+    /// The configuration of an administrator client, for use on another runtime.
     pub fn client_config(&self) -> kube::Config {
         self.admin.clone()
     }
 
-    /// The administrator's kubeconfig.
+    /// Path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Writes a kubeconfig for `user`, with a certificate made for it.
+    /// Writes a kubeconfig for `user` with a new certificate.
     pub fn kubeconfig_for(&self, user: &User) -> Result<PathBuf> {
         let slug: String =
             user.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -161,24 +161,24 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// A new client for `user`.
+    /// A new client for `user`, bound to the current runtime.
     pub async fn client_for(&self, user: &User) -> Result<Client> {
         let config = self.access(user)?.config().await?;
         Client::try_from(config)
             .with_context(|| format!("making a client of {} for {}", self.name, user.name))
     }
 
-    /// The process ids of the servers that run.
+    /// Process ids of the running servers.
     pub fn pids(&self) -> Vec<u32> {
         self.servers().values().map(Server::pid).collect()
     }
 
-    /// Kills the API server, as a crash would. Its clients find nobody at its address until it is started again.
+    /// Kills the API server, as a crash would. Clients cannot connect until it is started again.
     pub fn stop_api_server(&self) {
         self.servers().remove(servers::API_SERVER);
     }
 
-    /// Starts the API server, at its old address and with its old data, and waits until it is ready.
+    /// Starts the API server with its previous address and data, and waits until it is ready.
     pub async fn start_api_server(&self) -> Result<()> {
         self.start_server(servers::API_SERVER)?;
         let client = self.client()?;
@@ -198,12 +198,12 @@ impl ControlPlane {
         }
     }
 
-    /// Starts the API server again, with this AuthorizationConfiguration in the place of RBAC alone.
+    /// Restarts the API server with an AuthorizationConfiguration instead of RBAC.
     pub async fn authorize_by(&self, configuration: &Path) -> Result<()> {
         self.authorize(Some(configuration.to_owned())).await
     }
 
-    /// Starts the API server again, with RBAC alone.
+    /// Restarts the API server with RBAC only.
     pub async fn authorize_by_roles(&self) -> Result<()> {
         self.authorize(None).await
     }
@@ -218,8 +218,8 @@ impl ControlPlane {
         self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Kills the API server and etcd, has `change` do something to etcd's folder, and starts both again, at their old
-    /// addresses.
+    /// Kills the API server and etcd, calls `change` with etcd's data directory, and starts both with their
+    /// previous addresses.
     pub async fn with_etcd_stopped(&self, change: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.stop_api_server();
         self.servers().remove(servers::ETCD);
@@ -266,8 +266,8 @@ fn url(port: &Port) -> String {
     format!("https://127.0.0.1:{}", port.number())
 }
 
-/// Clients need a provider of cryptography, and a process has one.
+/// Installs the process-wide crypto provider that TLS clients need.
 pub fn install_tls_provider() {
-    // The error says that there is one already, which is what we want.
+    // Fails if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,4 +1,4 @@
-//! The controller under test, as a process of its own and under a name of its own on the hub.
+//! Runs the controller under test as a separate process, with a separate user on the hub.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,20 +16,20 @@ use crate::process::Server;
 use crate::proxy::Proxy;
 use crate::wait;
 
-/// How long a start or a stop may take on a busy machine.
+/// Time limit for a start or a stop on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// How long it must not write before it counts as settled: longer than its window and the rule about rewritten slices
-/// together.
+/// Period without writes after which the controller counts as settled. Longer than its batching window and the
+/// delay for rewritten slices together.
 const QUIET: Duration = Duration::from_secs(7);
-/// How long it may take to settle.
+/// Time limit for settling.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
-/// How long a Lease lasts in seconds. After a crash the next controller waits that long.
+/// Flag for the duration of the Lease. After a crash the next controller waits that long.
 const LEASE: &str = "--leader-elect-lease-duration";
-/// Shorter than by default.
+/// Shorter than the default, for fast takeovers.
 const LEASE_SECONDS: u32 = 3;
 
-/// A running controller. Dropping it kills it.
+/// A running controller. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Controller {
     server: Server,
@@ -39,11 +39,11 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts `binary` (`policy-sync`) on `hub`, as an administrator, and waits until it is ready and leads.
+    /// Starts `binary` (`policy-sync`) on `hub` as an administrator, and waits until it is ready and the leader.
     ///
     /// # Errors
     ///
-    /// Where it does not start, or does not become ready or the leader, with the end of its log.
+    /// Returns an error with the end of the log if it does not start, or is not ready and the leader in time.
     pub async fn start(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
         let mut controller = Self::launch(binary, hub, arguments, None)?;
         controller.ready().await?;
@@ -51,11 +51,11 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Starts `binary` with the rights of `user`, of an administrator where it is missing, and does not wait.
+    /// Starts `binary` with the rights of `user`, by default an administrator. Does not wait.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the process cannot be started.
     pub fn launch(binary: &Path, hub: &ControlPlane, arguments: &[&str], user: Option<User>) -> Result<Self> {
         let name = name();
         let user = user.unwrap_or_else(|| User::new(&name).in_group("system:masters"));
@@ -63,11 +63,11 @@ impl Controller {
         Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[])
     }
 
-    /// Starts `binary` as an administrator, logging all that it and its libraries can, and does not wait.
+    /// Starts `binary` as an administrator with trace logs of the controller and its libraries. Does not wait.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the process cannot be started.
     pub fn launch_traced(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
         let name = name();
         let user = User::new(&name).in_group("system:masters");
@@ -75,11 +75,11 @@ impl Controller {
         Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[("RUST_LOG", "trace")])
     }
 
-    /// Starts `binary` with `hub` behind a proxy, and does not wait.
+    /// Starts `binary` with a connection to `hub` through a proxy. Does not wait.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the process cannot be started.
     pub fn launch_behind(
         proxy: &Proxy,
         binary: &Path,
@@ -106,7 +106,7 @@ impl Controller {
         if !arguments.iter().any(|argument| argument.starts_with(LEASE)) {
             all.push(format!("{LEASE}={LEASE_SECONDS}s"));
         }
-        // Controllers of one hub would have one ConfigMap.
+        // All controllers of a hub would write the same ConfigMap.
         if !arguments.iter().any(|argument| argument.starts_with("--topology")) {
             all.push("--topology=false".to_owned());
         }
@@ -115,11 +115,11 @@ impl Controller {
         Ok(Self { server, user, probes, metrics })
     }
 
-    /// Waits until it is ready.
+    /// Waits until the controller is ready.
     ///
     /// # Errors
     ///
-    /// Where it ends, or does not become ready in time.
+    /// Returns an error if the process ends or is not ready in time.
     pub async fn ready(&mut self) -> Result<()> {
         let port = self.probes.number();
         let mut ended = Ok(());
@@ -127,7 +127,7 @@ impl Controller {
             ended = self.server.check();
             let has_ended = ended.is_err();
             async move {
-                // There is nothing to wait for.
+                // The process has ended: stop waiting.
                 if has_ended {
                     return Ok(());
                 }
@@ -140,11 +140,11 @@ impl Controller {
         ended
     }
 
-    /// Waits until it leads.
+    /// Waits until the controller is the leader.
     ///
     /// # Errors
     ///
-    /// Where it does not in time.
+    /// Returns an error if it is not the leader in time.
     pub async fn leads(&self) -> Result<()> {
         wait::until("the controller leads", LIMIT, || async {
             ensure!(self.is_leader().await?, "{}", self.server.failure("follows"));
@@ -153,47 +153,47 @@ impl Controller {
         .await
     }
 
-    /// Whether it leads, as its metrics say.
+    /// Whether the controller is the leader according to its metrics.
     ///
     /// # Errors
     ///
-    /// Where there is no answer.
+    /// Returns an error if the metrics cannot be read.
     pub async fn is_leader(&self) -> Result<bool> {
         Ok(self.metrics().await?.value("policy_sync_leader", &[])? == 1.0)
     }
 
-    /// What `/readyz` answers: the status code and the text.
+    /// Status code and text of `/readyz`.
     ///
     /// # Errors
     ///
-    /// Where there is no answer.
+    /// Returns an error without a response.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         get(self.probes.number(), "/readyz").await
     }
 
-    /// What `/metrics` answers.
+    /// Scrapes `/metrics`.
     ///
     /// # Errors
     ///
-    /// Where there is no answer.
+    /// Returns an error if there is no response or it cannot be parsed.
     pub async fn metrics(&self) -> Result<Metrics> {
         Metrics::parse(get(self.metrics.number(), "/metrics").await?.1)
     }
 
-    /// The requests that it has sent to `hub`: all that would change something, and its gets and lists.
+    /// The controller's requests to `hub` according to the audit log: writes, gets and lists.
     ///
     /// # Errors
     ///
-    /// Where the audit log cannot be read.
+    /// Returns an error if the audit log cannot be read.
     pub fn requests(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         audit::requests_of(hub, &self.user.name)
     }
 
-    /// What it has asked `hub` to change so far, Events, Leases and access reviews apart.
+    /// The controller's writes to `hub`, including rejected ones, without Events and Leases.
     ///
     /// # Errors
     ///
-    /// Where the audit log cannot be read.
+    /// Returns an error if the audit log cannot be read.
     pub fn writes(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         let counts = |request: &Request| {
             request.is_write() && !matches!(request.object().resource.as_str(), "events" | "leases")
@@ -201,11 +201,12 @@ impl Controller {
         Ok(self.requests(hub)?.into_iter().filter(counts).collect())
     }
 
-    /// Waits until it has not written to `hub` for longer than any of its own delays, and returns all its writes.
+    /// Waits until the controller has not written to `hub` for longer than any of its delays. Returns all its
+    /// writes.
     ///
     /// # Errors
     ///
-    /// Where it goes on writing.
+    /// Returns an error if it does not settle in time.
     pub async fn settled(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         let mut seen = usize::MAX;
         let mut since = std::time::Instant::now();
@@ -226,46 +227,46 @@ impl Controller {
         .await
     }
 
-    /// Its log so far.
+    /// The log file's content.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn log(&self) -> Result<String> {
         std::fs::read_to_string(self.server.log()).context("reading the controller's log")
     }
 
-    /// The ports of its probes and of its metrics.
+    /// The ports of the probes and of the metrics.
     pub fn ports(&self) -> [u16; 2] {
         [self.probes.number(), self.metrics.number()]
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// Sends it a signal: `STOP`, `CONT`, `TERM`.
+    /// Sends a signal: `STOP`, `CONT`, `TERM`.
     ///
     /// # Errors
     ///
-    /// Where it is not there.
+    /// Returns an error if the process does not exist.
     pub fn signal(&self, name: &str) -> Result<()> {
         let status = Command::new("kill").arg(format!("-{name}")).arg(self.server.pid().to_string()).status();
         ensure!(status.context("sending a signal")?.success(), "the controller was not there");
         Ok(())
     }
 
-    /// Kills it, as a crash would.
+    /// Kills the process, as a crash would.
     pub fn kill(self) {
         drop(self);
     }
 
-    /// Asks it to stop, waits until it has, and returns how long that took.
+    /// Sends SIGTERM, waits for the end of the process, and returns the elapsed time.
     ///
     /// # Errors
     ///
-    /// Where it does not stop, or does not end well.
+    /// Returns an error if the process does not end in time, or ends with a failure.
     pub async fn terminate(mut self) -> Result<Duration> {
         let started = std::time::Instant::now();
         self.signal("TERM")?;
@@ -279,13 +280,13 @@ impl Controller {
     }
 }
 
-/// A name that no other controller of this process has.
+/// A name that is unique in this process.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("controller-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// One GET over plain HTTP to this machine; a client library would be a dependency for this alone.
+/// A plain HTTP GET to 127.0.0.1, without another dependency.
 async fn get(port: u16, path: &str) -> Result<(u16, String)> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.context("connecting")?;

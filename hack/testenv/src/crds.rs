@@ -1,8 +1,8 @@
-//! The CustomResourceDefinitions of hubs and spokes.
+//! CustomResourceDefinitions of hubs and spokes.
 //!
-//! Gateway API's come from its Go module, Open Cluster Management's from this project's own types, and the sample
-//! policies of Kuadrant's shape from `crds/`. Where `POLICY_SYNC_CRDS` names a folder, each CRD that it holds takes the
-//! place of ours of the same name: a folder in it for each project (`ocm/`, `kuadrant/`, `gateway-api/`), YAML files in these.
+//! Those of the Gateway API come from its Go module, those of OCM from this project's types, and sample policy
+//! kinds that resemble Kuadrant's from `crds/`. `POLICY_SYNC_CRDS` can name a directory with one subdirectory for
+//! each project (`ocm/`, `kuadrant/`, `gateway-api/`). Its CRDs in YAML replace those of the same name.
 
 mod gateway_api;
 mod install;
@@ -20,12 +20,12 @@ pub use self::reports::reports;
 use crate::binaries::Binaries;
 pub use crate::published::folder as published_folder;
 
-/// A CustomResourceDefinition as JSON: what a published one says that no type of ours knows must survive.
+/// A CustomResourceDefinition as JSON, so that published ones keep fields unknown to our types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crd(Value);
 
 impl Crd {
-    /// Fails where `value` is not a CustomResourceDefinition with a name.
+    /// Returns an error if `value` is not a CustomResourceDefinition with a name.
     pub fn new(value: Value) -> Result<Self> {
         anyhow::ensure!(
             value["kind"] == "CustomResourceDefinition",
@@ -36,12 +36,12 @@ impl Crd {
         Ok(Self(value))
     }
 
-    /// Its name, `<plural>.<group>`.
+    /// The CRD's name, `<plural>.<group>`.
     pub fn name(&self) -> &str {
         self.0["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The object.
+    /// The CRD as JSON.
     pub fn value(&self) -> &Value {
         &self.0
     }
@@ -53,16 +53,16 @@ impl Crd {
     }
 }
 
-/// Whose CRDs.
+/// The type of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The hub's: Gateway API, works, clusters, placements, the sample policies.
+    /// The hub: Gateway API, works, clusters, placements, the sample policies.
     Hub,
-    /// A spoke's: Gateway API, applied works, the sample policies.
+    /// A spoke: Gateway API, applied works, the sample policies.
     Spoke,
 }
 
-/// All CRDs of `side`, with the published ones where there are any.
+/// All CRDs of `side`. Published ones replace generated ones.
 pub fn for_side(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
     let published = match published_folder() {
         Some(folder) => published::read(&folder)?,
@@ -78,12 +78,12 @@ pub fn for_side(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
     Ok(crds)
 }
 
-/// Those of Gateway API that not every cluster has: all kinds of routes but HTTPRoute, and ListenerSets.
+/// Optional CRDs of the Gateway API: ListenerSets and all route kinds except HTTPRoute.
 pub fn more_routes(binaries: &Binaries) -> Result<Vec<Crd>> {
     gateway_api::read_more(&binaries.gateway_api)
 }
 
-/// Those that this project makes itself, without Gateway API's.
+/// The CRDs that this project provides, without the Gateway API.
 pub fn generated(side: Side) -> Result<Vec<Crd>> {
     let mut crds = match side {
         Side::Hub => ocm::hub(),

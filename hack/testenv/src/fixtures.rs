@@ -1,6 +1,6 @@
-//! The objects that tests and demos begin with, valid under the published CRDs as well as under ours.
+//! Sample objects of tests and demos, valid under the published CRDs and the generated ones.
 //!
-//! Each function gives plain JSON: a test changes what it is about, and [`crate::apply`] writes it.
+//! The functions return plain JSON that tests modify and write with [`crate::apply`].
 
 mod hub;
 mod policies;

@@ -1,7 +1,7 @@
 //! A hub and its spokes.
 //!
-//! Starting one takes seconds, so that the tests of a binary share one ([`Fleet::shared`]) and keep apart by namespaces;
-//! a test that breaks something starts its own.
+//! The start takes seconds, so the tests of a binary share one fleet ([`Fleet::shared`]) and use separate
+//! namespaces. A test that breaks parts of a fleet starts a separate one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,23 +21,24 @@ use crate::fixtures;
 use crate::rights;
 use crate::spoke::Spoke;
 
-/// What a fleet is to be.
+/// Options of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetOptions {
-    /// The spokes' names, with the labels of their ManagedClusters.
+    /// Names of the spokes, with the labels of their ManagedClusters.
     pub spokes: Vec<(String, BTreeMap<String, String>)>,
-    /// Whether the spokes have work agents from the start.
+    /// Whether to start work agents on the spokes.
     pub agents: bool,
-    /// Whether the spokes have policy controllers from the start.
+    /// Whether to start policy controllers on the spokes.
     pub policy_controllers: bool,
-    /// Whether the work agents feed lists, objects and fractions back, as JSON.
+    /// Whether the work agents report lists, objects and fractions as JSON.
     pub raw_feedback: bool,
-    /// Where all files go, and stay; temporary directories where this is missing.
+    /// Directory of all files, which is kept. By default temporary directories.
     pub directory: Option<PathBuf>,
 }
 
 impl FleetOptions {
-    /// Spokes of these names, each with the label `region` (what is before the first `-`), with agents and policy controllers.
+    /// Spokes with agents and policy controllers. The label `region` of each is the part of its name before the
+    /// first `-`.
     pub fn spokes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let labelled = |name: &str| {
             let region = name.split('-').next().unwrap_or(name).to_owned();
@@ -61,7 +62,7 @@ impl FleetOptions {
     }
 }
 
-/// A running fleet. Dropping it stops all of it.
+/// A running fleet. Dropping it stops all its programs.
 #[derive(Debug)]
 pub struct Fleet {
     spokes: Vec<Spoke>,
@@ -69,7 +70,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts hub and spokes side by side, then the agents.
+    /// Starts the hub and the spokes in parallel, then the agents.
     pub async fn start(options: FleetOptions) -> Result<Self> {
         let binaries = binaries::ensure().await?;
         let (hub_crds, spoke_crds) =
@@ -98,14 +99,14 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// The fleet that the tests of this process share: spokes `eu-1` and `us-1`. It ends with the process.
+    /// The fleet shared by the tests of this process, with spokes `eu-1` and `us-1`. It ends with the process.
     pub async fn shared() -> Result<&'static Self> {
         static FLEET: OnceCell<Fleet> = OnceCell::const_new();
         Self::shared_in(&FLEET, FleetOptions::spokes(["eu-1", "us-1"])).await
     }
 
-    /// A hub that the tests of this process share, with the clusters `eu-1` and `us-1` in name only: what their agents
-    /// would answer, tests write themselves.
+    /// A hub shared by the tests of this process. Its clusters `eu-1` and `us-1` have no control plane; tests
+    /// write the statuses that their agents would report.
     pub async fn shared_hub() -> Result<&'static Self> {
         static HUB: OnceCell<Fleet> = OnceCell::const_new();
         let fleet = Self::shared_in(&HUB, FleetOptions::spokes([])).await?;
@@ -115,7 +116,8 @@ impl Fleet {
 
     async fn shared_in(cell: &'static OnceCell<Self>, options: FleetOptions) -> Result<&'static Self> {
         let start = || async {
-            // A runtime of its own: each test has one, and takes down with it what was started there.
+            // A separate runtime: the runtime of a test ends with the test, and with it every task that was
+            // spawned there.
             let started = shared_runtime()?.spawn(Self::start(options));
             started.await.context("the shared fleet's start ended early")?
         };
@@ -127,7 +129,7 @@ impl Fleet {
         &self.hub
     }
 
-    /// The spoke of that name.
+    /// The spoke called `name`.
     pub fn spoke(&self, name: &str) -> Result<&Spoke> {
         self.spokes
             .iter()
@@ -141,7 +143,7 @@ impl Fleet {
     }
 }
 
-/// What the hub holds about its spokes.
+/// Creates ManagedClusters, and the rights of the agents, on the hub.
 async fn register(hub: &Client, options: &FleetOptions) -> Result<()> {
     try_join_all(options.spokes.iter().map(|(name, labels)| async move {
         apply(hub, &fixtures::managed_cluster(name, labels)).await?;

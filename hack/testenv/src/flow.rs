@@ -1,4 +1,4 @@
-//! The controller's flow in the process of a test.
+//! Builds the controller's flow inside a test process.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use policy_sync_hub::tasks::Tasks;
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_sync::{Mirror, Settings};
 
-/// The flow of the controller `name` as its defaults have it, with no rivals, not started yet.
+/// The flow of the controller `name` with default settings and without leader election. It is not started.
 ///
 /// # Errors
 ///
-/// Where metrics cannot be set up.
+/// Returns an error if the metrics cannot be registered.
 pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
     let (controller, metrics) = (ControllerName::new(name), Metrics::new()?);
     let hub_metrics = HubMetrics::new(&metrics)?;

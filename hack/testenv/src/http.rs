@@ -1,4 +1,4 @@
-//! Requests byte by byte: what a browser would never send is asked here.
+//! Sends raw HTTP requests, including malformed ones that no HTTP client would send.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a request was answered.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Its headers, with names in lower case.
+    /// The headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// All that follows.
+    /// The rest of the response, not decoded.
     pub body: String,
 }
 
 impl Answer {
-    /// The header of this name, in lower case; empty where there is none.
+    /// The header with this lowercase name, or empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
     }
 }
 
-/// Sends `request` to `host` as it is, and reads all that comes until the end.
+/// Sends `request` to `host` unchanged, and reads the response until the connection ends.
 ///
 /// # Errors
 ///
-/// Where nobody answers.
+/// Returns an error if the connection fails or the response cannot be parsed.
 pub async fn send(host: &str, request: &[u8]) -> Result<Answer> {
     let mut stream = TcpStream::connect(host).await.context("connecting")?;
-    // One that has read enough answers, and reads no more.
+    // The server may respond and close the connection before it has read everything.
     let _ = stream.write_all(request).await;
     let mut answer = Vec::new();
     let ended = stream.read_to_end(&mut answer).await;
@@ -47,7 +47,7 @@ pub async fn send(host: &str, request: &[u8]) -> Result<Answer> {
     Ok(Answer { status, headers, body: body.to_owned() })
 }
 
-/// A request with these header lines, after which the connection ends.
+/// A request with these header lines and `Connection: close`.
 pub fn request(line: &str, headers: &[&str]) -> Vec<u8> {
     let mut text = format!("{line} HTTP/1.1\r\n");
     for header in headers.iter().chain(&["Connection: close"]) {

@@ -1,4 +1,4 @@
-//! Kubeconfigs with everything inside: the authority, the user's certificate and key.
+//! Self-contained kubeconfigs, with embedded certificates and key.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,23 +12,23 @@ use serde_json::json;
 
 use crate::certificates::Identity;
 
-/// How one user reaches one API server.
+/// A user's access to an API server.
 #[derive(Debug)]
 pub struct Access {
-    /// The cluster's name, also the context's.
+    /// Name of the cluster and of the context.
     pub cluster: String,
     /// The user's name.
     pub user: String,
     /// The API server's URL.
     pub server: String,
-    /// The certificate of its authority, PEM.
+    /// The CA certificate as PEM.
     pub authority: String,
     /// The user's certificate and key.
     pub identity: Identity,
 }
 
 impl Access {
-    /// Writes the kubeconfig, readable by this user of the machine alone.
+    /// Writes the kubeconfig, readable only by the current user of the machine.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = serde_saphyr::to_string(&self.kubeconfig()?).context("writing a kubeconfig as YAML")?;
         if path.exists() {
@@ -43,7 +43,7 @@ impl Access {
             .with_context(|| format!("writing {}", path.display()))
     }
 
-    /// What a client needs.
+    /// The client configuration.
     pub async fn config(&self) -> Result<kube::Config> {
         let kubeconfig: Kubeconfig =
             serde_json::from_value(self.kubeconfig()?).context("reading a kubeconfig of our own")?;
@@ -54,7 +54,7 @@ impl Access {
 
     fn kubeconfig(&self) -> Result<serde_json::Value> {
         let mut context = json!({"cluster": self.cluster, "user": self.user});
-        // A pod's namespace is that of its account.
+        // In a pod, the default namespace is that of the service account.
         let account =
             self.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         if let Some((namespace, _)) = account {

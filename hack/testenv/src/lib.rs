@@ -1,15 +1,15 @@
 //! A hub and spokes on one machine, without containers.
 //!
-//! Tests, the demo and the development loop talk to real servers: what an API server accepts, defaults, prunes
-//! and refuses is what this project is about. Where a test needs thousands of runs, each with another fault, there
-//! is [`memory`], which is held against a real server.
+//! Tests, the demo and development use real servers, because the project depends on how API servers validate,
+//! default, prune and reject objects. Tests with thousands of runs and injected faults use [`memory`], whose
+//! behavior is compared with a real server.
 //!
 //! ```text
 //! Fleet ─┬─ hub:   ControlPlane (etcd, kube-apiserver, kube-controller-manager) + CRDs + rights of the agents
 //!        └─ spoke: ControlPlane + CRDs + rights of a klusterlet, a work agent, a policy controller
 //! ```
 //!
-//! Every server is stopped by its process id, whatever becomes of this process: see [`process`].
+//! No server outlives this process, not even after a crash: see [`process`].
 
 pub mod agent;
 pub mod api;

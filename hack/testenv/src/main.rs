@@ -1,4 +1,4 @@
-//! The command line of the test environment.
+//! Command line of the test environment: builds its programs, or runs a hub with spokes until Ctrl-C.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ async fn run(command: Command) -> Result<()> {
 }
 
 async fn up(spokes: usize, directory: Option<PathBuf>) -> Result<()> {
-    // Before anything starts, so that a signal in between is not lost.
+    // Registered before anything starts, so that no signal is lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let names: Vec<String> = (0..spokes).map(spoke_name).collect();

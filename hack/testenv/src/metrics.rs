@@ -1,4 +1,4 @@
-//! What `/metrics` answers, as its readers see it.
+//! Parses and lints the metrics that a process serves at `/metrics`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,47 +11,48 @@ use tokio::process::Command;
 
 use crate::binaries;
 
-/// What one process served at one moment.
+/// The metrics of one scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     text: String,
     series: Vec<Series>,
 }
 
-/// One line of it.
+/// One line of the text format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name; of a histogram, with `_bucket`, `_sum` or `_count`.
+    /// The name; for a histogram with `_bucket`, `_sum` or `_count`.
     pub name: String,
-    /// Its labels.
+    /// Labels by name.
     pub labels: BTreeMap<String, String>,
-    /// Its value.
+    /// The sample's value.
     pub value: f64,
 }
 
 impl Metrics {
-    /// Reads the text format. What our own labels never hold, an escaped quote or a comma, is not read.
+    /// Parses the text format. Escaped quotes and commas in labels are not supported, because the controller's
+    /// labels never contain them.
     ///
     /// # Errors
     ///
-    /// Where a line cannot be read.
+    /// Returns an error if a line cannot be parsed.
     pub fn parse(text: String) -> Result<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let series = lines.map(|line| series(line).with_context(|| format!("not a line of metrics: {line}")));
         Ok(Self { series: series.collect::<Result<_>>()?, text })
     }
 
-    /// The sum of all series called `name` that have these labels, 0 where there are none.
+    /// The sum of all series with this name and these labels, 0 if there are none.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.with(name, labels).map(|series| series.value).sum()
     }
 
-    /// The value of the one series called `name` that has these labels.
+    /// The value of the only series with this name and these labels.
     ///
     /// # Errors
     ///
-    /// Where there is none, or more than one.
+    /// Returns an error if there is none, or more than one.
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64> {
         let mut found = self.with(name, labels);
         let value = found.next().map(|series| series.value);
@@ -65,7 +66,7 @@ impl Metrics {
         self.with(name, &[]).filter_map(|series| series.labels.get(label)).map(String::as_str).collect()
     }
 
-    /// How many problems of `category` are told.
+    /// Number of reported problems in `category`.
     #[must_use]
     pub fn problems(&self, category: &str) -> f64 {
         self.sum("policy_sync_problems", &[("category", category)])
@@ -77,7 +78,7 @@ impl Metrics {
         &self.series
     }
 
-    /// The names of all metrics, as their types are said: of a histogram, its own.
+    /// The names of all metrics; a histogram appears once, under its base name.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
         let types = self.text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -94,11 +95,11 @@ impl Metrics {
         self.series.iter().filter(has)
     }
 
-    /// Has Prometheus' own linter read it.
+    /// Checks the text with promtool, Prometheus' linter.
     ///
     /// # Errors
     ///
-    /// Where that finds anything, or cannot be had.
+    /// Returns an error if the linter reports a problem or cannot be run.
     pub async fn lint(&self) -> Result<()> {
         let mut linter = Command::new(promtool().await?)
             .args(["check", "metrics"])
@@ -118,7 +119,7 @@ impl Metrics {
     }
 }
 
-/// Prometheus' tool: from the `PATH`, or else from Debian.
+/// The path of promtool: from the `PATH`, otherwise from a Debian package.
 async fn promtool() -> Result<PathBuf> {
     binaries::debian("prometheus", "usr/bin/promtool").await
 }

@@ -1,4 +1,4 @@
-//! The real Open Policy Agent, as a server of its own.
+//! Runs the real Open Policy Agent as a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::ports::Port;
 use crate::process::{Server, Workplace};
 use crate::wait;
 
-/// How long it may take to start on a busy machine.
+/// Time limit for the start on a busy machine.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// An OPA on 127.0.0.1. Dropping it stops it.
+/// An OPA server on 127.0.0.1. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Opa {
     program: PathBuf,
@@ -31,20 +31,20 @@ pub struct Opa {
 }
 
 impl Opa {
-    /// One that reads both syntaxes, with nothing in it.
+    /// Starts an empty server that accepts both Rego syntaxes.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the server does not start.
     pub async fn start() -> Result<Self> {
         Self::with(&[], None).await
     }
 
-    /// One with `more` arguments, which wants this token where they say that it wants one.
+    /// Starts a server with additional arguments. Clients send `token`.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the server does not start.
     pub async fn with(more: &[String], token: Option<&str>) -> Result<Self> {
         let (program, port) = (binaries::opa().await?, Port::reserve()?);
         let address = format!("127.0.0.1:{}", port.number());
@@ -64,22 +64,22 @@ impl Opa {
         Ok(opa)
     }
 
-    /// Where it listens.
+    /// The server's URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://127.0.0.1:{}", if self.is_secure { "https" } else { "http" }, self.port.number())
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(&mut self) {
         self.server = None;
     }
 
-    /// Starts it again, empty, where it was.
+    /// Restarts the server at the same address, without its data.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the server does not start.
     pub async fn start_again(&mut self) -> Result<()> {
         self.server = None;
         let server = self.server.insert(self.workplace.spawn("opa", &self.program, &self.arguments)?);
@@ -90,30 +90,30 @@ impl Opa {
         opened.await.map_err(|error| server.failure(&format!("did not start: {error:#}")))
     }
 
-    /// Its process id, 0 while it does not run.
+    /// The process id, 0 if it is not running.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.server.as_ref().map_or(0, Server::pid)
     }
 
-    /// A client of its own API.
+    /// A client of OPA's REST API.
     ///
     /// # Errors
     ///
-    /// Where none can be made.
+    /// Returns an error if the client cannot be created.
     pub fn client(&self) -> Result<Client> {
         let mut config = Config::new(self.url().parse()?);
-        // What a test asks here is whether the controller trusts it.
+        // Only the controller's trust in the certificate is under test, not this client's.
         config.accept_invalid_certs = true;
         config.auth_info = AuthInfo { token: self.token.clone().map(Into::into), ..AuthInfo::default() };
         Ok(Client::try_from(config)?)
     }
 
-    /// What it answers to `method` at `path` with this body, and how.
+    /// Sends a request and returns the response's status and JSON.
     ///
     /// # Errors
     ///
-    /// Where there is no answer, or one that is no JSON.
+    /// Returns an error if there is no response, or its body is not JSON.
     pub async fn ask(&self, method: &str, path: &str, body: Vec<u8>) -> Result<(StatusCode, Value)> {
         let request = Request::builder().method(method).uri(path).body(Body::from(body))?;
         let response = self.client()?.send(request).await?;

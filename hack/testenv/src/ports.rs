@@ -1,8 +1,8 @@
-//! Free TCP ports of 127.0.0.1 that stay ours.
+//! Reserves free TCP ports of 127.0.0.1 across test processes.
 //!
-//! The kernel hands out ports above 32768 to whoever asks next, also to outgoing connections: an API server that is
-//! away for a moment could find its port taken. These come from below that range, and a file lock keeps the tests of
-//! other processes from choosing the same ones. The lock ends with the process that holds it.
+//! The kernel assigns ports above 32768 to any process, also for outgoing connections. An API server that
+//! restarts could lose such a port. The ports here are below that range, and a file lock prevents other test
+//! processes from choosing the same. The lock ends with its process.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 const FIRST: u32 = 20_000;
 const COUNT: u32 = 10_000;
 
-/// A port that no other test process on this machine takes while this value lives.
+/// A port that no other test process on this machine uses while this value exists.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -22,12 +22,12 @@ pub struct Port {
 }
 
 impl Port {
-    /// Finds a port that is free now.
+    /// Finds and locks a free port.
     pub fn reserve() -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let locks = std::env::temp_dir().join("policy-sync-testenv-ports");
         fs::create_dir_all(&locks).with_context(|| format!("creating {}", locks.display()))?;
-        // Processes begin at different places, so that they seldom try the same port.
+        // Processes start at different offsets to avoid collisions.
         let start = process::id().wrapping_mul(97);
         for _ in 0..COUNT {
             let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
@@ -45,7 +45,7 @@ impl Port {
         bail!("no free port on 127.0.0.1 from {FIRST} to {}", FIRST + COUNT - 1)
     }
 
-    /// Its number.
+    /// The port number.
     pub fn number(&self) -> u16 {
         self.number
     }

@@ -1,13 +1,14 @@
-//! Servers as child processes that never outlive us.
+//! Servers as child processes that never outlive this process.
 //!
 //! ```text
 //! this process ──spawns──▶ server, server, …
-//!       └──pipe──▶ watchdog (sh): knows their process ids; when the pipe closes, it kills them and removes the directory
+//!       └──pipe──▶ watchdog (sh): has their process ids; when the pipe closes, it kills them and removes the
+//!       directory
 //! ```
 //!
-//! Dropping a [`Server`] stops it. Where nothing is dropped (Ctrl-C, `kill -9`, a value in a `static`), the kernel closes
-//! the pipe all the same. Servers are killed, not asked: their data lives as long as they do, and what etcd has written
-//! is in the page cache, so that a restart after a kill finds it.
+//! Dropping a [`Server`] stops it. If nothing is dropped (Ctrl-C, `kill -9`, a value in a `static`), the kernel
+//! still closes the pipe. Servers are killed without shutdown, because their data is temporary. A restarted etcd
+//! finds its writes, which are in the page cache.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 
-/// Lines `watch PID` and `forget PID` come in; the end of input is the end of all.
+/// Reads lines `watch PID` and `forget PID`. At the end of input, kills all watched processes.
 const WATCHDOG: &str = r#"
 directory=$1 pids=
 while read -r word pid; do
@@ -32,8 +33,7 @@ for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 [ -z "$directory" ] || rm -rf -- "$directory"
 "#;
 
-/// A server begins as this shell, which reports its own process id before it becomes the server: there is no moment at
-/// which the server runs and the watchdog does not know of it.
+/// Reports its own process id and then executes the server. So the watchdog always includes a running server.
 const LAUNCHER: &str = r#"
 log=$1
 shift
@@ -41,10 +41,10 @@ echo "watch $$"
 exec "$@" >>"$log" 2>&1
 "#;
 
-/// How much of a server's log goes into an error.
+/// Number of log lines quoted in an error.
 const LOG_LINES_IN_ERRORS: usize = 15;
 
-/// A directory for the files of some servers, and the watchdog that ends both.
+/// A directory for servers' files, with the watchdog that stops the servers and removes the directory.
 #[derive(Debug, Clone)]
 pub struct Workplace {
     inner: Arc<Inner>,
@@ -63,8 +63,8 @@ struct Watchdog {
 }
 
 impl Workplace {
-    /// A new directory under the system's temporary one. It goes with the last server, unless
-    /// `POLICY_SYNC_TESTENV_KEEP` is set, for those who want to read the logs afterwards.
+    /// A new temporary directory. It is removed with the last server, unless `POLICY_SYNC_TESTENV_KEEP` is set to
+    /// keep the logs.
     pub fn temporary(name: &str) -> Result<Self> {
         let path = tempfile::Builder::new()
             .prefix(&format!("policy-sync-{name}-"))
@@ -74,7 +74,7 @@ impl Workplace {
         Self::with(path, std::env::var_os("POLICY_SYNC_TESTENV_KEEP").is_none())
     }
 
-    /// `path`, which stays when the servers are gone.
+    /// The directory `path`, which is kept.
     pub fn lasting(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("creating {}", path.display()))?;
         let path = path.canonicalize().with_context(|| format!("resolving {}", path.display()))?;
@@ -85,7 +85,8 @@ impl Workplace {
         let mut process = Command::new("sh")
             .args(["-c", WATCHDOG, "policy-sync-watchdog"])
             .arg(if remove { path.as_os_str() } else { "".as_ref() })
-            // A group of its own: Ctrl-C in a terminal goes to the whole group, and the watchdog must outlive us.
+            // A separate process group: Ctrl-C signals the terminal's group, and the watchdog must outlive this
+            // process.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -101,12 +102,12 @@ impl Workplace {
         &self.inner.path
     }
 
-    /// Starts `program`; what it prints goes to `<name>.log` here, after what is there already.
+    /// Starts `program`, and appends its output to `<name>.log` in the directory.
     pub fn spawn(&self, name: &str, program: &Path, arguments: &[String]) -> Result<Server> {
         self.spawn_with(name, program, arguments, &[])
     }
 
-    /// The same, with these environment variables besides our own.
+    /// Like [`Workplace::spawn`], with additional environment variables.
     pub fn spawn_with(
         &self,
         name: &str,
@@ -132,7 +133,7 @@ impl Workplace {
         Ok(Server { name: name.to_owned(), log, child, workplace: self.clone() })
     }
 
-    /// The watchdog's pipe, for a launcher to write to.
+    /// The write end of the watchdog's pipe, for a launcher.
     fn orders(&self) -> Result<Stdio> {
         let watchdog = self.watchdog();
         let orders = watchdog.orders.as_ref().context("the watchdog has ended")?;
@@ -155,12 +156,12 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let watchdog = self.watchdog.get_mut().unwrap_or_else(PoisonError::into_inner);
         drop(watchdog.orders.take());
-        // It ends by itself now; waiting for it leaves no zombie, and no directory behind a test that has ended.
+        // The watchdog ends now. Waiting for it avoids a zombie process and a leftover directory.
         let _ = watchdog.process.wait();
     }
 }
 
-/// A running server. Dropping it kills it and waits until it is gone.
+/// A running server. Dropping it kills the process and waits for its end.
 #[derive(Debug)]
 pub struct Server {
     name: String,
@@ -170,22 +171,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The file that holds what it prints.
+    /// Path of the log file.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// How it ended, `None` while it runs.
+    /// The exit status, or `None` while it runs.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("asking for the state of {}", self.name))
     }
 
-    /// Fails, with the end of its log, where the server is no longer running.
+    /// Returns an error with the end of the log if the server is not running.
     pub fn check(&mut self) -> Result<()> {
         match self.ended()? {
             None => Ok(()),
@@ -193,7 +194,7 @@ impl Server {
         }
     }
 
-    /// An error that names this server, says `what`, and quotes the end of its log.
+    /// An error with the server's name, `what`, and the end of the log.
     pub fn failure(&self, what: &str) -> anyhow::Error {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -204,7 +205,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killed before it is forgotten: until it is waited for, its process id cannot become another's.
+        // Killed before the watchdog removes its id: the id is not reused before `wait`.
         let _ = self.child.kill();
         let _ = self.workplace.forget(self.pid());
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A proxy between a controller and its API server, where one thing goes wrong.
+//! A proxy between a controller and its API server that injects a single fault.
 //!
 //! ```text
 //! controller ──plain HTTP──▶ proxy ──TLS, as the controller's user──▶ kube-apiserver
@@ -28,52 +28,53 @@ use tokio::task::AbortHandle;
 use crate::ControlPlane;
 use crate::certificates::User;
 
-/// The one request, or the one event, that something happens to.
+/// The request or event at which the fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// `create`, `patch`, `delete`, `get`, `list`, or `event` for an event of a watch.
     pub verb: &'static str,
     /// The plural name of the kind.
     pub resource: &'static str,
-    /// The how manieth it is, from 1.
+    /// Ordinal among the matching requests or events, from 1.
     pub nth: usize,
 }
 
-/// What happens to it.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A request: it does not arrive, and the connection breaks.
+    /// Request: not forwarded; the connection breaks.
     NeverSent,
-    /// A request: it is carried out, and the connection breaks before the answer.
+    /// Request: processed, but the connection breaks before the response.
     AnswerLost,
-    /// A request: it is answered by this code and not carried out.
+    /// Request: rejected with this status code, not forwarded.
     Refused(u16),
-    /// A request or an event: it is that much later.
+    /// Request or event: delayed.
     Late(Duration),
-    /// A request: it is carried out, and never answered; [`Proxy::struck`] tells, so that a test can crash something.
+    /// Request: processed, but the response never arrives; with [`Proxy::struck`], a test can then crash a
+    /// process.
     Halted,
-    /// An event: the stream ends before it.
+    /// Event: the stream ends before it.
     Cut,
-    /// An event: the connection breaks within it.
+    /// Event: the connection breaks within it.
     CutWithin,
-    /// An event: the stream says that its version has expired, and ends.
+    /// Event: the stream reports an expired version, and ends.
     Expired,
-    /// An event: it comes twice.
+    /// Event: sent twice.
     Twice,
-    /// An event: there is a line that is no JSON in its place.
+    /// Event: replaced by a line of invalid JSON.
     Garbled,
 }
 
 struct Shared {
     upstream: Client,
     plan: Option<(Target, Fault)>,
-    /// How many of the plan's requests or events have come.
+    /// Number of matching requests or events so far.
     seen: Mutex<usize>,
     struck: Notify,
 }
 
 impl Shared {
-    /// The fault for the next `verb` of `resource`: once, of the one that is planned.
+    /// Counts a request or event, and returns the fault if it is the planned one.
     fn fault(&self, verb: &str, resource: &str) -> Option<Fault> {
         let (target, fault) = self.plan?;
         if (target.verb, target.resource) != (verb, resource) {
@@ -103,11 +104,11 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy before `plane` for an administrator called `name`, with one fault or none.
+    /// Starts a proxy in front of `plane` for an administrator called `name`, with at most one fault.
     ///
     /// # Errors
     ///
-    /// Where it cannot listen, or cannot reach the control plane.
+    /// Returns an error if the proxy cannot listen or reach the control plane.
     pub async fn start(plane: &ControlPlane, name: &str, plan: Option<(Target, Fault)>) -> Result<Self> {
         let user = User::new(name).in_group("system:masters");
         let upstream = plane.client_for(&user).await?;
@@ -124,28 +125,28 @@ impl Proxy {
         fs::write(&kubeconfig, access.to_string()).context("writing a kubeconfig")?;
         let router = Router::new().fallback(serve).with_state(shared.clone());
         let serving = tokio::spawn(async move {
-            // It ends with this value, and what went wrong before, its clients see.
+            // Ends when the proxy is dropped. Clients see earlier errors.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { shared, kubeconfig, user, serving: serving.abort_handle() })
     }
 
-    /// The kubeconfig that leads through it.
+    /// Path of the kubeconfig for connections through the proxy.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// As whom the API server sees what comes through it.
+    /// The user of forwarded requests.
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    /// Returns once the fault has happened.
+    /// Waits until the fault has occurred.
     pub async fn struck(&self) {
         self.shared.struck.notified().await;
     }
 
-    /// Whether as many requests or events came as the fault waits for.
+    /// Whether the planned request or event has occurred.
     pub fn has_struck(&self) -> bool {
         self.shared.plan.is_none_or(|(target, _)| *self.shared.seen.lock() >= target.nth)
     }
@@ -182,7 +183,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     }
 }
 
-/// The verb and the resource that a request is about.
+/// The verb and the resource of a request.
 fn asked(request: &Request) -> (&'static str, String) {
     let mut steps: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
     steps.drain(..steps.len().min(if steps.first() == Some(&"api") { 2 } else { 3 }));
@@ -203,7 +204,7 @@ fn asked(request: &Request) -> (&'static str, String) {
 
 async fn forward(shared: &Shared, request: Request) -> Result<Response, Response> {
     let (mut head, body) = request.into_parts();
-    // Those of this hop.
+    // Hop-by-hop headers.
     for name in ["host", "connection", "content-length", "transfer-encoding"] {
         head.headers.remove(name);
     }
@@ -217,7 +218,7 @@ async fn forward(shared: &Shared, request: Request) -> Result<Response, Response
     Ok(Response::from_parts(head, Body::new(body)))
 }
 
-/// An answer in which the connection breaks.
+/// A response that breaks the connection.
 fn broken() -> Response {
     let broken =
         futures::stream::once(async { Err::<Vec<u8>, _>(io::Error::from(io::ErrorKind::ConnectionReset)) });

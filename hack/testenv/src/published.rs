@@ -1,16 +1,16 @@
-//! Where CRDs lie as their projects publish them.
+//! Locates published CRDs with the variable `POLICY_SYNC_CRDS`.
 
 use std::path::PathBuf;
 
-/// The folder of Gateway API's in that of all.
+/// Subdirectory of the Gateway API's CRDs.
 pub(crate) const GATEWAY_API: &str = "gateway-api";
 
-/// The folder, where one is named. An empty name is none.
+/// The directory in `POLICY_SYNC_CRDS`, if it is set and not empty.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("POLICY_SYNC_CRDS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Its folder with Gateway API's CRDs, where it has one: then Go is not needed to get them.
+/// The subdirectory with the Gateway API's CRDs, if it exists. Then Go is not needed to get them.
 pub(crate) fn gateway_api() -> Option<PathBuf> {
     folder().map(|folder| folder.join(GATEWAY_API)).filter(|folder| folder.is_dir())
 }

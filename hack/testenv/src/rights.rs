@@ -1,8 +1,8 @@
-//! What a work agent may do: on the hub with its own cluster's works, on the spoke as a klusterlet lets it.
+//! RBAC rules of a work agent: on the hub for the works of its cluster, on the spoke those of a klusterlet.
 //!
-//! With more than these rights, a policy kind that nobody gave the agent access to would arrive all the same.
-//! The rules are those of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/)
-//! as far as this environment has the kinds.
+//! With more rights, tests would miss that a policy kind needs an additional permission. The rules follow those
+//! of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/) for the
+//! kinds in this environment.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -16,23 +16,23 @@ use serde_json::{Value, json};
 
 use crate::certificates::User;
 
-/// ClusterRoles with this label add their rules to what the agent may do on its spoke.
+/// Label of ClusterRoles whose rules are aggregated into the agent's rights on its spoke.
 pub const AGGREGATE_LABEL: &str = "open-cluster-management.io/aggregate-to-work";
-/// The ClusterRole that collects them.
+/// The aggregated ClusterRole.
 const AGGREGATED_ROLE: &str = "open-cluster-management:klusterlet-work:aggregate";
 
-/// What the agent may create on its spoke by ClusterRoles that are collected from others: resource, group and namespace.
+/// Resources that the agent may create only with aggregated ClusterRoles: resource, group and namespace.
 pub(crate) const AGGREGATED: [(&str, &str, &str); 3] =
     [("clusterroles", RBAC, ""), ("configmaps", "", "default"), ("secrets", "", "default")];
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The agent of `cluster`, as the hub knows it.
+/// The user of the agent of `cluster` on the hub.
 pub fn hub_user(cluster: &str) -> User {
     User::new(format!("system:open-cluster-management:{cluster}:agent1")).in_group(hub_group(cluster))
 }
 
-/// The agent, as its spoke knows it.
+/// The user of an agent on its spoke.
 pub fn spoke_user() -> User {
     User::new("klusterlet-work-sa")
 }
@@ -41,7 +41,7 @@ fn hub_group(cluster: &str) -> String {
     format!("system:open-cluster-management:{cluster}")
 }
 
-/// On the hub: the namespace of `cluster`, and the agent's rights in it.
+/// Objects on the hub: the namespace of `cluster`, and the agent's rights in it.
 pub fn on_hub(cluster: &str) -> Vec<Value> {
     let work = "work.open-cluster-management.io";
     let name = format!("open-cluster-management:{cluster}:work");
@@ -62,7 +62,7 @@ pub fn on_hub(cluster: &str) -> Vec<Value> {
     ]
 }
 
-/// On a spoke: what a klusterlet gives its agent.
+/// Objects on a spoke: the rights that a klusterlet grants its agent.
 pub fn on_spoke() -> Vec<Value> {
     let agent = "open-cluster-management:klusterlet-work:agent";
     let execution = "open-cluster-management:klusterlet-work:execution";
@@ -105,7 +105,7 @@ pub fn on_spoke() -> Vec<Value> {
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { AGGREGATE_LABEL: "true" } }] },
         }),
         binding("ClusterRoleBinding", AGGREGATED_ROLE, None, ("ClusterRole", AGGREGATED_ROLE), &user),
-        // Without it OCM's agent cannot read how to authenticate its own callers, and ends.
+        // OCM's agent reads its client authentication configuration with it, and exits otherwise.
         binding(
             "RoleBinding",
             "open-cluster-management:klusterlet-work:authentication-reader",
@@ -116,14 +116,14 @@ pub fn on_spoke() -> Vec<Value> {
     ]
 }
 
-/// Lets `name` do everything, as a user who is of no group.
+/// Binds the user `name`, who needs no group, to `cluster-admin`.
 #[must_use]
 pub fn everything(name: &str) -> Value {
     let binding_name = format!("everything-{}", name.replace(':', "-"));
     binding("ClusterRoleBinding", &binding_name, None, ("ClusterRole", "cluster-admin"), &user(name))
 }
 
-/// A ServiceAccount that may read what audits find, and its right.
+/// A ServiceAccount with the right to read audit results.
 #[must_use]
 pub fn audit_reader(namespace: &str, name: &str) -> [Value; 3] {
     let role = format!("audit-of-{namespace}-{name}");
@@ -140,11 +140,11 @@ pub fn audit_reader(namespace: &str, name: &str) -> [Value; 3] {
     ]
 }
 
-/// A token of this ServiceAccount for `audiences`, or where there are none for the API server itself.
+/// A token of a ServiceAccount for `audiences`, by default for the API server.
 ///
 /// # Errors
 ///
-/// Where the API server makes none.
+/// Returns an error if the API server issues no token.
 pub async fn token(client: &Client, namespace: &str, name: &str, audiences: &[&str]) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let audiences = audiences.iter().map(|audience| (*audience).to_owned()).collect();
@@ -154,11 +154,11 @@ pub async fn token(client: &Client, namespace: &str, name: &str, audiences: &[&s
     made.status.and_then(|status| status.token).context("no token")
 }
 
-/// Whether `client` may do this; a namespace of `""` is all of them.
+/// Reviews whether `client` has a permission; the namespace `""` means all.
 ///
 /// # Errors
 ///
-/// Where its API server does not say.
+/// Returns an error if the review fails.
 pub async fn may(client: &Client, verb: &str, resource: &str, group: &str, namespace: &str) -> Result<bool> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {

@@ -1,4 +1,4 @@
-//! A command while it runs: what it has printed so far, and how it ends when it is asked to. What does not happen ends the test.
+//! Runs a command and collects its output. Expectations that are not met fail the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use crate::wait;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
-/// A process that is killed with the test.
+/// A running process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -27,7 +27,7 @@ impl Running {
     ///
     /// # Panics
     ///
-    /// Where there is no such program.
+    /// If the program does not exist.
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -36,53 +36,53 @@ impl Running {
         Self { child, stdout, stderr }
     }
 
-    /// Waits until it has printed a line for which `is_it`, and returns all that it has printed by then.
+    /// Waits for a line on standard output that `is_it` accepts. Returns all lines so far.
     ///
     /// # Panics
     ///
-    /// Where it prints none.
+    /// If there is no such line within the limit.
     pub async fn prints(&self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
         until(what, &self.stdout, is_it).await.with_context(|| format!("{:?}", self.stderr)).unwrap()
     }
 
-    /// The same of what it says on standard error.
+    /// Waits for a line on standard error that contains `what`. Returns all lines so far.
     ///
     /// # Panics
     ///
-    /// Where it does not say it.
+    /// If there is no such line within the limit.
     pub async fn says(&self, what: &str) -> Vec<String> {
         until(what, &self.stderr, |line| line.contains(what)).await.unwrap()
     }
 
-    /// What it has said.
+    /// All lines on standard error so far.
     ///
     /// # Panics
     ///
-    /// Never: who keeps what it says does not panic.
+    /// Never: the thread that holds the lock does not panic.
     pub fn said(&self) -> Vec<String> {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal: `STOP`, `CONT`, `TERM`, `INT`.
+    /// Sends a signal: `STOP`, `CONT`, `TERM`, `INT`.
     ///
     /// # Panics
     ///
-    /// Where it has ended.
+    /// If the process has ended.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Waits until it ends, and returns its exit code.
+    /// Waits for the end of the process. Returns its exit code.
     ///
     /// # Panics
     ///
-    /// Where it does not end.
+    /// If the process does not end within the limit.
     pub async fn ends(&mut self) -> Option<i32> {
         let ended = wait::until("the process ends", LIMIT, || {
             let ended = self.child.try_wait();

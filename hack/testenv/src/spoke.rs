@@ -14,24 +14,25 @@ use crate::control_plane::{ControlPlane, ControlPlaneOptions};
 use crate::policy_controller::{self, PolicyController};
 use crate::{rights, wait};
 
-/// How long the control plane may take to give the agent its rights.
+/// Time limit for the aggregation of the agent's rights.
 const AUTHORIZED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A running spoke.
 #[derive(Debug)]
 pub struct Spoke {
     agent_config: AgentConfig,
-    // Fields drop in this order: what calls the API server goes before it.
+    // Fields drop in this order: clients of the API server before the server.
     agent: Mutex<Option<Agent>>,
     policy_controller: Mutex<Option<PolicyController>>,
-    /// Where the tasks of agent and policy controller live. A test that restarts them has a shorter life than a shared fleet.
+    /// Runs the tasks of agent and policy controller. The runtime of a test that restarts them may end before a
+    /// shared fleet does.
     runtime: Handle,
     plane: ControlPlane,
 }
 
 impl Spoke {
-    /// Starts the control plane and gives the agent its rights there. Agent and policy controller come later: the hub has
-    /// to be ready for them.
+    /// Starts the control plane and grants the agent's rights. Agent and policy controller start later, because
+    /// they need the hub.
     pub(crate) async fn prepare(options: ControlPlaneOptions) -> Result<ControlPlane> {
         let plane = ControlPlane::start(options).await?;
         apply_all(&plane.client()?, &rights::on_spoke()).await?;
@@ -64,22 +65,22 @@ impl Spoke {
         self.plane.name()
     }
 
-    /// A new client of an administrator, for the current runtime.
+    /// A new administrator client, bound to the current runtime.
     pub fn client(&self) -> Result<Client> {
         self.plane.client()
     }
 
-    /// The administrator's kubeconfig.
+    /// Path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         self.plane.kubeconfig()
     }
 
-    /// The control plane, to take its API server away and bring it back.
+    /// The control plane, for example to stop and start its API server.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.plane
     }
 
-    /// Starts the work agent, if it does not run.
+    /// Starts the work agent if it is not running.
     pub async fn start_agent(&self) -> Result<()> {
         let mut agent = self.agent.lock().await;
         if agent.is_none() {
@@ -90,20 +91,20 @@ impl Spoke {
         Ok(())
     }
 
-    /// Ends the work agent, as a crash would.
+    /// Stops the work agent without cleanup, as a crash would.
     pub async fn stop_agent(&self) {
         if let Some(agent) = self.agent.lock().await.take() {
             agent.stop().await;
         }
     }
 
-    /// Starts the policy controller, if it does not run.
+    /// Starts the policy controller if it is not running.
     pub async fn start_policy_controller(&self) -> Result<()> {
         let mut controller = self.policy_controller.lock().await;
         if controller.is_none() {
             let plane_client = self.plane.client_config();
             let started = self.runtime.spawn(async move {
-                // Made here, so that it lives as long as this runtime.
+                // Created on this runtime, to which the client is bound.
                 policy_controller::spawn(Client::try_from(plane_client).context("making a client")?).await
             });
             let started = started.await.context("the policy controller's start ended early")?;
@@ -113,7 +114,7 @@ impl Spoke {
         Ok(())
     }
 
-    /// Ends the policy controller.
+    /// Stops the policy controller.
     pub async fn stop_policy_controller(&self) {
         if let Some(controller) = self.policy_controller.lock().await.take() {
             controller.stop().await;
@@ -121,8 +122,8 @@ impl Spoke {
     }
 }
 
-/// Waits until the agent may do what its roles are to bring: the controller manager collects the rules of two of them, and
-/// the API server hears of it later. An agent that begins before is refused, and then waits longer each time.
+/// Waits until the agent has its rights. The controller manager aggregates two of its roles, and the API server
+/// learns of that later. An agent that starts earlier is rejected and backs off.
 async fn authorized(plane: &ControlPlane) -> Result<()> {
     let agent = plane.client_for(&rights::spoke_user()).await?;
     wait::until("the agent's rights", AUTHORIZED_WITHIN, || async {

@@ -1,7 +1,7 @@
-//! One tenant of a hub: a namespace, a GatewayClass with parameters, a placed Gateway, and a controller of its own.
+//! A tenant of a hub: a namespace, a GatewayClass with parameters, a placed Gateway, and a separate controller.
 //!
-//! Controllers of different names leave each other alone, so any number of tenants share one hub: a test sees, counts
-//! and breaks only what is its own.
+//! Controllers with different names do not affect each other, so many tenants can share a hub. A test reads and
+//! breaks only the objects of its tenant.
 
 mod answer;
 
@@ -23,7 +23,7 @@ use crate::{ControlPlane, Controller, fixtures, wait};
 
 pub use answer::Answer;
 
-/// How long anything may take on a busy machine.
+/// Time limit for any operation on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A tenant of a hub.
@@ -35,12 +35,12 @@ pub struct Tenant<'h> {
 }
 
 impl<'h> Tenant<'h> {
-    /// The tenant `name` of `hub`: a namespace, a class and a controller of this name, and a Gateway `web` that the
+    /// Creates the tenant `name`: a namespace, a class and a controller name, and a Gateway `web` that the
     /// Placement `all` places on `clusters`. RateLimitPolicies, AuthPolicies and TimeoutPolicies are synced.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses one of the objects.
+    /// Returns an error if the hub rejects an object.
     pub async fn new(hub: &'h ControlPlane, binary: &'h Path, name: &str, clusters: &[&str]) -> Result<Self> {
         let tenant = Self { hub, binary, client: hub.client()?, name: name.to_owned() };
         apply(&tenant.client, &fixtures::namespace(name)).await?;
@@ -62,7 +62,7 @@ impl<'h> Tenant<'h> {
         self.hub
     }
 
-    /// A client of an administrator of the hub.
+    /// The administrator client of the hub.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -72,12 +72,12 @@ impl<'h> Tenant<'h> {
         &self.name
     }
 
-    /// The name that the class and the controller have in common.
+    /// The controller name in the class and in the controller's arguments.
     pub fn controller_name(&self) -> String {
         format!("example.com/{}", self.name)
     }
 
-    /// Starts this tenant's controller and waits until it is ready and leads.
+    /// Starts the tenant's controller and waits until it is ready and the leader.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<'h> Tenant<'h> {
         self.controller_with(&[]).await
     }
 
-    /// The same, with more arguments.
+    /// Like [`Tenant::controller`], with additional arguments.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl<'h> Tenant<'h> {
         Controller::start(self.binary, self.hub, &arguments).await
     }
 
-    /// Starts another process of this tenant's controller, and waits until it is ready.
+    /// Starts another replica of the tenant's controller and waits until it is ready.
     ///
     /// # Errors
     ///
@@ -113,16 +113,17 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Where the hub refuses them.
+    /// Returns an error if the hub rejects them.
     pub async fn parameters(&self, parameters: &Value) -> Result<()> {
         apply(&self.client, &fixtures::params_config_map(&self.name, "params", parameters)).await.map(drop)
     }
 
-    /// Makes the Placement `placement` choose `clusters`, decision first, as its controller does.
+    /// Makes the Placement `placement` select `clusters`. Writes the decision first, as OCM's placement
+    /// controller does.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses an object.
+    /// Returns an error if the hub rejects an object.
     pub async fn place(&self, placement: &str, clusters: &[&str]) -> Result<()> {
         self.decide(placement, 1, clusters).await?;
         self.select(placement, clusters.len()).await
@@ -132,46 +133,46 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Where the hub refuses it.
+    /// Returns an error if the hub rejects it.
     pub async fn decide(&self, placement: &str, slice: usize, clusters: &[&str]) -> Result<()> {
         let decision = fixtures::placement_decision(&self.name, placement, slice, clusters);
         apply_with_status(&self.client, &decision).await.map(drop)
     }
 
-    /// Writes how many clusters a Placement has chosen.
+    /// Writes the number of selected clusters to a Placement's status.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses it.
+    /// Returns an error if the hub rejects it.
     pub async fn select(&self, placement: &str, selected: usize) -> Result<()> {
         let placement = fixtures::placement(&self.name, placement, selected);
         apply_with_status(&self.client, &placement).await.map(drop)
     }
 
-    /// Writes an object as a user would.
+    /// Applies an object as a user does.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses it.
+    /// Returns an error if the hub rejects it.
     pub async fn apply(&self, object: &Value) -> Result<DynamicObject> {
         apply(&self.client, object).await
     }
 
-    /// Changes an object by a JSON merge patch, as a user would.
+    /// Changes an object with a JSON merge patch, as a user does.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses it.
+    /// Returns an error if the hub rejects it.
     pub async fn merge(&self, object: &Value, patch: &Value) -> Result<DynamicObject> {
         let (api, name) = api_for(&self.client, object).await?;
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.context("merging")
     }
 
-    /// Reads an object again.
+    /// Gets the current state of an object.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// Returns an error if it cannot be read.
     pub async fn get(&self, object: &Value) -> Result<DynamicObject> {
         let (api, name) = api_for(&self.client, object).await?;
         api.get(&name).await.with_context(|| format!("reading {name}"))
@@ -181,13 +182,13 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Where it cannot be deleted, or does not go.
+    /// Returns an error if it cannot be deleted, or is not gone in time.
     pub async fn delete(&self, object: &Value) -> Result<()> {
         let (api, name) = api_for(&self.client, object).await?;
         let uid = api.get(&name).await.with_context(|| format!("reading {name}"))?.metadata.uid;
         api.delete(&name, &DeleteParams::background()).await.with_context(|| format!("deleting {name}"))?;
         wait::until(&format!("{name} goes"), LIMIT, || async {
-            // One that the controller has made anew meanwhile is another.
+            // The controller may have created another object of this name.
             let found = api.get_opt(&name).await?;
             ensure!(found.is_none_or(|found| found.metadata.uid != uid), "it is still there");
             Ok(())
@@ -195,11 +196,11 @@ impl<'h> Tenant<'h> {
         .await
     }
 
-    /// The works of this tenant's controller, by cluster and then by name.
+    /// The works of the tenant's controller, sorted by cluster and name.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// Returns an error if they cannot be listed.
     pub async fn works(&self) -> Result<Vec<ManifestWork>> {
         let controller = ControllerName::new(&self.controller_name());
         let selector = ListParams::default().labels(&format!("{CONTROLLER}={}", controller.hash()));
@@ -208,11 +209,11 @@ impl<'h> Tenant<'h> {
         Ok(works)
     }
 
-    /// Which works there are: `<cluster>/<kind>-<name>`, without the hash; access works as `<cluster>/access`.
+    /// The names of all works as `<cluster>/<kind>-<name>`, without the hash; access works as `<cluster>/access`.
     ///
     /// # Errors
     ///
-    /// Where they cannot be listed.
+    /// Returns an error if they cannot be listed.
     pub async fn work_names(&self) -> Result<Vec<String>> {
         let name = |work: &ManifestWork| {
             let name = work.name_any();
@@ -222,11 +223,11 @@ impl<'h> Tenant<'h> {
         Ok(self.works().await?.iter().map(name).collect())
     }
 
-    /// Waits until exactly these works are there (as [`Tenant::work_names`] writes them, sorted).
+    /// Waits until exactly these works exist (sorted, in the form of [`Tenant::work_names`]).
     ///
     /// # Errors
     ///
-    /// With what is there instead.
+    /// Returns an error with the works that exist instead.
     pub async fn until_works(&self, expected: &[&str]) -> Result<()> {
         wait::until("the works are as expected", LIMIT, || async {
             let found = self.work_names().await?;
@@ -240,7 +241,7 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// Returns an error if there is none.
     pub async fn work(&self, cluster: &str, readable: &str) -> Result<ManifestWork> {
         let mut works = self.works().await?.into_iter();
         let fits = |work: &ManifestWork| {
@@ -250,11 +251,11 @@ impl<'h> Tenant<'h> {
         works.find(fits).with_context(|| format!("{cluster} has no work {readable}"))
     }
 
-    /// Waits until a work is as `fits` wants it.
+    /// Waits until `fits` accepts a work.
     ///
     /// # Errors
     ///
-    /// Where it does not become so.
+    /// Returns an error if that takes too long.
     pub async fn until_work(
         &self,
         cluster: &str,
@@ -269,11 +270,11 @@ impl<'h> Tenant<'h> {
         .await
     }
 
-    /// Writes what a spoke's agent would say about a work.
+    /// Writes a work's status as a spoke's agent does.
     ///
     /// # Errors
     ///
-    /// Where the hub refuses it.
+    /// Returns an error if the hub rejects it.
     pub async fn answer(&self, work: &ManifestWork, answer: &Answer) -> Result<()> {
         let api: Api<ManifestWork> =
             Api::namespaced(self.client.clone(), &work.namespace().unwrap_or_default());
@@ -283,11 +284,11 @@ impl<'h> Tenant<'h> {
         patched.map(drop).context("answering for an agent")
     }
 
-    /// Waits until what is folded on `policy` is as `fits` wants it.
+    /// Waits until `fits` accepts the spokes' status in the annotations of `policy`.
     ///
     /// # Errors
     ///
-    /// With what is folded instead.
+    /// Returns an error with the annotations that were found instead.
     pub async fn until_folded(
         &self,
         policy: &Value,
@@ -309,25 +310,25 @@ impl<'h> Tenant<'h> {
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// Returns an error if it cannot be read.
     pub async fn annotations(&self, object: &Value) -> Result<BTreeMap<String, String>> {
         Ok(self.get(object).await?.metadata.annotations.unwrap_or_default())
     }
 
-    /// Waits until `controller` has not written for longer than any of its own delays, and returns all its writes.
+    /// Waits until `controller` has not written for longer than any of its delays. Returns all its writes.
     ///
     /// # Errors
     ///
-    /// Where it goes on writing.
+    /// Returns an error if it does not settle in time.
     pub async fn settled(&self, controller: &Controller) -> Result<Vec<Request>> {
         controller.settled(self.hub).await
     }
 
-    /// What `controller` has asked the hub to change so far, Events, Leases and access reviews apart.
+    /// The writes of `controller` so far, without Events and Leases.
     ///
     /// # Errors
     ///
-    /// Where the audit log cannot be read.
+    /// Returns an error if the audit log cannot be read.
     pub fn writes(&self, controller: &Controller) -> Result<Vec<Request>> {
         controller.writes(self.hub)
     }

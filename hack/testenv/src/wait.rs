@@ -1,17 +1,17 @@
-//! Waiting for something to become true, with a limit.
+//! Polls for conditions with a time limit.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How often it is looked.
+/// Poll interval.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// Looks until `look` gives a value, for at most `limit`.
+/// Calls `look` until it succeeds, for at most `limit`.
 ///
 /// # Errors
 ///
-/// That `what` did not happen, with what `look` last said about why not.
+/// Returns an error with `what` and the last error of `look` after the limit.
 pub async fn until<T, F>(what: &str, limit: Duration, look: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -19,7 +19,7 @@ where
     until_seen(what, limit, LOOK_EVERY, look).await
 }
 
-/// The same for what costs much to look at: it looks only so often.
+/// Like [`until`], with a longer poll interval for expensive checks.
 ///
 /// # Errors
 ///

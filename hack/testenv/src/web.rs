@@ -1,4 +1,4 @@
-//! `policy-sync web` while it runs.
+//! Runs `policy-sync web` and requests its pages.
 
 use std::process::Command;
 
@@ -9,39 +9,39 @@ use tokio::net::TcpStream;
 use crate::http::{Answer, request, send};
 use crate::running::Running;
 
-/// The pages, for whoever has their key.
+/// A running web server, with the key of its pages.
 #[derive(Debug)]
 pub struct Pages {
-    /// What serves them.
+    /// The server's process.
     pub process: Running,
     /// `127.0.0.1:<port>`.
     pub host: String,
-    /// What the address has behind `?key=`.
+    /// The key in the printed address, after `?key=`.
     pub key: String,
 }
 
-/// The host and the key of an address that was printed.
+/// The host and the key in an address that the server printed.
 ///
 /// # Errors
 ///
-/// Where it is none.
+/// Returns an error if the address has another form.
 pub fn parts(address: &str) -> Result<(&str, &str)> {
     let parts = address.strip_prefix("http://").and_then(|rest| rest.split_once("/?key="));
     parts.with_context(|| format!("{address:?} is no address with a key"))
 }
 
-/// The header that shows the key.
+/// The cookie header with the key.
 pub fn cookie(host: &str, key: &str) -> String {
     let port = host.split_once(':').map_or("", |(_, port)| port);
     format!("Cookie: policy-sync-{port}={key}")
 }
 
 impl Pages {
-    /// Starts `command`, which prints an address.
+    /// Starts `command`, which must print an address.
     ///
     /// # Panics
     ///
-    /// Where it does not.
+    /// If it prints no address.
     #[allow(clippy::unwrap_used)]
     pub async fn start(command: Command) -> Self {
         let process = Running::start(command);
@@ -50,48 +50,48 @@ impl Pages {
         Self { host: host.to_owned(), key: key.to_owned(), process }
     }
 
-    /// The address that it printed.
+    /// The address that the server printed.
     pub fn address(&self) -> String {
         format!("http://{}/?key={}", self.host, self.key)
     }
 
-    /// The header that shows the key.
+    /// The cookie header with the key.
     pub fn cookie(&self) -> String {
         cookie(&self.host, &self.key)
     }
 
-    /// The line of the host.
+    /// The `Host` header.
     pub fn host_line(&self) -> String {
         format!("Host: {}", self.host)
     }
 
-    /// A page.
+    /// Requests a page.
     ///
     /// # Errors
     ///
-    /// Where it does not answer.
+    /// Returns an error if there is no response.
     pub async fn get(&self, path: &str) -> Result<Answer> {
         let request = request(&format!("GET {path}"), &[&self.host_line(), &self.cookie()]);
         send(&self.host, &request).await
     }
 
-    /// What is told to a tab, from now on.
+    /// Subscribes to the changes of pages (`/events`).
     ///
     /// # Errors
     ///
-    /// Where it does not answer.
+    /// Returns an error if there is no response.
     pub async fn events(&self) -> Result<Events> {
         let mut stream = TcpStream::connect(&self.host).await.context("connecting")?;
         let request = request("GET /events", &[&self.host_line(), &self.cookie()]);
         stream.write_all(&request).await.context("asking for what changes")?;
         let mut events = Events(BufReader::new(stream).lines());
-        // The head, which ends once it listens.
+        // Skips the response's head.
         while !events.line().await?.is_empty() {}
         Ok(events)
     }
 }
 
-/// Lines that are told.
+/// A stream of server-sent events.
 #[derive(Debug)]
 pub struct Events(Lines<BufReader<TcpStream>>);
 
@@ -100,11 +100,11 @@ impl Events {
         self.0.next_line().await.context("reading what changes")?.context("nothing more is told")
     }
 
-    /// The next one: the addresses of what has changed.
+    /// The data of the next event: the paths of changed pages.
     ///
     /// # Errors
     ///
-    /// Where the connection ends.
+    /// Returns an error if the connection ends.
     pub async fn next(&mut self) -> Result<String> {
         loop {
             if let Some(told) = self.line().await?.strip_prefix("data: ") {

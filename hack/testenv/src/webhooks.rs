@@ -1,5 +1,5 @@
-//! What an API server needs to ask a controller's webhooks: a port, configurations without entries, and where the controller does not
-//! make one, a certificate.
+//! Connects an API server with a controller's webhooks: a port, empty webhook configurations and, unless the
+//! controller creates its own, a certificate.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::apply::{apply, delete};
 use crate::certificates::{Authority, Identity};
 use crate::ports::Port;
 
-/// The port of a controller's webhooks, and the name under which they are registered.
+/// The port of a controller's webhooks, and the name of the webhook configurations.
 #[derive(Debug)]
 pub struct Webhooks {
     name: String,
@@ -24,19 +24,19 @@ pub struct Webhooks {
     files: Option<Files>,
 }
 
-/// A certificate that somebody else makes.
+/// An externally managed certificate.
 #[derive(Debug)]
 struct Files {
     authority: Authority,
     folder: TempDir,
 }
 
-/// What a controller whose webhooks are at `port` answers to who shows `token` and asks for its audit, where `authority`, as PEM, signs
-/// its certificate.
+/// Requests the audit from a controller at `port` with `token`. `authority` is the CA certificate of its server,
+/// as PEM.
 ///
 /// # Errors
 ///
-/// Where it refuses.
+/// Returns an error if the request fails.
 pub async fn audit(port: u16, authority: &str, token: &str) -> Result<Value> {
     let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.root_cert = Some(vec![CertificateDer::from_pem_slice(authority.as_bytes())?.to_vec()]);
@@ -46,20 +46,20 @@ pub async fn audit(port: u16, authority: &str, token: &str) -> Result<Value> {
 }
 
 impl Webhooks {
-    /// A free port, where the controller serves with a certificate of its own.
+    /// Reserves a port. The controller creates its own certificate.
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// Returns an error if no port is free.
     pub fn new(name: &str) -> Result<Self> {
         Ok(Self { name: name.to_owned(), port: Port::reserve()?, files: None })
     }
 
-    /// The same with a certificate of another authority, for 127.0.0.1, in files.
+    /// Like [`Webhooks::new`], with a certificate for 127.0.0.1 from another authority, in files.
     ///
     /// # Errors
     ///
-    /// Where one cannot be had.
+    /// Returns an error if the certificate cannot be created.
     pub fn with_files(name: &str) -> Result<Self> {
         let files = Files { authority: Authority::new("webhooks")?, folder: TempDir::new()? };
         let webhooks = Self { files: Some(files), ..Self::new(name)? };
@@ -76,20 +76,20 @@ impl Webhooks {
         fs::write(self.files()?.folder.path().join(name), text).with_context(|| format!("writing {name}"))
     }
 
-    /// Puts another certificate in the place of the one that is there.
+    /// Replaces the certificate with a new one.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn renew(&self) -> Result<()> {
         self.serve_with(&self.files()?.authority.server("webhooks")?)
     }
 
-    /// The same with one that has expired.
+    /// Replaces the certificate with an expired one.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn expire(&self) -> Result<()> {
         self.serve_with(&self.files()?.authority.expired_server("webhooks")?)
     }
@@ -99,16 +99,16 @@ impl Webhooks {
         self.write("tls.key", key)
     }
 
-    /// Lets the controller no longer know who signs its certificate: then another writes `caBundle`.
+    /// Removes the CA certificate, so that the controller cannot write `caBundle`.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be removed.
+    /// Returns an error if the file cannot be removed.
     pub fn forget_authority(&self) -> Result<()> {
         fs::remove_file(self.files()?.folder.path().join("ca.crt")).context("removing ca.crt")
     }
 
-    /// The arguments of the controller that serves them.
+    /// The controller's arguments for its webhooks.
     pub fn arguments(&self) -> Vec<String> {
         let address = format!("127.0.0.1:{}", self.port());
         let mut arguments = vec![
@@ -121,35 +121,35 @@ impl Webhooks {
         arguments
     }
 
-    /// The folder of the certificate that somebody else makes.
+    /// The directory of the externally managed certificate.
     ///
     /// # Errors
     ///
-    /// Where the controller makes its certificate itself.
+    /// Returns an error if the controller creates its own certificate.
     pub fn folder(&self) -> Result<&Path> {
         Ok(self.files()?.folder.path())
     }
 
-    /// The name.
+    /// The name of the webhook configurations.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The port.
+    /// The port of the webhooks.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// The certificate of the other authority, as PEM.
+    /// The CA certificate of the externally managed certificate, as PEM.
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// Returns an error if there is none.
     pub fn authority(&self) -> Result<String> {
         Ok(self.files()?.authority.certificate())
     }
 
-    /// The configurations without entries, as manifests bring them.
+    /// The empty webhook configurations, as in the manifests.
     #[must_use]
     pub fn configurations(&self) -> [Value; 2] {
         ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].map(|kind| {
@@ -157,11 +157,11 @@ impl Webhooks {
         })
     }
 
-    /// Brings the configurations.
+    /// Creates the webhook configurations.
     ///
     /// # Errors
     ///
-    /// Where they cannot be written.
+    /// Returns an error if they cannot be written.
     pub async fn install(&self, hub: &Client) -> Result<()> {
         for configuration in self.configurations() {
             apply(hub, &configuration).await?;
@@ -169,11 +169,11 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Takes them away: the API server asks no more.
+    /// Deletes the webhook configurations, so that the API server stops calling the webhooks.
     ///
     /// # Errors
     ///
-    /// Where they cannot be deleted.
+    /// Returns an error if they cannot be deleted.
     pub async fn uninstall(&self, hub: &Client) -> Result<()> {
         for configuration in self.configurations() {
             delete(hub, &configuration).await?;
@@ -181,20 +181,20 @@ impl Webhooks {
         Ok(())
     }
 
-    /// A MutatingWebhookConfiguration that has `/placement` asked of Deployments in `namespace`, written by hand.
+    /// A MutatingWebhookConfiguration that sends Deployments in `namespace` to `/placement`.
     ///
     /// # Errors
     ///
-    /// Where the controller makes its certificate itself.
+    /// Returns an error if the controller creates its own certificate.
     pub fn placement_of_deployments(&self, namespace: &str) -> Result<Value> {
         self.asked_about("MutatingWebhookConfiguration", ("apps", "deployments"), namespace)
     }
 
-    /// A configuration of this kind that has `/placement` asked about what is written of a group and plural in `namespace`.
+    /// A configuration of this kind that sends writes of a resource in `namespace` to `/placement`.
     ///
     /// # Errors
     ///
-    /// Where the controller makes its certificate itself.
+    /// Returns an error if the controller creates its own certificate.
     pub fn asked_about(
         &self,
         configuration: &str,

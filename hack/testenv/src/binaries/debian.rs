@@ -1,4 +1,4 @@
-//! Programs out of Debian's packages: fetched and unpacked, not installed.
+//! Extracts programs from Debian packages without installing the packages.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Fetches `package` and puts the program at `inside` of it at `to`.
+/// Downloads `package` and copies the program at `inside` to `to`.
 pub(super) fn fetch(package: &str, inside: &str, to: &Path) -> Result<()> {
     let folder = tempfile::tempdir().context("making a folder")?;
     let lists = folder.path().join("lists");
     fs::create_dir_all(lists.join("partial")).context("making a folder")?;
-    // A machine that is new has no lists of packages, and who is not root cannot bring its own up to date.
+    // A new machine may have no package lists, and only root can update the system's lists.
     let own =
         [format!("Dir::State::Lists={}", lists.display()), format!("Dir::Cache={}", folder.path().display())];
     let own: Vec<&str> = own.iter().flat_map(|option| ["-o", option]).collect();

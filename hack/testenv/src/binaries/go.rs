@@ -1,4 +1,4 @@
-//! Builds with Go, from the modules in `tools/`.
+//! Builds programs from the Go modules in `tools/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// A Go module in `tools/` whose pins decide what is built.
+/// A Go module in `tools/`, whose pinned versions determine the build.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: &'static str,
-    /// The module that gives the group its version.
+    /// The module whose version is the group's version.
     module: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
-    /// The program, if it is in the group itself.
+    /// Source of the program, if the group contains it.
     main: &'static str,
 }
 
@@ -43,12 +43,12 @@ static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-do
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
 impl Group {
-    /// What the stamp holds.
+    /// Content of the stamp file.
     pub(super) fn pins(&self) -> String {
         format!("{}\n{}{}", self.go_mod, self.go_sum, self.main)
     }
 
-    /// Module and version, as in `k8s.io/kubernetes v1.36.3`.
+    /// Module and version, such as `k8s.io/kubernetes v1.36.3`.
     pub(super) fn version(&self) -> String {
         format!("{} {}", self.module, self.required().unwrap_or("of an unknown version"))
     }
@@ -60,7 +60,7 @@ impl Group {
         })
     }
 
-    /// Go's version, as this module asks for it.
+    /// The Go version in `go.mod`.
     fn go(&self) -> &'static str {
         self.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26")
     }
@@ -69,7 +69,7 @@ impl Group {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(self.folder)
     }
 
-    /// The source of `module` in the module cache, downloaded if it is missing.
+    /// The directory of `module` in the module cache, downloaded if it is missing.
     fn source(&self, module: &str) -> Result<PathBuf> {
         let run = |arguments: &[&str]| -> Result<String> {
             let output =
@@ -83,7 +83,7 @@ impl Group {
         Ok(run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", module])?.into())
     }
 
-    /// `go`, in this module. Fails, with what to do, where there is no Go that can build it.
+    /// The command `go` in this module's directory. Without a suitable Go, the error explains the alternatives.
     fn command(&self) -> Result<Command> {
         let command = || {
             let mut command = Command::new("go");
@@ -147,7 +147,7 @@ pub(super) static HELM_DOCS: Program = Program {
 pub(super) static YAML_READER: Program = Program { name: "yaml-reader", group: &YAML_GROUP, package: "." };
 
 impl Program {
-    /// Builds it as the file `to`. A program that runs under that name goes on running.
+    /// Builds the program to `to`. Replaces the file atomically, so that running instances continue.
     pub(super) fn build(&self, to: &Path) -> Result<()> {
         let unfinished = to.with_extension("unfinished");
         let status = self
@@ -158,7 +158,7 @@ impl Program {
             .arg("-o")
             .arg(&unfinished)
             .arg(self.package)
-            // What Go downloads is the progress that it shows.
+            // Go shows progress only on stderr.
             .stdout(Stdio::null())
             .status()
             .context("running go build")?;
@@ -168,7 +168,8 @@ impl Program {
         fs::rename(&unfinished, to).with_context(|| format!("moving {} into place", unfinished.display()))
     }
 
-    /// Without the version, an API server says it is v0.0.0, and clients that ask for a version refuse it.
+    /// Sets the version of Kubernetes: otherwise an API server reports v0.0.0, which version-checking clients
+    /// reject.
     fn linker_flags(&self) -> String {
         let strip = "-s -w".to_owned();
         let Some(version) = self.group.required().filter(|_| self.group.folder == "kubernetes") else {
@@ -181,17 +182,17 @@ impl Program {
     }
 }
 
-/// OPA's own test cases: a folder of YAML files in its module.
+/// OPA's own test cases: a directory of YAML files in its module.
 pub(super) fn opa_cases() -> Result<PathBuf> {
     Ok(OPA_GROUP.source(OPA_GROUP.module)?.join("v1/test/cases/testdata"))
 }
 
-/// The cases of yaml-test-suite, as goccy/go-yaml has them in its module: a folder for each, with a file `in.yaml`.
+/// The cases of yaml-test-suite in goccy/go-yaml's module: a directory for each, with a file `in.yaml`.
 pub(super) fn yaml_cases() -> Result<PathBuf> {
     Ok(YAML_GROUP.source("github.com/goccy/go-yaml")?.join("testdata/yaml-test-suite"))
 }
 
-/// Copies the CRDs of the Gateway API's standard channel out of its module.
+/// Copies the standard channel's CRDs from the Gateway API's module.
 pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
     let from = GATEWAY_API.source(GATEWAY_API.module)?.join("config/crd/standard");
     fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
@@ -200,7 +201,7 @@ pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
     }
     for file in fs::read_dir(&from).with_context(|| format!("reading {}", from.display()))? {
         let file = file?;
-        // Read and written, not copied: the module cache is read-only, and so would be the copy.
+        // Not `fs::copy`, which would keep the module cache's read-only mode.
         let text = fs::read(file.path()).with_context(|| format!("reading {}", file.path().display()))?;
         fs::write(to.join(file.file_name()), text).context("writing a CRD of the Gateway API")?;
     }

@@ -1,4 +1,4 @@
-//! Files out of packages of npm: fetched, not installed, and compared with a hash that is pinned here.
+//! Downloads files from npm packages without installing the packages, and verifies their pinned hashes.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// A file of a package.
+/// A file in an npm package.
 pub(super) struct Package {
-    /// Its name and version.
+    /// Name and version.
     pub(super) name: &'static str,
-    /// Where the file is in it.
+    /// Path of the file in the archive.
     pub(super) inside: &'static str,
     /// The BLAKE3 hash of the file.
     pub(super) hash: &'static str,
 }
 
-/// What finds faults of pages that keep people out.
+/// Accessibility checker for web pages.
 pub(super) static AXE: Package = Package {
     name: "axe-core@4.14.1",
     inside: "package/axe.min.js",
@@ -24,7 +24,7 @@ pub(super) static AXE: Package = Package {
 };
 
 impl Package {
-    /// Puts the file at `to`.
+    /// Downloads the package, verifies the file and writes it to `to`.
     pub(super) fn fetch(&self, to: &Path) -> Result<()> {
         let folder = tempfile::tempdir().context("making a folder")?;
         let run = |program: &str, arguments: &[&str]| {

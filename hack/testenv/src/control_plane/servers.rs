@@ -1,7 +1,7 @@
-//! The flags of the servers, and the files that they read.
+//! Command-line flags of the servers, and the files that they read.
 //!
-//! All of it is TLS with this control plane's own authority, etcd included: on a machine with other users an open etcd
-//! would let each of them write past the API server.
+//! All connections use TLS with this control plane's authority, including those to etcd: on a shared machine,
+//! other users could write to an open etcd and bypass the API server.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::audit;
 use crate::certificates::{self, Authority, Identity, User};
 
 pub(super) const ETCD: &str = "etcd";
-/// Where etcd has its data, in the control plane's directory.
+/// Data directory of etcd, in the control plane's directory.
 pub(super) const ETCD_DATA: &str = "etcd";
 pub(super) const API_SERVER: &str = "kube-apiserver";
 pub(super) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
-/// Writes what [`command`] names.
+/// Writes the certificates and other files that [`command`] refers to.
 pub(super) fn write_certificates(authority: &Authority, directory: &Path) -> Result<()> {
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
@@ -38,7 +38,7 @@ pub(super) fn write_certificates(authority: &Authority, directory: &Path) -> Res
     write("service-accounts.pub", &public)
 }
 
-/// The program and arguments of a server of `plane`. Paths are relative to its directory.
+/// The program and arguments of a server of `plane`. Paths are relative to the control plane's directory.
 pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Path, Vec<String>)> {
     let etcd = format!("https://127.0.0.1:{}", plane.etcd_port.number());
     let (program, flags): (&Path, Vec<(&str, String)>) = match name {
@@ -48,16 +48,16 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("data-dir", ETCD_DATA.into()),
                 ("listen-client-urls", etcd.clone()),
                 ("advertise-client-urls", etcd),
-                // One member has no peers; the port is whichever is free.
+                // A single member has no peers; any free port will do.
                 ("listen-peer-urls", "https://127.0.0.1:0".into()),
                 ("peer-auto-tls", "true".into()),
                 ("cert-file", "etcd.crt".into()),
                 ("key-file", "etcd.key".into()),
                 ("trusted-ca-file", "ca.crt".into()),
                 ("client-cert-auth", "true".into()),
-                // What a power cut would lose is of no use after one.
+                // Durability across power failures is not needed.
                 ("unsafe-no-fsync", "true".into()),
-                // 100,000 works and what they were before take more than the 2 GiB that are the default.
+                // 100,000 works with their previous revisions exceed the default of 2 GiB.
                 ("quota-backend-bytes", (8_u64 << 30).to_string()),
                 ("log-level", "warn".into()),
             ],
@@ -83,9 +83,10 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("service-account-key-file", "service-accounts.pub".into()),
                 ("service-account-signing-key-file", "service-accounts.key".into()),
                 ("service-cluster-ip-range", "10.0.0.0/24".into()),
-                // There are no pods, and nothing that would make the `default` ServiceAccount.
+                // There are no pods, and no controller that creates the `default` ServiceAccount.
                 ("disable-admission-plugins", "ServiceAccount".into()),
-                // It would publish 127.0.0.1 as the `kubernetes` Service's endpoint, which the API refuses.
+                // Otherwise it would publish 127.0.0.1 as endpoint of the Service `kubernetes`, which the API
+                // rejects.
                 ("endpoint-reconciler-type", "none".into()),
                 ("audit-policy-file", audit::POLICY_FILE.into()),
                 ("audit-log-path", audit::LOG_FILE.into()),
@@ -101,9 +102,9 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                         .into(),
                 ),
                 ("leader-elect", "false".into()),
-                // It serves nothing that is read here.
+                // Its HTTP server is not used.
                 ("secure-port", "0".into()),
-                // Its default of 20 requests a second would make the tests wait for namespaces.
+                // With the default of 20 requests per second, tests would wait for the deletion of namespaces.
                 ("kube-api-qps", "200".into()),
                 ("kube-api-burst", "400".into()),
             ],

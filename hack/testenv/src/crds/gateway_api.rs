@@ -1,4 +1,4 @@
-//! Gateway API's CRDs, as its Go module brings them.
+//! CRDs of the Gateway API, from its Go module.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{Crd, published};
 
-/// Those that hubs and spokes need. The folder holds more: further route kinds, and an admission policy that is no CRD.
+/// CRDs that hubs and spokes need. The directory also contains other route kinds, and an admission policy.
 const WANTED: [&str; 4] = [
     "gatewayclasses.gateway.networking.k8s.io",
     "gateways.gateway.networking.k8s.io",
@@ -14,7 +14,7 @@ const WANTED: [&str; 4] = [
     "referencegrants.gateway.networking.k8s.io",
 ];
 
-/// The others that a topology reads.
+/// Other CRDs that a topology reads.
 const MORE: [&str; 5] = [
     "grpcroutes.gateway.networking.k8s.io",
     "listenersets.gateway.networking.k8s.io",
@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Crd>> {
     of_names(folder, &WANTED)
 }
 
-/// All other kinds of routes, and ListenerSets.
+/// All other route kinds, and ListenerSets.
 pub(super) fn read_more(folder: &Path) -> Result<Vec<Crd>> {
     of_names(folder, &MORE)
 }
@@ -38,7 +38,7 @@ fn of_names(folder: &Path, wanted: &[&str]) -> Result<Vec<Crd>> {
     Ok(crds)
 }
 
-/// `gateways.example.com` lies in `example.com_gateways.yaml`.
+/// File name of a CRD: `gateways.example.com` is in `example.com_gateways.yaml`.
 fn file_of(crd: &str) -> String {
     let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
     format!("{group}_{plural}.yaml")

@@ -1,4 +1,4 @@
-//! Installs CRDs and waits until they serve.
+//! Installs CRDs and waits until they are served.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::apply::FIELD_MANAGER;
 
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Server-side apply of `crds` (the `last-applied` annotation of the other way cannot hold the large ones), until all
-/// are Established.
+/// Applies `crds` and waits until all are Established. Uses server-side apply, because large CRDs do not fit into
+/// the `last-applied` annotation of client-side apply.
 pub async fn install(client: &Client, crds: &[Crd]) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     try_join_all(crds.iter().map(|crd| install_one(&api, crd))).await?;

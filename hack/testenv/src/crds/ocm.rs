@@ -1,4 +1,4 @@
-//! Open Cluster Management's CRDs, from the types of this project.
+//! CRDs of Open Cluster Management, generated from this project's types.
 
 use anyhow::{Context, Result};
 use kube::CustomResourceExt;
@@ -24,7 +24,7 @@ pub(super) fn spoke() -> Result<Vec<Crd>> {
     Ok(vec![generate::<AppliedManifestWork>()?])
 }
 
-/// `kubectl get managedclusters` shows which are available, as it does with the published one.
+/// Adds the column `Available` to `kubectl get managedclusters`, as in the published CRD.
 fn with_available(crd: Crd) -> Result<Crd> {
     let mut value = crd.value().clone();
     value["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{
@@ -43,7 +43,7 @@ fn generate<K: CustomResourceExt>() -> Result<Crd> {
         .with_context(|| format!("the CRD {name} has no versions"))?;
     for version in versions {
         let schema = &mut version["schema"]["openAPIV3Schema"];
-        // kube's derive asks for a spec, also where a kind, like PlacementDecision, has none.
+        // kube's derive requires a spec, even for kinds without one, such as PlacementDecision.
         if let Some(root) = schema.as_object_mut() {
             root.remove("required");
         }
@@ -52,8 +52,8 @@ fn generate<K: CustomResourceExt>() -> Result<Crd> {
     Crd::new(value)
 }
 
-/// Adds what Go's generator says of every type and schemars does not, and takes away what only schemars says: an `Option`
-/// may be `null` there, where a server of Go's types drops the `null` of a field with a default and refuses any other.
+/// Aligns a schema of schemars with one of controller-gen. Removes `nullable` of `Option` fields: a server with
+/// published CRDs drops `null` from fields with a default, and rejects it elsewhere.
 fn as_controller_gen_would(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

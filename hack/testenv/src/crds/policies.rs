@@ -1,4 +1,4 @@
-//! Sample policies of Kuadrant's shape: two kinds with `targetRef`, one with `targetRefs`.
+//! CRDs of sample policies that resemble Kuadrant's: two kinds with `targetRef`, one with `targetRefs`.
 
 use anyhow::{Context, Result};
 

@@ -1,4 +1,4 @@
-//! CRDs as their projects publish them, from the folder that `POLICY_SYNC_CRDS` names.
+//! Published CRDs of other projects, from the directory in `POLICY_SYNC_CRDS`.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use super::Crd;
 use crate::published::GATEWAY_API;
 
-/// All CRDs in the folders of `folder`, but for Gateway API's, which lie beside objects of other kinds.
+/// All CRDs in the subdirectories of `folder`, except those of the Gateway API, which are mixed with other kinds
+/// of objects.
 pub fn read(folder: &Path) -> Result<Vec<Crd>> {
     let mut crds = Vec::new();
     for project in
@@ -22,7 +23,7 @@ pub fn read(folder: &Path) -> Result<Vec<Crd>> {
     Ok(crds)
 }
 
-/// The CRDs in those YAML files of `folder` whose names are `wanted`.
+/// Reads the CRDs in the YAML files of `folder` whose file names `wanted` selects.
 pub(super) fn read_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Crd>> {
     let mut crds = Vec::new();
     for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
@@ -41,7 +42,7 @@ pub(super) fn read_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result
     Ok(crds)
 }
 
-/// One CRD from YAML.
+/// Parses one CRD from YAML.
 pub(super) fn parse(text: &str) -> Result<Crd> {
     let value = serde_saphyr::from_str(text).context("reading YAML")?;
     Crd::new(value)

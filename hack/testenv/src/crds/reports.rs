@@ -1,15 +1,15 @@
-//! Reports of audits, on namespaces and on the cluster.
+//! CRDs for audit reports: Report and ClusterReport of the OpenReports API.
 
 use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Crd, published};
 
-/// Both kinds of the group `openreports.io`, which few hubs have.
+/// Both kinds of the group `openreports.io`, which few hubs have installed.
 ///
 /// # Errors
 ///
-/// Where the file cannot be read.
+/// Returns an error if the embedded file cannot be parsed.
 pub fn reports() -> Result<[Crd; 2]> {
     let of_namespaces =
         published::parse(include_str!("../../crds/reports.yaml")).context("crds/reports.yaml")?;

@@ -1,4 +1,4 @@
-//! The events of a watch, line by line.
+//! Forwards the events of a watch line by line, and injects the planned fault.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio_util::io::StreamReader;
 
 use super::{Fault, Shared};
 
-/// The events of `body`, a watch of `resource`, with the planned fault at one of them.
+/// The events in `body`, a watch of `resource`, with the planned fault at one of them.
 pub(super) fn disturbed(
     shared: Arc<Shared>,
     resource: String,
@@ -29,7 +29,7 @@ pub(super) fn disturbed(
             let line = format!("{line}\n");
             Ok(match fault {
                 Some(Fault::Cut) => None,
-                // Half of it, and then an error.
+                // Half the line, then an error.
                 Some(Fault::CutWithin) => Some((half(&line).to_owned(), None)),
                 Some(Fault::Expired) => Some((expired(), Some(lines))),
                 Some(Fault::Twice) => Some((line.repeat(2), Some(lines))),

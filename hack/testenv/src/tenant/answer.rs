@@ -1,10 +1,10 @@
-//! What a spoke's agent says about a work, as a test makes it up.
+//! Builds the status of a work as a spoke's agent would report it.
 
 use policy_sync_api::annotations::REVISION;
 use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
-/// An agent's answer, by default that everything is applied and nothing is known of the copy's status.
+/// The reported result, by default that everything is applied and the copy has no status.
 #[derive(Clone, Debug)]
 pub struct Answer {
     applied: Result<(), String>,
@@ -17,7 +17,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// All is applied.
+    /// Everything is applied.
     pub fn applied() -> Self {
         Self {
             applied: Ok(()),
@@ -30,12 +30,12 @@ impl Answer {
         }
     }
 
-    /// The copy could not be applied, for the reason `message`.
+    /// The copy could not be applied because of `message`.
     pub fn refused(message: &str) -> Self {
         Self { applied: Err(message.to_owned()), ..Self::applied() }
     }
 
-    /// The copy has a condition, at the generation that is fed back.
+    /// Adds a condition of the copy, for the reported generation.
     #[must_use]
     pub fn condition(mut self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
         self.observed_generation = Some(self.generation);
@@ -43,21 +43,21 @@ impl Answer {
         self
     }
 
-    /// The copy's status is for generation `observed` while the copy has `generation`.
+    /// Sets the generation that the copy's status observed, and the copy's generation.
     #[must_use]
     pub fn observed(mut self, observed: i64, generation: i64) -> Self {
         (self.observed_generation, self.generation) = (Some(observed), generation);
         self
     }
 
-    /// The answer is about the copy of another revision.
+    /// Reports another revision of the copy.
     #[must_use]
     pub fn revision(mut self, revision: &str) -> Self {
         self.revision = Some(revision.to_owned());
         self
     }
 
-    /// One more value is fed back.
+    /// Adds a feedback value.
     #[must_use]
     pub fn value(mut self, name: &str, value: Value) -> Self {
         let (value_type, field) = match value {
@@ -69,14 +69,15 @@ impl Answer {
         self
     }
 
-    /// What the work's condition rule makes, with this reason and message; `REVISION` in it stands for the copy's.
+    /// Sets reason and message of the work's condition rule; `REVISION` in the message becomes the copy's
+    /// revision.
     #[must_use]
     pub fn computed(mut self, reason: &str, message: &str) -> Self {
         self.computed = Some((reason.to_owned(), message.to_owned()));
         self
     }
 
-    /// The status that an agent would give `work`.
+    /// The status of `work`.
     #[must_use]
     pub fn status_of(&self, work: &ManifestWork) -> Value {
         let generation = work.metadata.generation;
