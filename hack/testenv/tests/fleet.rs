@@ -1,4 +1,4 @@
-//! A fleet is what the project's tests stand on: a hub, spokes, and agents with no more than a klusterlet's rights.
+//! Tests of a fleet: the spokes are registered, and agents have only the rights of a klusterlet.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use policy_sync_testenv::Fleet;
 use policy_sync_testenv::rights::{self, may};
 
 #[tokio::test]
-async fn the_hub_knows_its_spokes() {
+async fn spokes_are_registered_on_the_hub() {
     let fleet = Fleet::shared().await.unwrap();
     let clusters: Api<ManagedCluster> = Api::all(fleet.hub().client().unwrap());
     for (name, region) in [("eu-1", "eu"), ("us-1", "us")] {
@@ -18,7 +18,7 @@ async fn the_hub_knows_its_spokes() {
 }
 
 #[tokio::test]
-async fn an_agent_reaches_the_works_of_its_cluster_alone() {
+async fn agent_can_access_only_works_of_its_cluster() {
     let fleet = Fleet::shared().await.unwrap();
     let agent = fleet.hub().client_for(&rights::hub_user("eu-1")).await.unwrap();
     let group = "work.open-cluster-management.io";
@@ -27,9 +27,9 @@ async fn an_agent_reaches_the_works_of_its_cluster_alone() {
     assert!(!may(&agent, "watch", "manifestworks", group, "us-1").await.unwrap());
 }
 
-/// So that a policy arrives only where a work of ours has brought the right to write it.
+/// Otherwise policies would be applied without the access work that grants the right to write them.
 #[tokio::test]
-async fn an_agent_has_no_right_to_policies_from_the_start() {
+async fn agent_has_no_initial_rights_to_policies() {
     let fleet = Fleet::shared().await.unwrap();
     let agent = fleet.spoke("eu-1").unwrap().control_plane().client_for(&rights::spoke_user()).await.unwrap();
     assert!(

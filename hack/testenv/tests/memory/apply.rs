@@ -1,4 +1,4 @@
-//! Server-side apply: whose fields, and whose object.
+//! Server-side apply: field managers, and objects identified by uid.
 
 use anyhow::Result;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::{Space, refusal, refused, version};
 
 crate::stories!(
-    what_a_manager_applies_no_more_goes,
-    what_two_have_applied_stays_until_neither_does,
-    a_forced_apply_takes_what_another_owns,
-    an_edit_takes_what_an_apply_owned,
-    an_apply_with_the_uid_of_another_object_is_refused,
-    an_apply_with_the_uid_of_an_object_that_is_gone_makes_none,
-    an_apply_without_a_uid_makes_an_object,
-    items_with_keys_have_owners_of_their_own,
+    fields_missing_from_the_next_apply_are_removed,
+    field_of_two_managers_stays_until_neither_applies_it,
+    forced_apply_takes_over_fields_of_other_managers,
+    update_takes_over_applied_fields,
+    apply_with_another_uid_is_rejected,
+    apply_with_uid_of_a_deleted_object_creates_nothing,
+    apply_without_uid_creates_an_object,
+    keyed_list_items_have_separate_managers,
 );
 
 async fn apply(space: &Space, manager: &str, force: bool, metadata: Value) -> kube::Result<DynamicObject> {
@@ -30,7 +30,7 @@ fn annotations(object: &DynamicObject) -> Value {
     json!(object.metadata.annotations.clone().unwrap_or_default())
 }
 
-/// Who owns an annotation: `manager/operation`, sorted.
+/// The managers of an annotation as `manager/operation`, sorted.
 fn owners(object: &DynamicObject, annotation: &str) -> Vec<String> {
     let field = format!("f:{annotation}");
     let entries = object.metadata.managed_fields.clone().unwrap_or_default();
@@ -46,7 +46,7 @@ fn owners(object: &DynamicObject, annotation: &str) -> Vec<String> {
     owners
 }
 
-async fn what_a_manager_applies_no_more_goes(space: Space) -> Result<()> {
+async fn fields_missing_from_the_next_apply_are_removed(space: Space) -> Result<()> {
     space.create("a").await?;
     space.merge("a", json!({"metadata": {"annotations": {"user": "1"}}})).await?;
     let applied = apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
@@ -62,7 +62,7 @@ async fn what_a_manager_applies_no_more_goes(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn what_two_have_applied_stays_until_neither_does(space: Space) -> Result<()> {
+async fn field_of_two_managers_stays_until_neither_applies_it(space: Space) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
     let both = apply(&space, "two", false, json!({"annotations": {"x": "1"}})).await?;
@@ -75,7 +75,7 @@ async fn what_two_have_applied_stays_until_neither_does(space: Space) -> Result<
     Ok(())
 }
 
-async fn a_forced_apply_takes_what_another_owns(space: Space) -> Result<()> {
+async fn forced_apply_takes_over_fields_of_other_managers(space: Space) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
     let refusal = refusal(apply(&space, "two", false, json!({"annotations": {"x": "2"}})).await);
@@ -90,7 +90,7 @@ async fn a_forced_apply_takes_what_another_owns(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn an_edit_takes_what_an_apply_owned(space: Space) -> Result<()> {
+async fn update_takes_over_applied_fields(space: Space) -> Result<()> {
     space.create("a").await?;
     apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "1"}})).await?;
     let params = PatchParams { field_manager: Some("editor".into()), ..PatchParams::default() };
@@ -98,7 +98,7 @@ async fn an_edit_takes_what_an_apply_owned(space: Space) -> Result<()> {
     let edited = space.policies().patch("a", &params, &Patch::Merge(edit)).await?;
     assert_eq!(annotations(&edited), json!({"x": "2"}));
     assert_eq!(owners(&edited, "x"), ["editor/Update"]);
-    // What the editor owns is not removed by leaving it out.
+    // An apply without the field does not remove the editor's value.
     let left = apply(&space, "one", true, json!({})).await?;
     assert_eq!(annotations(&left), json!({"x": "2"}));
     let back = apply(&space, "one", true, json!({"annotations": {"x": "1"}})).await?;
@@ -106,7 +106,7 @@ async fn an_edit_takes_what_an_apply_owned(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn an_apply_with_the_uid_of_another_object_is_refused(space: Space) -> Result<()> {
+async fn apply_with_another_uid_is_rejected(space: Space) -> Result<()> {
     let first = space.create("a").await?.metadata.uid.unwrap();
     space.policies().delete("a", &DeleteParams::default()).await?;
     space.create("a").await?;
@@ -115,7 +115,7 @@ async fn an_apply_with_the_uid_of_another_object_is_refused(space: Space) -> Res
     Ok(())
 }
 
-async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_none(space: Space) -> Result<()> {
+async fn apply_with_uid_of_a_deleted_object_creates_nothing(space: Space) -> Result<()> {
     let uid = space.create("a").await?.metadata.uid.unwrap();
     space.policies().delete("a", &DeleteParams::default()).await?;
     let answer = apply(&space, "one", true, json!({"uid": uid, "annotations": {"x": "1"}})).await;
@@ -124,7 +124,7 @@ async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_none(space: Space
     Ok(())
 }
 
-async fn an_apply_without_a_uid_makes_an_object(space: Space) -> Result<()> {
+async fn apply_without_uid_creates_an_object(space: Space) -> Result<()> {
     let params = PatchParams::apply("one").force();
     let mut policy = space.policy("a");
     policy["metadata"]["annotations"] = json!({"x": "1"});
@@ -134,8 +134,8 @@ async fn an_apply_without_a_uid_makes_an_object(space: Space) -> Result<()> {
     Ok(())
 }
 
-/// Conditions of a definition's status: a list whose items are told apart by their type.
-async fn items_with_keys_have_owners_of_their_own(space: Space) -> Result<()> {
+/// Conditions of a status: a list whose items are identified by their type.
+async fn keyed_list_items_have_separate_managers(space: Space) -> Result<()> {
     space.create("a").await?;
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let apply = async |manager: &str, conditions: Vec<Value>| {

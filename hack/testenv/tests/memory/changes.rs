@@ -1,4 +1,4 @@
-//! Creates, patches, replacements and deletes, and what they are refused for.
+//! Creates, patches, updates and deletes, and the errors of rejected ones.
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use crate::{Space, limit, limiting, refusal, refused, version};
 
 crate::stories!(
-    an_object_is_created_once_and_in_a_namespace_that_is_there,
-    a_json_patch_is_all_or_nothing,
+    create_requires_a_new_name_and_an_existing_namespace,
+    json_patch_is_atomic,
     a_merge_patch_of_an_old_version_conflicts,
-    a_replacement_needs_the_version_that_it_replaces,
-    a_lease_is_taken_by_one,
-    a_delete_is_of_the_object_that_was_seen,
-    an_object_with_a_finalizer_goes_when_that_is_gone,
-    the_status_is_written_through_its_own_door,
-    a_generation_counts_changes_of_what_is_wanted,
-    an_access_review_is_answered,
-    a_kind_comes_and_goes_with_its_definition,
+    update_requires_the_current_version,
+    stale_lease_update_conflicts,
+    delete_checks_uid_and_version,
+    finalizer_delays_deletion,
+    status_is_written_only_through_its_subresource,
+    generation_counts_only_spec_changes,
+    access_review_allows_by_default,
+    kind_is_served_while_its_definition_exists,
 );
 
 fn error(code: u16, reason: &str) -> (u16, String) {
     (code, reason.to_owned())
 }
 
-async fn an_object_is_created_once_and_in_a_namespace_that_is_there(space: Space) -> Result<()> {
+async fn create_requires_a_new_name_and_an_existing_namespace(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     assert_eq!(created.metadata.generation, Some(1));
     let again: DynamicObject = serde_json::from_value(space.policy("a"))?;
@@ -47,7 +47,7 @@ async fn patch(space: &Space, patch: Value) -> kube::Result<DynamicObject> {
     space.policies().patch("a", &PatchParams::default(), &patch).await
 }
 
-async fn a_json_patch_is_all_or_nothing(space: Space) -> Result<()> {
+async fn json_patch_is_atomic(space: Space) -> Result<()> {
     assert_eq!(refused(patch(&space, json!([])).await), error(404, "NotFound"));
     let created = space.create("a").await?;
     let uid = created.metadata.uid.clone().unwrap();
@@ -66,7 +66,7 @@ async fn a_json_patch_is_all_or_nothing(space: Space) -> Result<()> {
     let patched = patch(&space, test(&uid, 1)).await?;
     assert_eq!((patched.metadata.generation, &patched.data["spec"]["limits"]["x"]), (Some(2), &limit(1)));
     assert_eq!(patched.metadata.annotations.clone().unwrap()["example.com/a"], "b");
-    // The same again finds nothing to change.
+    // The same patch again changes nothing.
     let again = patch(&space, test(&uid, 2)).await?;
     assert_eq!(version(&again), version(&patched));
     let unfit = json!([{"op": "add", "path": "/metadata/labels/x", "value": "y"}]);
@@ -89,7 +89,7 @@ async fn a_merge_patch_of_an_old_version_conflicts(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn a_replacement_needs_the_version_that_it_replaces(space: Space) -> Result<()> {
+async fn update_requires_the_current_version(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     let api = space.policies();
     let mut new = created.clone();
@@ -109,7 +109,7 @@ async fn a_replacement_needs_the_version_that_it_replaces(space: Space) -> Resul
     Ok(())
 }
 
-async fn a_lease_is_taken_by_one(space: Space) -> Result<()> {
+async fn stale_lease_update_conflicts(space: Space) -> Result<()> {
     let api: Api<Lease> = Api::namespaced(space.client.clone(), &space.namespace);
     let lease = |holder: &str| -> Lease {
         serde_json::from_value(json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": holder}}))
@@ -134,7 +134,7 @@ fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
     DeleteParams::background().preconditions(preconditions)
 }
 
-async fn a_delete_is_of_the_object_that_was_seen(space: Space) -> Result<()> {
+async fn delete_checks_uid_and_version(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     let (uid, old) = (created.metadata.uid.unwrap(), created.metadata.resource_version.unwrap());
     space.merge("a", limiting(1)).await?;
@@ -152,7 +152,7 @@ async fn a_delete_is_of_the_object_that_was_seen(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn an_object_with_a_finalizer_goes_when_that_is_gone(space: Space) -> Result<()> {
+async fn finalizer_delays_deletion(space: Space) -> Result<()> {
     let mut policy = space.policy("a");
     policy["metadata"]["finalizers"] = json!(["example.com/agent"]);
     let created = space.create_as(&policy).await?;
@@ -171,7 +171,7 @@ async fn an_object_with_a_finalizer_goes_when_that_is_gone(space: Space) -> Resu
     Ok(())
 }
 
-async fn the_status_is_written_through_its_own_door(space: Space) -> Result<()> {
+async fn status_is_written_only_through_its_subresource(space: Space) -> Result<()> {
     let mut policy = space.policy("a");
     policy["status"] = json!({"observedGeneration": 5});
     let created = space.create_as(&policy).await?;
@@ -190,7 +190,7 @@ async fn the_status_is_written_through_its_own_door(space: Space) -> Result<()> 
     Ok(())
 }
 
-async fn a_generation_counts_changes_of_what_is_wanted(space: Space) -> Result<()> {
+async fn generation_counts_only_spec_changes(space: Space) -> Result<()> {
     space.create("a").await?;
     let labelled = space.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
     assert_eq!(labelled.metadata.generation, Some(1));
@@ -199,7 +199,7 @@ async fn a_generation_counts_changes_of_what_is_wanted(space: Space) -> Result<(
     Ok(())
 }
 
-async fn an_access_review_is_answered(space: Space) -> Result<()> {
+async fn access_review_allows_by_default(space: Space) -> Result<()> {
     use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
     let attributes = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies", "verb": "patch"});
     let review: SelfSubjectAccessReview =
@@ -209,7 +209,7 @@ async fn an_access_review_is_answered(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn a_kind_comes_and_goes_with_its_definition(space: Space) -> Result<()> {
+async fn kind_is_served_while_its_definition_exists(space: Space) -> Result<()> {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use policy_sync_testenv::crds::{Crd, install};
     let definition = json!({
@@ -236,7 +236,7 @@ async fn a_kind_comes_and_goes_with_its_definition(space: Space) -> Result<()> {
     };
     let api: Api<DynamicObject> = Api::namespaced_with(space.client.clone(), &space.namespace, &resource);
     let created = api.create(&PostParams::default(), &passing).await?;
-    // Without a subresource of its own the status is part of the object.
+    // Without a status subresource, the status is part of the object.
     assert_eq!((created.data["status"]["y"].as_i64(), created.metadata.generation), (Some(1), Some(1)));
     let definitions: Api<CustomResourceDefinition> = Api::all(space.client.clone());
     definitions.delete("passings.stories.example.com", &DeleteParams::default()).await?;

@@ -1,4 +1,4 @@
-//! Pages, selectors, metadata alone.
+//! Paged lists, selectors, and requests for metadata only.
 
 use anyhow::Result;
 use kube::ResourceExt;
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use crate::{Space, refused, version};
 
 crate::stories!(
-    pages_show_one_moment,
-    a_continue_token_of_nonsense_is_refused,
-    selectors_select,
-    metadata_alone_has_neither_spec_nor_status,
-    no_metadata_is_null_and_no_objects_are_an_empty_list,
-    what_is_not_there_is_not_found,
+    pages_are_a_consistent_snapshot,
+    invalid_continue_token_is_rejected,
+    selectors_filter_lists,
+    metadata_requests_omit_spec_and_status,
+    empty_metadata_list_is_null,
+    missing_objects_and_kinds_are_not_found,
 );
 
 fn names<K: ResourceExt>(items: &[K]) -> Vec<String> {
     items.iter().map(ResourceExt::name_any).collect()
 }
 
-async fn pages_show_one_moment(space: Space) -> Result<()> {
+async fn pages_are_a_consistent_snapshot(space: Space) -> Result<()> {
     for name in ["c", "a", "e", "b", "d"] {
         space.create(name).await?;
     }
@@ -29,7 +29,7 @@ async fn pages_show_one_moment(space: Space) -> Result<()> {
     assert_eq!(names(&first.items), ["a", "b"]);
     assert_eq!(first.metadata.remaining_item_count, Some(3));
     let listed: u64 = first.metadata.resource_version.clone().unwrap().parse()?;
-    // What happens between pages is on none of them.
+    // No page shows changes made between pages.
     let deleted = api.delete("d", &Default::default()).await?;
     assert!(deleted.is_right());
     let later = space.create("cc").await?;
@@ -50,13 +50,13 @@ async fn pages_show_one_moment(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn a_continue_token_of_nonsense_is_refused(space: Space) -> Result<()> {
+async fn invalid_continue_token_is_rejected(space: Space) -> Result<()> {
     let list = space.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
     assert_eq!(refused(list), (400, "BadRequest".to_owned()));
     Ok(())
 }
 
-async fn no_metadata_is_null_and_no_objects_are_an_empty_list(space: Space) -> Result<()> {
+async fn empty_metadata_list_is_null(space: Space) -> Result<()> {
     let request = kube::core::Request::new(space.policies().resource_url());
     let whole: Value = space.client.request(request.list(&ListParams::default())?).await?;
     assert_eq!(whole["items"], json!([]));
@@ -65,7 +65,7 @@ async fn no_metadata_is_null_and_no_objects_are_an_empty_list(space: Space) -> R
     Ok(())
 }
 
-async fn selectors_select(space: Space) -> Result<()> {
+async fn selectors_filter_lists(space: Space) -> Result<()> {
     for (name, labels) in [("a", r#"{"x":"1"}"#), ("b", r#"{"x":"2","y":""}"#), ("c", "{}")] {
         let mut policy = space.policy(name);
         policy["metadata"]["labels"] = serde_json::from_str(labels)?;
@@ -86,7 +86,7 @@ async fn selectors_select(space: Space) -> Result<()> {
         let found = api.list(&ListParams::default().labels(selector)).await?;
         assert_eq!(names(&found.items), expected, "{selector}");
     }
-    // The server in memory reads them with the controller's own parser: what a real one refuses, that refuses.
+    // The server in memory uses the controller's own parser, so this also compares the parser with a real server.
     for selector in ["x in 1", "x=1=2", "x y", "!x=1", "x in (1"] {
         let refusal = api.list(&ListParams::default().labels(selector)).await;
         assert_eq!(refused(refusal), (400, "BadRequest".to_owned()), "{selector}");
@@ -98,7 +98,7 @@ async fn selectors_select(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn metadata_alone_has_neither_spec_nor_status(space: Space) -> Result<()> {
+async fn metadata_requests_omit_spec_and_status(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     let one = space.policies().get_metadata("a").await?;
     assert_eq!(one.metadata.uid, created.metadata.uid);
@@ -109,7 +109,7 @@ async fn metadata_alone_has_neither_spec_nor_status(space: Space) -> Result<()> 
     Ok(())
 }
 
-async fn what_is_not_there_is_not_found(space: Space) -> Result<()> {
+async fn missing_objects_and_kinds_are_not_found(space: Space) -> Result<()> {
     assert_eq!(refused(space.policies().get("a").await), (404, "NotFound".to_owned()));
     let mut nothing = crate::policy_resource();
     nothing.plural = "nothings".into();
@@ -119,9 +119,9 @@ async fn what_is_not_there_is_not_found(space: Space) -> Result<()> {
     Ok(())
 }
 
-/// A real server forgets after minutes, which no test waits for.
+/// Only in memory: a real server compacts its history after minutes.
 #[tokio::test(start_paused = true)]
-async fn a_list_cannot_go_on_from_what_is_forgotten() -> Result<()> {
+async fn continue_token_expires_after_compaction() -> Result<()> {
     let server = policy_sync_testenv::MemoryServer::new();
     let api: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::default_namespaced(server.client());

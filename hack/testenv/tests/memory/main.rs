@@ -1,4 +1,4 @@
-//! The server in memory answers as a real one does: each story is told to both, and asserts the same.
+//! Compares the server in memory with a real API server: each test runs on both with the same assertions.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
 use policy_sync_testenv::{Fleet, MemoryServer};
 use serde_json::{Value, json};
 
-/// A namespace of its own on some server.
+/// A namespace of a server, for one test.
 pub struct Space {
     client: Client,
     namespace: String,
@@ -42,12 +42,12 @@ impl Space {
         Ok(Self { client, namespace: name })
     }
 
-    /// RateLimitPolicies: of a custom kind that counts generations and has a status of its own.
+    /// The API of RateLimitPolicies, a custom kind with generations and a status subresource.
     fn policies(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &policy_resource())
     }
 
-    /// A policy that is not there yet.
+    /// A policy that does not exist yet.
     fn policy(&self, name: &str) -> Value {
         rate_limit_policy(&self.namespace, name, "web")
     }
@@ -80,12 +80,12 @@ fn policy_resource() -> ApiResource {
     }
 }
 
-/// A limit of some requests, as the published kind accepts it too.
+/// A limit that the published CRD accepts too.
 fn limit(requests: i64) -> Value {
     json!({"rates": [{"limit": requests, "window": "10s"}]})
 }
 
-/// The patch that gives a policy one more limit, `x`.
+/// A patch that adds the limit `x` to a policy.
 fn limiting(requests: i64) -> Value {
     json!({"spec": {"limits": {"x": limit(requests)}}})
 }
@@ -94,7 +94,7 @@ fn version(object: &DynamicObject) -> u64 {
     object.metadata.resource_version.as_deref().unwrap_or_default().parse().unwrap()
 }
 
-/// Code and reason of a refusal.
+/// Code and reason of an error response.
 fn refused<T: std::fmt::Debug>(answer: kube::Result<T>) -> (u16, String) {
     let status = refusal(answer);
     (status.code, status.reason)
@@ -107,7 +107,7 @@ fn refusal<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
     }
 }
 
-/// Tells each story to both servers.
+/// Runs each test on both servers.
 macro_rules! stories {
     ($($name:ident),* $(,)?) => {
         mod memory {

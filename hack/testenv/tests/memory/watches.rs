@@ -1,4 +1,4 @@
-//! Watches: from a version on, selected, bookmarked, expired.
+//! Watches: from a version, with selectors, with bookmarks, and expired.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::{Space, limit, limiting, version};
 
 crate::stories!(
-    a_watch_tells_what_happened_since,
-    a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit,
-    a_write_that_changes_nothing_is_no_event,
-    a_watch_ends_in_time_and_says_how_far_it_came,
-    a_watch_from_long_ago_has_expired,
+    watch_delivers_changes_since_its_version,
+    watch_reports_objects_that_start_or_stop_matching_its_selector,
+    unchanged_write_sends_no_event,
+    watch_ends_at_its_timeout_after_a_bookmark,
+    watch_from_a_compacted_version_expires,
 );
 
-/// What events there are: `ADDED a`.
+/// Collects `count` events with names such as `ADDED a`.
 async fn events(
     events: impl Stream<Item = kube::Result<WatchEvent<DynamicObject>>>,
     count: usize,
@@ -42,7 +42,7 @@ fn kinds(events: &[(String, DynamicObject)]) -> Vec<&str> {
     events.iter().map(|(kind, _)| kind.as_str()).collect()
 }
 
-async fn a_watch_tells_what_happened_since(space: Space) -> Result<()> {
+async fn watch_delivers_changes_since_its_version(space: Space) -> Result<()> {
     space.create("before").await?;
     let from = space.create("a").await?.metadata.resource_version.unwrap();
     let changed = space.merge("a", limiting(1)).await?;
@@ -52,13 +52,13 @@ async fn a_watch_tells_what_happened_since(space: Space) -> Result<()> {
     let found = events(watch, 3).await?;
     assert_eq!(kinds(&found), ["MODIFIED a", "ADDED b", "DELETED a"]);
     assert_eq!(version(&found[0].1), version(&changed));
-    // The deletion has a version of its own, and the object as it was.
+    // The deletion has a newer version, and the object's last state.
     assert!(version(&found[2].1) > version(&found[1].1));
     assert_eq!(found[2].1.data["spec"]["limits"]["x"], limit(1));
     Ok(())
 }
 
-async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(space: Space) -> Result<()> {
+async fn watch_reports_objects_that_start_or_stop_matching_its_selector(space: Space) -> Result<()> {
     let from = space.create("a").await?.metadata.resource_version.unwrap();
     for x in [1, 1, 2, 1] {
         let mut patch = limiting(x);
@@ -74,7 +74,7 @@ async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(space: Sp
     Ok(())
 }
 
-async fn a_write_that_changes_nothing_is_no_event(space: Space) -> Result<()> {
+async fn unchanged_write_sends_no_event(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     let again = space.merge("a", json!({"metadata": {"name": "a"}})).await?;
     assert_eq!(version(&again), version(&created));
@@ -85,11 +85,12 @@ async fn a_write_that_changes_nothing_is_no_event(space: Space) -> Result<()> {
     Ok(())
 }
 
-async fn a_watch_ends_in_time_and_says_how_far_it_came(space: Space) -> Result<()> {
+async fn watch_ends_at_its_timeout_after_a_bookmark(space: Space) -> Result<()> {
     let created = space.create("a").await?;
     let from = created.metadata.resource_version.clone().unwrap();
     let mut bookmarks: Vec<u64> = Vec::new();
-    // A real API server sends the bookmark two seconds before the end. On a busy machine it may end a short watch without one.
+    // A real API server sends the bookmark two seconds before the end. On a busy machine it may end a short watch
+    // without one.
     for seconds in [4, 4, 4, 8, 16] {
         let watch = space.policies().watch(&WatchParams::default().timeout(seconds), &from).await?;
         let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
@@ -105,7 +106,7 @@ async fn a_watch_ends_in_time_and_says_how_far_it_came(space: Space) -> Result<(
     Ok(())
 }
 
-async fn a_watch_from_long_ago_has_expired(space: Space) -> Result<()> {
+async fn watch_from_a_compacted_version_expires(space: Space) -> Result<()> {
     let watch = space.policies().watch(&WatchParams::default(), "1").await?;
     let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
     let [Ok(WatchEvent::Error(status))] = found.as_slice() else { bail!("{found:?}") };

@@ -1,6 +1,7 @@
-//! What a producer sees of a spoke's work agent: ours, or OCM's where `POLICY_SYNC_WORK_AGENT` names it.
+//! A spoke's work agent in the view of a producer of works: the built-in one, or that of OCM in
+//! `POLICY_SYNC_WORK_AGENT`.
 //!
-//! The tests share a fleet and keep apart by namespaces; each looks at a spoke only through what it wrote itself.
+//! The tests share a fleet and use separate namespaces. Each reads only its own objects on a spoke.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_api::params::Params;
@@ -13,7 +14,7 @@ use serde_json::json;
 use crate::spokes::{self, Bench, Work, config, orphaned_namespace, reads};
 
 #[tokio::test]
-async fn applies_a_policy_and_feeds_it_back() {
+async fn applies_a_policy_and_reports_its_status() {
     let bench = Bench::on("eu-1", "feedback").await;
     apply(&bench.spoke, &namespace("feedback")).await.unwrap();
     apply(&bench.spoke, &gateway("feedback", "web", "istio", None)).await.unwrap();
@@ -70,21 +71,21 @@ async fn feedback_has_ocms_types_and_limits() {
     assert!(synced.message.contains("array index out of bounds: index 7, length 1"), "{}", synced.message);
 }
 
-/// What an agent makes of a path.
+/// Result of evaluating a feedback path.
 #[derive(Clone, Debug, PartialEq)]
 enum Read {
-    /// It says that it cannot read it.
+    /// The agent reports an error.
     Fails,
-    /// It says nothing.
+    /// There is no value.
     Nothing,
-    /// It gives a value.
+    /// There is a value.
     Gives(serde_json::Value),
 }
 
-/// What OCM's agent makes of paths that parameters refuse: it cannot read them, or gives one of several values, or
-/// another value than RFC 9535 would. Ours reads less, and says so.
+/// Results of OCM's agent for paths that parameters reject: errors, one of several values, or values that differ
+/// from RFC 9535. The built-in agent supports fewer paths, and reports an error for the others.
 #[tokio::test]
-async fn paths_that_parameters_refuse_are_read_as_expected() {
+async fn rejected_paths_evaluate_as_expected() {
     let bench = Bench::on("eu-1", "refused").await;
     let table = [
         ("spec", Read::Fails),
@@ -146,7 +147,7 @@ async fn paths_that_parameters_refuse_are_read_as_expected() {
 }
 
 #[tokio::test]
-async fn reports_a_conflict_and_leaves_theirs() {
+async fn reports_a_conflict_and_keeps_local_fields() {
     let bench = Bench::on("eu-1", "conflict").await;
     apply(&bench.spoke, &namespace("conflict")).await.unwrap();
     let theirs = rate_limit_policy("conflict", "limits", "theirs");
@@ -155,7 +156,7 @@ async fn reports_a_conflict_and_leaves_theirs() {
     api.patch("limits", &params, &Patch::Apply(&theirs)).await.unwrap();
 
     let work = bench.create(&policy_work("conflict-policy", "conflict", 10)).await;
-    // The spoke's API server may not know yet, at the first try, of the right that the agent was just given.
+    // On the first try, the spoke's API server may not have the agent's new right yet.
     let shape = r#"Failed to apply manifest: Apply failed with 1 conflict: conflict with "kubectl""#;
     let refused = |work: &ManifestWork| {
         spokes::manifest_condition(work, 1, "Applied").is_some_and(|found| found.message.starts_with(shape))
@@ -175,7 +176,7 @@ async fn reports_a_conflict_and_leaves_theirs() {
 }
 
 #[tokio::test]
-async fn follows_the_spec_and_removes_what_is_dropped() {
+async fn follows_the_spec_and_removes_dropped_manifests() {
     let bench = Bench::on("eu-1", "follow").await;
     let both = policy_work("follow-policy", "follow", 10)
         .manifest(auth_policy("follow", "login", "web"))
@@ -217,7 +218,7 @@ async fn cleans_up_and_leaves_an_orphan() {
 }
 
 #[tokio::test]
-async fn applies_once_it_has_the_right() {
+async fn applies_once_access_is_granted() {
     let bench = Bench::without_access("us-1").await;
     let name = "late-rights";
     let policy = policy_sync_testenv::fixtures::timeout_policy(name, "timeouts", &["web"]);
@@ -237,7 +238,7 @@ async fn applies_once_it_has_the_right() {
 }
 
 #[tokio::test]
-async fn applies_once_there_is_the_kind() {
+async fn applies_once_the_kind_exists() {
     let bench = Bench::on("us-1", "late-kind").await;
     let group = "late.example.com";
     let thing = json!({"apiVersion": "late.example.com/v1", "kind": "Thing",
@@ -279,7 +280,7 @@ async fn carries_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_local_policy_overrides_the_synced_one_while_it_is_there() {
+async fn local_policy_overrides_the_synced_one_while_it_exists() {
     let bench = Bench::on("eu-1", "overridden").await;
     let work = bench.create(&policy_work("overridden-policy", "overridden", 10)).await;
     let reason = |expected: &'static str| {
@@ -305,9 +306,9 @@ async fn a_local_policy_overrides_the_synced_one_while_it_is_there() {
     bench.until(&work, "the target is missing again", status("_accepted_reason", "TargetNotFound")).await;
 }
 
-/// A status that is written by hand, as a policy controller would, arrives without a poll.
+/// A status written by hand, as a policy controller does, is reported before the next poll.
 #[tokio::test]
-async fn a_change_of_status_arrives_at_once() {
+async fn status_change_is_reported_before_the_next_poll() {
     let bench = Bench::without_policy_controller("us-1", "at-once", "thing.example.com").await;
     let group = "thing.example.com";
     let thing = json!({"apiVersion": "thing.example.com/v1", "kind": "Thing",
@@ -326,7 +327,7 @@ async fn a_change_of_status_arrives_at_once() {
         apply_status(&bench.spoke, &thing).await.unwrap();
         let before = std::time::Instant::now();
         bench.until(&work, "the size is fed back", |work| reads(work, 1, "size") == json!(size)).await;
-        // The shortest poll is 2 s, and twenty in a row would not all hit one.
+        // The poll interval is at least 2 s, and 20 changes cannot all coincide with a poll.
         assert!(before.elapsed() < std::time::Duration::from_secs(2), "{:?}", before.elapsed());
     }
 }

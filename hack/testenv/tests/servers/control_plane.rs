@@ -1,4 +1,4 @@
-//! A control plane starts in time, comes back after a crash, and leaves nothing behind.
+//! A control plane starts in time, survives crashes of its API server, and leaves no processes or files.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,16 +11,16 @@ use kube::runtime::wait::{await_condition, conditions::is_deleted};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
 
-/// A hub on a machine of its own takes 4 s; this one shares it with the other tests here.
+/// A hub alone on a machine takes 4 s. Here, other tests run at the same time.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// How long anything else may take, on a machine that is busy with other things as well.
+/// Time limit for everything else on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
 async fn start(name: &str) -> ControlPlane {
     ControlPlane::start(ControlPlaneOptions::named(name)).await.unwrap()
 }
 
-/// Whether a process runs. One that only waits to be reaped does not.
+/// Whether a process is running; zombies are not.
 fn runs(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());
@@ -36,7 +36,7 @@ async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn is_ready_in_time_and_stops_without_a_trace() {
+async fn starts_in_time_and_stops_without_leftovers() {
     binaries::ensure().await.unwrap();
     let started = Instant::now();
     let plane = start("trace").await;
@@ -64,7 +64,7 @@ async fn stops_with_a_panic() {
     assert!(!pids.iter().any(|pid| runs(*pid)));
 }
 
-/// The one way of ending in which nothing of ours can clean up.
+/// `SIGKILL` is the only end that prevents all cleanup in the process.
 #[tokio::test]
 async fn stops_when_its_process_is_killed() {
     binaries::ensure().await.unwrap();
@@ -101,7 +101,7 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn an_api_server_comes_back_at_its_address_with_its_data() {
+async fn api_server_restarts_with_its_address_and_data() {
     let plane = start("comeback").await;
     let maps: Api<ConfigMap> = Api::default_namespaced(plane.client().unwrap());
     let map = ConfigMap {
@@ -117,7 +117,7 @@ async fn an_api_server_comes_back_at_its_address_with_its_data() {
 }
 
 #[tokio::test]
-async fn a_namespace_goes_with_what_is_in_it() {
+async fn deleted_namespace_is_removed() {
     let plane = start("namespace").await;
     let client = plane.client().unwrap();
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -133,7 +133,7 @@ async fn a_namespace_goes_with_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_user_has_the_rights_of_its_roles_alone() {
+async fn user_has_only_the_rights_of_its_roles() {
     let plane = start("rights").await;
     let nobody = User::new("nobody").in_group("nobodies");
     let maps: Api<ConfigMap> = Api::default_namespaced(plane.client_for(&nobody).await.unwrap());
@@ -141,9 +141,9 @@ async fn a_user_has_the_rights_of_its_roles_alone() {
     assert!(error.to_string().contains(r#"User "nobody" cannot list"#), "{error}");
 }
 
-/// A kubeconfig of one control plane must not open another, and plain HTTP must open none.
+/// The kubeconfig of one control plane must not work with another.
 #[tokio::test]
-async fn trusts_its_own_authority_alone() {
+async fn trusts_only_its_own_authority() {
     let (ours, theirs) = tokio::join!(start("ours"), start("theirs"));
     let mut config = ours.client_config();
     config.cluster_url = theirs.client_config().cluster_url;
@@ -155,7 +155,7 @@ async fn trusts_its_own_authority_alone() {
 #[tokio::test]
 async fn a_failed_start_quotes_the_log() {
     let directory = tempfile::tempdir().unwrap();
-    // Etcd finds a file where its data should go.
+    // A file blocks etcd's data directory.
     std::fs::write(directory.path().join("etcd"), "").unwrap();
     let options = ControlPlaneOptions {
         directory: Some(directory.path().to_owned()),

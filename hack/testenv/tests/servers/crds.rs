@@ -1,4 +1,4 @@
-//! The CRDs of both sides are Established, and those that we generate say what the published ones say.
+//! The CRDs of hubs and spokes become Established, and generated CRDs match the published ones.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -20,27 +20,27 @@ async fn all_are_established(name: &str, crds: Vec<Crd>) {
 }
 
 #[tokio::test]
-async fn of_a_hub_are_established() {
+async fn hub_crds_are_established() {
     let binaries = binaries::ensure().await.unwrap();
     all_are_established("hub-crds", crds::for_side(Side::Hub, &binaries).unwrap()).await;
 }
 
 #[tokio::test]
-async fn of_a_spoke_are_established() {
+async fn spoke_crds_are_established() {
     let binaries = binaries::ensure().await.unwrap();
     all_are_established("spoke-crds", crds::for_side(Side::Spoke, &binaries).unwrap()).await;
 }
 
-/// Also where published ones take their place in the other tests.
+/// The generated CRDs themselves, even if `POLICY_SYNC_CRDS` replaces them in other tests.
 #[tokio::test]
-async fn that_we_generate_are_established() {
+async fn generated_crds_are_established() {
     let mut ours = crds::generated(Side::Hub).unwrap();
     ours.extend(crds::generated(Side::Spoke).unwrap());
     ours.dedup_by(|a, b| a.name() == b.name());
     all_are_established("our-crds", ours).await;
 }
 
-/// What a server does with a field: how it checks it, fills it in, merges it and prunes it.
+/// Keywords that affect how a server validates, defaults, merges and prunes a field.
 const KEYWORDS: [&str; 9] = [
     "type",
     "format",
@@ -53,10 +53,10 @@ const KEYWORDS: [&str; 9] = [
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// Every field that we write or read has the same type, default and list type as in the published CRD; and what is
-/// required in ours is required there, so that ours takes whatever theirs takes.
+/// All generated fields have the type, default and list type of the published CRD. Required fields must be
+/// required there too, so that generated CRDs accept every object that published ones accept.
 #[test]
-fn that_we_generate_agree_with_the_published_ones() {
+fn generated_crds_match_published_ones() {
     let Some(folder) = crds::published_folder() else {
         eprintln!(
             "NOT COMPARED: POLICY_SYNC_CRDS names no folder with Open Cluster Management's CRDs in ocm/"
@@ -98,7 +98,7 @@ fn compare(path: &str, ours: &Value, theirs: &Value, faults: &mut Vec<String>) {
         }
     }
     for (name, field) in ours["properties"].as_object().into_iter().flatten() {
-        // The one field that kube's derive makes and a PlacementDecision does not have.
+        // kube's derive adds `spec`, which PlacementDecision does not have.
         if path.starts_with("placementdecisions.") && name == "spec" {
             continue;
         }

@@ -1,4 +1,4 @@
-//! OCM's own agent runs in a fleet, with a klusterlet's rights, and stops and starts like ours.
+//! OCM's work agent in a fleet: it works with a klusterlet's rights, and can be stopped and started.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The fixtures are valid under the CRDs that are installed: ours, or the published ones where `POLICY_SYNC_CRDS` is set.
+//! The fixtures are valid under the generated CRDs, or under the published ones if `POLICY_SYNC_CRDS` is set.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, fixtures}
 use serde_json::json;
 
 #[tokio::test]
-async fn a_hub_takes_all_of_them() {
+async fn hub_accepts_all_fixtures() {
     let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("fixtures") })
         .await

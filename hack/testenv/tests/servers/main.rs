@@ -1,4 +1,4 @@
-//! What tests stand on: servers that start and end as they should, and agents that do what they are there for.
+//! Tests of the test environment: control planes, CRDs, fixtures and work agents on real servers.
 
 #![allow(clippy::unwrap_used)]
 

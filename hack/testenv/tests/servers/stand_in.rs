@@ -1,4 +1,5 @@
-//! What only our own agent is asked: a short resync, a strategy that it refuses, and servers that go away under it.
+//! Tests only for the built-in agent: a short resync, an unsupported update strategy, and API servers that
+//! restart.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::spokes::{self, Bench, Work};
 
-/// A bench with an agent whose intervals are these.
+/// A bench with an agent that has these intervals.
 async fn bench(cluster: &str, resync: Duration, poll: Duration) -> (Bench, StandIn) {
     let bench = Bench::without_agents(cluster).await;
     let hub = bench.fleet().hub();
@@ -52,7 +53,7 @@ async fn resyncs_retries_and_refuses() {
     let second = Duration::from_secs(1);
     let (bench, agent) = bench("short", second, second).await;
 
-    // Made anew once it was deleted on the spoke.
+    // An object deleted on the spoke is created again.
     let work = bench.create(&policy_work("deleted", "ServerSideApply")).await;
     let work = bench.applied(&work).await;
     let policies = bench.policies("deleted");
@@ -65,7 +66,7 @@ async fn resyncs_retries_and_refuses() {
         .await;
     bench.until_condition(&work, "Available", "True", "ResourcesAvailable").await;
 
-    // An edit on the spoke shows, and stays.
+    // A local edit causes a conflict, and is kept.
     let patch = json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
         "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "theirs"}}});
     policies.patch("limits", &PatchParams::apply("kubectl").force(), &Patch::Apply(&patch)).await.unwrap();
@@ -74,14 +75,14 @@ async fn resyncs_retries_and_refuses() {
     assert!(message.contains(r#"conflict with "kubectl""#), "{message}");
     assert_eq!(policies.get("limits").await.unwrap().data["spec"]["targetRef"]["name"], "theirs");
 
-    // A strategy that it does not have is refused by name.
+    // An unsupported update strategy is rejected by name.
     let work = bench.create(&policy_work("refused", "Update")).await;
     let work = bench.until_condition(&work, "Applied", "False", "AppliedManifestWorkFailed").await;
     let message = &spokes::manifest_condition(&work, 1, "Applied").unwrap().message;
     assert!(message.ends_with("the update strategy Update is not supported by this agent"), "{message}");
     bench.delete(&work).await;
 
-    // A poll finds out what no watch told.
+    // Without a watch, the next poll detects a change.
     let mut polled = policy_work("polled", "ServerSideApply");
     polled.last_config()["feedbackScrapeType"] = json!("Poll");
     let work = bench.create(&polled).await;
@@ -92,7 +93,7 @@ async fn resyncs_retries_and_refuses() {
 }
 
 #[tokio::test]
-async fn outlives_the_servers_that_it_talks_to() {
+async fn survives_restarts_of_its_api_servers() {
     let (bench, agent) = bench("outage", Duration::from_secs(240), Duration::from_secs(10)).await;
     let first = bench.create(&policy_work("first", "ServerSideApply")).await;
     bench.applied(&first).await;

@@ -1,4 +1,4 @@
-//! A spoke to send works to, and waiting for what comes of them.
+//! A spoke for tests of work agents: creates works and waits for their statuses.
 
 mod work;
 
@@ -20,7 +20,7 @@ pub(crate) use self::work::*;
 
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A fleet, one of its spokes, and clients of both.
+/// A fleet, one of its spokes, and clients of hub and spoke.
 pub(crate) struct Bench {
     own: Option<Fleet>,
     cluster: String,
@@ -29,7 +29,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// On a spoke of the shared fleet, whose agent may write the sample policies. `_space` is the caller's own namespace.
+    /// On a spoke of the shared fleet, with access to the sample policies. `_space` names the namespace that the
+    /// test uses.
     pub(crate) async fn on(cluster: &str, _space: &str) -> Self {
         let bench = Self::without_access(cluster).await;
         bench.give_access().await;
@@ -43,7 +44,7 @@ impl Bench {
         Self { own: None, cluster: cluster.into(), hub: fleet.hub().client().unwrap(), spoke }
     }
 
-    /// With a kind of its own, `things`, for which there is no policy controller.
+    /// With access to a separate kind `things`, which has no policy controller.
     pub(crate) async fn without_policy_controller(cluster: &str, space: &str, group: &str) -> Self {
         let bench = Self::without_access(cluster).await;
         apply(&bench.spoke, &crd(group, "things", "Thing")).await.unwrap();
@@ -51,14 +52,14 @@ impl Bench {
         bench
     }
 
-    /// On a fleet of its own with one spoke.
+    /// On a separate fleet with one spoke.
     pub(crate) async fn alone(cluster: &str) -> Self {
         let bench = Self::with_fleet(cluster, FleetOptions::spokes([cluster])).await;
         bench.give_access().await;
         bench
     }
 
-    /// On a fleet of its own with one spoke that has neither agent nor policy controller.
+    /// On a separate fleet with one spoke that has neither agent nor policy controller.
     pub(crate) async fn without_agents(cluster: &str) -> Self {
         let options =
             FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes([cluster]) };
@@ -72,7 +73,7 @@ impl Bench {
         Self { own: Some(fleet), cluster: cluster.into(), hub, spoke }
     }
 
-    /// The fleet, where it is the bench's own.
+    /// The separate fleet.
     pub(crate) fn fleet(&self) -> &Fleet {
         self.own.as_ref().unwrap()
     }
@@ -128,7 +129,7 @@ impl Bench {
         self.works().create(&PostParams::default(), &work).await.unwrap()
     }
 
-    /// The whole spec, as a producer's JSON Patch would put it.
+    /// Replaces the whole spec with a JSON Patch, as a producer does.
     pub(crate) async fn replace(&self, work: &Work) -> ManifestWork {
         let patch =
             json!([{"op": "replace", "path": "/spec", "value": work.in_cluster(&self.cluster)["spec"]}]);
@@ -152,7 +153,7 @@ impl Bench {
         self.deleted(work).await;
     }
 
-    /// The work once `is` holds.
+    /// Waits until `is` holds, and returns the work.
     pub(crate) async fn until(
         &self,
         work: &ManifestWork,
@@ -172,8 +173,8 @@ impl Bench {
         }
     }
 
-    /// Returns once the agent has written down the policy that it has applied, which it does after it says so: one
-    /// that stops before leaves the objects of a work that is deleted meanwhile where they are.
+    /// Waits until the agent has recorded the applied policy, which it does after it reports `Applied`. An agent
+    /// that stops in between does not remove the objects of a work deleted meanwhile.
     pub(crate) async fn recorded(&self, work: &ManifestWork) {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
         let name = work.name_any();
@@ -206,7 +207,7 @@ impl Bench {
         self.until(work, &format!("{kind}={status}/{reason}"), is).await
     }
 
-    /// The work once what it says now is applied.
+    /// Waits until the current generation of the work is applied.
     pub(crate) async fn applied(&self, work: &ManifestWork) -> ManifestWork {
         let generation = work.metadata.generation;
         let is = |work: &ManifestWork| {
@@ -218,7 +219,7 @@ impl Bench {
         self.until(work, "Applied", is).await
     }
 
-    /// Asks again and again, for what cannot be watched.
+    /// Polls until `is` holds, for changes that cannot be watched.
     pub(crate) async fn gone<F: Future<Output = bool>>(&self, what: &str, is: impl Fn() -> F) {
         let deadline = Instant::now() + PATIENCE;
         while !is().await {

@@ -1,10 +1,10 @@
-//! Works as a producer writes them and reads them back.
+//! Builds ManifestWorks as a producer does, and reads their statuses.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use policy_sync_api::work::ManifestWork;
 use serde_json::{Value, json};
 
-/// The work that shares what one kind needs; several tests write it, always the same.
+/// A work that grants the agent access to one kind. Several tests write the same one.
 pub(crate) fn access(name: &str, group: &str, resource: &str) -> Work {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -21,7 +21,7 @@ pub(crate) fn access(name: &str, group: &str, resource: &str) -> Work {
     ))
 }
 
-/// A CRD whose objects may hold anything.
+/// A CRD without schema.
 pub(crate) fn crd(group: &str, plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -36,7 +36,7 @@ pub(crate) fn crd(group: &str, plural: &str, kind: &str) -> Value {
     })
 }
 
-/// A ManifestWork in the making.
+/// A builder of ManifestWorks.
 #[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) name: String,
@@ -103,7 +103,7 @@ pub(crate) fn server_side_apply(group: &str, resource: &str, namespace: &str, na
             "serverSideApply": {"force": false, "fieldManager": "work-agent-test"}}})
 }
 
-/// Server-side apply, and these paths watched.
+/// Server-side apply, with these feedback paths in watch mode.
 pub(crate) fn config(
     group: &str,
     resource: &str,
@@ -118,7 +118,7 @@ pub(crate) fn config(
     config
 }
 
-/// The value that was fed back under a name, null where there is none.
+/// The feedback value called `name`, or null.
 pub(crate) fn reads(work: &ManifestWork, manifest: usize, name: &str) -> Value {
     let manifests = work.status.iter().flat_map(|status| &status.resource_status.manifests);
     let values = manifests.skip(manifest).take(1).flat_map(|manifest| &manifest.status_feedback.values);
