@@ -22,7 +22,7 @@ use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 const CONTROLLER: &str = "kuadrant.io/policy-sync";
-/// Long after everything was listed.
+/// Long after the initial lists.
 const NOW: Moment = Moment(2_000_000_000_000);
 
 pub(crate) struct Hub {
@@ -30,12 +30,12 @@ pub(crate) struct Hub {
     pub(crate) settings: Settings,
     controller: ControllerName,
     policies: Source,
-    /// The works, as the server has them: with the spokes' answers.
+    /// The works as JSON, with the spokes' statuses.
     pub(crate) works: Vec<String>,
 }
 
 impl Hub {
-    /// A hub where all is written and answered.
+    /// Creates a hub where all works are written and have a status.
     pub(crate) fn new(policies: usize, clusters: usize) -> Self {
         let controller = ControllerName::new(CONTROLLER);
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
@@ -78,14 +78,14 @@ impl Hub {
         self.mirror.end_resync(source, 1, Moment(0));
     }
 
-    /// Lists all works anew, as a start does.
+    /// Lists all works again, as at a start.
     pub(crate) fn list_works(&self) {
         self.mirror.begin_resync(&WORKS.all());
         self.works.iter().for_each(|work| self.show(&WORKS.all(), work));
         self.mirror.end_resync(&WORKS.all(), 1, Moment(0));
     }
 
-    /// Takes in an object as it comes off the wire.
+    /// Processes an object as a watch delivers it.
     pub(crate) fn show(&self, source: &Source, text: &str) {
         let object: HubObject = serde_json::from_str(text).unwrap();
         let row = source.prune(&object, &self.controller).unwrap();
@@ -102,12 +102,12 @@ fn name(index: usize) -> String {
     format!("limits-{index:04}")
 }
 
-/// The policy of this index.
+/// The origin of a policy, by its index.
 pub(crate) fn origin(index: usize) -> Origin {
     Origin::parse(&format!("ratelimitpolicies.kuadrant.io/shop/{}", name(index))).unwrap()
 }
 
-/// A work as the server has it, once its cluster's agent has answered with a message of 64 bytes.
+/// A work whose status is complete, with a message of 64 bytes.
 fn answered(work: &Arc<PlannedWork>, cluster: &ClusterName) -> String {
     let mut object = work.object(&cluster.0).unwrap();
     let copy = &object["spec"]["workload"]["manifests"][1];
