@@ -1,4 +1,4 @@
-//! Answers for the agents of all clusters: everything is applied and enforced, with messages of 64 bytes.
+//! Work statuses in place of all clusters' agents: everything is applied and enforced, with messages of 64 bytes.
 
 use anyhow::{Context, Result};
 use kube::ResourceExt;
@@ -9,15 +9,15 @@ use serde_json::json;
 use super::raw::{self, Ready};
 use policy_sync_testenv::tenant::Answer;
 
-/// How many answers are under way at once.
+/// Number of concurrent status patches.
 pub(super) const AT_ONCE: usize = 32;
 
-/// A condition's message: 64 bytes, as `text` begins it.
+/// A condition's message: `text`, padded or truncated to 64 bytes.
 fn message(text: &str) -> String {
     format!("{text:.<64.64}")
 }
 
-/// The request with which the agent of its cluster answers for `work`; `text` is what its message begins with.
+/// The agent's status patch for `work`, with a message that starts with `text`.
 pub(super) fn answer(work: &ManifestWork, text: &str) -> Result<Ready> {
     let answer = Answer::applied().condition("Enforced", "True", "Enforced", &message(text));
     let patch = Patch::Merge(json!({ "status": answer.status_of(work) }));

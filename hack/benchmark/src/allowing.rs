@@ -1,5 +1,5 @@
-//! The baseline of a review: a webhook that reads what it is sent, and allows it, with the controller's own TLS. It changes nothing, or
-//! always the same.
+//! The baseline of a review: a webhook with the controller's TLS server that allows every object, unchanged or
+//! with a constant patch.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::documents::Kind;
 
-/// The most bytes of a review, as the controller takes.
+/// Maximum size of a review, as in the controller.
 const BODY: usize = 8 << 20;
-/// Where webhooks are registered that may change what is written.
+/// The kind of configuration for mutating webhooks.
 pub(super) const MUTATING: &str = "MutatingWebhookConfiguration";
-/// And those that may not.
+/// The kind of configuration for validating webhooks.
 pub(super) const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// A running one. Dropping it stops it.
+/// A running webhook. Dropping it stops the server.
 pub(super) struct Allowing {
     _webhooks: Webhooks,
     asking: Vec<Value>,
@@ -34,8 +34,8 @@ pub(super) struct Allowing {
 }
 
 impl Allowing {
-    /// Starts it, and has it asked about what of this kind is written in a namespace, once for each of `registered`. It changes each
-    /// object by this patch.
+    /// Starts the webhook and registers it for writes of this kind in a namespace, once for each kind of
+    /// configuration. It applies `patch` to each object.
     pub(super) async fn start(
         hub: &Client,
         namespace: &str,
@@ -62,7 +62,7 @@ impl Allowing {
         Ok(Self { _webhooks: webhooks, asking, _stop: stop.drop_guard() })
     }
 
-    /// Has nobody asked any more, and stops it.
+    /// Deletes the webhook configurations and stops the server.
     pub(super) async fn stop(self, hub: &Client) -> Result<()> {
         for asking in &self.asking {
             delete(hub, asking).await?;

@@ -1,4 +1,4 @@
-//! Apps that somebody writes, as far as their review: the published policy places them.
+//! Dry-run creates of apps, which the published placement policy places.
 
 use std::time::{Duration, Instant};
 
@@ -15,19 +15,19 @@ use tokio::time::{interval, timeout};
 use super::documents::DEPLOYMENTS;
 use super::hub::LIMIT;
 
-/// How often somebody writes an app.
+/// Interval between creates.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// An app that the policy places.
+/// An app that requires PCI certification, and so is placed by the policy.
 pub(super) fn app(namespace: &str, name: &str) -> Value {
     let mut app = fixtures::deployment(namespace, name);
-    // Nobody takes it to a cluster.
+    // Without the label, the app is not synced to any cluster.
     app["metadata"]["labels"] = json!({});
     app["metadata"]["annotations"] = json!({"requires-pci": "true"});
     app
 }
 
-/// Writes an app, as far as its review, and returns where the policy puts it.
+/// Creates an app as a dry run, and returns the replica preferences that the policy sets.
 pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Result<String> {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let body = serde_json::to_vec(&app(namespace, &format!("app-{number}")))?;
@@ -37,7 +37,7 @@ pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Resul
     preferences.map(str::to_owned).context("it is not placed")
 }
 
-/// When an app is placed, of those that come all the time.
+/// Creates apps at an interval, and returns the time when the first one is placed.
 pub(super) async fn placed(hub: &Client, namespace: &'static str) -> Result<Instant> {
     let (mut apps, mut every) = (JoinSet::new(), interval(ASK_EVERY));
     let (mut number, mut last) = (0, None);

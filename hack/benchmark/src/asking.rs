@@ -1,4 +1,4 @@
-//! Questions to an engine of policies, as the handlers of webhooks ask them, in turn.
+//! Queries to an engine of Rego policies, as in the webhooks' handlers. The compared engines take turns.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -20,37 +20,37 @@ use serde_json::{Value, json};
 use super::documents::{self, Variety};
 use super::sample::Sample;
 
-/// How many objects are asked about, one after the other.
+/// Number of different input objects, which are used in rotation.
 const OBJECTS: usize = 64;
-/// How many questions an arm is asked in its turn: an engine is not measured with another's data in the caches.
+/// Queries per turn. Within a turn, the caches are not shared with another engine.
 const TURN: usize = 50;
-/// How many turns it has before they count.
+/// Turns at the beginning that are not counted.
 const WARM_UP: usize = 4;
 
-/// What policies that deny are asked for, and how.
+/// Package and query of admission policies.
 const ADMISSION: (&str, &str) = ("admission", "data.admission.deny");
 
-/// A question.
+/// A kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Where an app goes.
+    /// The placement of an app.
     Placement,
-    /// Whether a pod may be written.
+    /// The denials of a pod.
     Deny,
-    /// The whole review of a pod, from the body of a request to that of the answer.
+    /// The whole review of a pod, from request body to response body.
     Review,
-    /// The same of an Ingress, whose host another of so many has.
+    /// The review of an Ingress whose host another one of this many Ingresses has.
     ReviewOfIngress(usize),
 }
 
-/// Who is asked what.
+/// An engine with a query and its inputs.
 pub(super) struct Arm {
     snapshot: Snapshot,
     question: Question,
     objects: Arc<[Object]>,
 }
 
-/// What is asked about, and the same as JSON.
+/// An input object, parsed and as JSON.
 struct Object {
     value: Value,
     body: Vec<u8>,
@@ -86,7 +86,7 @@ impl Question {
     }
 }
 
-/// What the API server asks about an object, which is read by this group, version and plural.
+/// An AdmissionReview for creating an object; the array has group, version and plural.
 fn admission_review([group, version, resource]: [&str; 3], object: &Value) -> Value {
     let metadata = &object["metadata"];
     json!({
@@ -104,7 +104,7 @@ fn admission_review([group, version, resource]: [&str; 3], object: &Value) -> Va
     })
 }
 
-/// An OPA with these modules and data, and an engine that asks it.
+/// Starts an OPA server with these modules and data, and creates an engine that queries it.
 pub(super) async fn in_opa(bundle: &Bundle, data: Value) -> Result<(Server, Engine)> {
     let server = Server::start().await?;
     let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
@@ -119,7 +119,7 @@ impl Arm {
         Self { snapshot: Snapshot::new(engine, BTreeMap::new()), question, objects: question.objects() }
     }
 
-    /// How long an answer takes, from a review's JSON.
+    /// The duration of one query.
     fn time(&self, object: &Object) -> Result<Duration> {
         let Object { value, body } = object;
         let began = Instant::now();
@@ -133,7 +133,7 @@ impl Arm {
         Ok(began.elapsed())
     }
 
-    /// What a request with this body is answered.
+    /// The response body for a request body.
     fn review(&self, body: &[u8]) -> Result<Vec<u8>> {
         let asked = Asked::read(body).map_err(Error::msg)?;
         let request = asked.request().map_err(Error::msg)?;
@@ -166,7 +166,7 @@ impl Arm {
         }
     }
 
-    /// Fails where `other` does not give the same answers. On a thread that may wait.
+    /// Fails if `other` has different results. Blocks the thread.
     pub(super) fn agrees(&self, other: &Self) -> Result<()> {
         for object in self.objects.iter() {
             let (one, other) = (self.answer(object)?, other.answer(object)?);
@@ -178,8 +178,8 @@ impl Arm {
     }
 }
 
-/// Asks all of `arms` in so many turns, every other time in the opposite order, and returns how long an answer of each takes, in
-/// milliseconds. On a thread that may wait.
+/// Runs all of `arms` in turns, every other time in reverse order. Returns the query durations of each in
+/// milliseconds. Blocks the thread.
 pub(super) fn take_turns(arms: &[Arm], turns: usize) -> Result<Vec<Sample>> {
     let mut took = vec![Vec::with_capacity(turns * TURN); arms.len()];
     for turn in 0..WARM_UP + turns {
@@ -197,7 +197,7 @@ pub(super) fn take_turns(arms: &[Arm], turns: usize) -> Result<Vec<Sample>> {
     Ok(took.into_iter().map(Sample::new).collect())
 }
 
-/// Two quantiles of milliseconds, as text.
+/// Median and 99th percentile of milliseconds as text.
 pub(super) fn spread(sample: &Sample) -> String {
     format!("p50 {:.3} ms, p99 {:.3} ms", sample.median(), sample.quantile(0.99))
 }

@@ -1,7 +1,9 @@
-//! B2 and B3: one policy's spec changes; until the last of its works has it, and with how many requests.
+//! B2 and B3: the spec of one policy changes. Measures the time until its last work has changed, and the requests
+//! for that.
 //!
-//! Raw bursts send the same patches to the same works. No controller runs meanwhile: it would put them back; so each
-//! is followed by one that does, and counts as well. Both arms end where the harness's watch has seen the last work change.
+//! Raw bursts send the same patches to the same works while no controller runs, which would revert them. Each
+//! burst is followed by a second one that reverts it, and counts as well. Both arms end when the harness's watch
+//! delivers the last changed work.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -21,12 +23,12 @@ use super::report::{Measure, progress};
 use super::sample::{self, Sample};
 use super::scene::AT_ONCE;
 
-/// How many pairs of bursts the raw writer tries each concurrency with.
+/// Number of pairs of bursts for each concurrency that the raw writer tries.
 const TRIALS: usize = 3;
-/// The limit, in the copy of a policy.
+/// JSON Pointer to the limit in the copy of a policy.
 const LIMIT: &str = "/spec/limits/all/rates/0/limit";
 
-/// So many changes, against as many raw bursts, in `turns` turns.
+/// Measures this number of changes and raw bursts, in `turns` turns.
 pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let mut observer = hub.observe().await?;
@@ -38,7 +40,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
     let (mut raw, mut controller, mut requests) = (Vec::new(), Vec::new(), Counts::default());
     for turn in 0..turns {
         let share = changes * turn / turns..changes * (turn + 1) / turns;
-        // A pair is two bursts.
+        // Each pair has two bursts.
         raw.extend(raw_bursts(hub, &mut observer, at_once, share.start / 2..share.end.div_ceil(2)).await?);
         let (_, running) = hub.start_controller().await?;
         hub.quiet().await?;
@@ -51,7 +53,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
         running.terminate().await?;
         progress(&format!("changes {} to {} of {changes}", share.start + 1, share.end));
     }
-    // What the agents have said is about the specs before.
+    // The statuses are now for older specs.
     hub.unsettle();
     let (raw, controller) = (Sample::seconds(&raw), Sample::seconds(&controller));
     let ratio = |part: f64| controller.quantile(part) / raw.quantile(part);
@@ -77,7 +79,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
     ])
 }
 
-/// One change through the controller: from the answer to whoever changed the policy.
+/// One change through the controller. The time starts with the response to the policy's patch.
 async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
     let policy = index % hub.policies;
     let work = hub.scene.work(&hub.controller(), policy);
@@ -87,7 +89,7 @@ async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Res
     Ok(last.saturating_duration_since(started))
 }
 
-/// Pairs of raw bursts, one pair for each of the policies: the second puts back what the first has changed.
+/// Pairs of raw bursts, one for each policy; the second of a pair reverts the first.
 async fn raw_bursts(
     hub: &MeasuredHub,
     observer: &mut Observer,
@@ -123,7 +125,7 @@ async fn raw_burst(
     Ok(last - started)
 }
 
-/// The works of that name in all clusters. One by one: a list would go through all works that there are.
+/// The works of this name in all clusters, read one by one: a list would include the works of all policies.
 async fn works(hub: &MeasuredHub, name: &str) -> Result<Vec<ManifestWork>> {
     let works = hub.clusters.iter().map(|cluster| work(hub, cluster, name));
     futures::stream::iter(works).buffered(AT_ONCE).try_collect().await
@@ -134,7 +136,7 @@ async fn work(hub: &MeasuredHub, cluster: &str, name: &str) -> Result<ManifestWo
     works.get(name).await.with_context(|| format!("reading the work {name} in {cluster}"))
 }
 
-/// The patch that the controller would send for `work` with another limit.
+/// The patch that the controller would send for `work` with this limit.
 fn patch(mut work: ManifestWork, limit: &Value) -> Result<Ready> {
     let place = work.spec.workload.manifests.last_mut().and_then(|copy| copy.0.pointer_mut(LIMIT));
     *place.context("a work without a limit")? = limit.clone();

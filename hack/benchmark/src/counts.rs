@@ -1,15 +1,15 @@
-//! Requests, as the API server itself counts them.
+//! Counts requests with the API server's own metrics.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use kube::Client;
 
-/// Requests answered so far, by verb, resource and code of the answer; floats, as counters are in the metrics.
+/// Completed requests by verb, resource and status code; floats, as counters in Prometheus metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts(BTreeMap<[String; 3], f64>);
 
-/// What is written for other reasons than policies: Leases, Events, access reviews.
+/// Resources that are not counted as writes: Leases, Events, access reviews.
 const APART: [&str; 6] = [
     "leases",
     "events",
@@ -20,7 +20,7 @@ const APART: [&str; 6] = [
 ];
 
 impl Counts {
-    /// Up to now, refused requests included.
+    /// All requests so far, including rejected ones.
     pub(super) async fn now(client: &Client) -> Result<Self> {
         let request = http::Request::get("/metrics").body(Vec::new()).context("asking for metrics")?;
         let text = client.request_text(request).await.context("reading the API server's metrics")?;
@@ -43,7 +43,7 @@ impl Counts {
         Self(counts)
     }
 
-    /// What has come since `before`.
+    /// Requests since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         let more = |(key, count): (&[String; 3], &f64)| {
             let more = count - before.0.get(key).unwrap_or(&0.0);
@@ -52,14 +52,14 @@ impl Counts {
         Self(self.0.iter().filter_map(more).collect())
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub(super) fn add(&mut self, others: &Self) {
         for (key, count) in &others.0 {
             *self.0.entry(key.clone()).or_default() += count;
         }
     }
 
-    /// Mutating requests; Leases, Events and access reviews apart.
+    /// Mutating requests, without Leases, Events and access reviews.
     pub(super) fn writes(&self) -> f64 {
         self.sum(is_write)
     }
@@ -83,12 +83,12 @@ impl Counts {
         fitting.map(|(key, count)| (key, *count))
     }
 
-    /// The writes as text, for people: `PATCH manifestworks 200: 100`.
+    /// The writes as text: `PATCH manifestworks 200: 100`.
     pub(super) fn describe_writes(&self) -> String {
         self.describe(is_write)
     }
 
-    /// The same for reads.
+    /// The reads as text.
     pub(super) fn describe_reads(&self) -> String {
         self.describe(is_read)
     }
@@ -105,7 +105,7 @@ fn is_write(verb: &str, resource: &str) -> bool {
     !matches!(verb, "GET" | "LIST" | "WATCH" | "CONNECT") && !APART.contains(&resource)
 }
 
-/// What is about no object has no resource: discovery, health, these metrics.
+/// Requests without an object (discovery, health, metrics) have no resource.
 fn is_read(verb: &str, resource: &str) -> bool {
     matches!(verb, "GET" | "LIST") && !resource.is_empty() && !APART.contains(&resource)
 }
@@ -123,7 +123,7 @@ apiserver_request_total{code="200",group="",resource="",scope="",verb="GET",vers
 "#;
 
     #[test]
-    fn writes_are_all_that_would_change_something_refused_ones_too() {
+    fn writes_include_rejected_requests() {
         assert_eq!(Counts::parse(METRICS).writes(), 8.0);
     }
 
@@ -136,7 +136,7 @@ apiserver_request_total{code="200",group="",resource="",scope="",verb="GET",vers
     }
 
     #[test]
-    fn only_what_came_in_between_counts() {
+    fn since_counts_only_the_difference() {
         let before = Counts::parse(METRICS);
         let after = Counts::parse(&METRICS.replace("} 7", "} 9"));
         assert_eq!(after.since(&before).writes(), 2.0);

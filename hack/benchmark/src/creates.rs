@@ -1,5 +1,5 @@
-//! R3: apps are created at a rate, and each is reviewed: by the controller among many documents, by a raw webhook, or by one that changes
-//! it as the controller does.
+//! R3: creates of apps at a constant rate, each with a review: by the controller with many documents, by a raw
+//! webhook, or by one that patches the app as the controller does.
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -20,16 +20,16 @@ use super::{Options, apps};
 const PLACED: &str = "placed";
 /// The namespace whose apps the raw webhook allows.
 const ALLOWED: &str = "allowed";
-/// The namespace whose apps another raw webhook changes.
+/// The namespace whose apps the patching raw webhook changes.
 const CHANGED: &str = "changed";
-/// All of them.
+/// All three namespaces.
 const ARMS: [&str; 3] = [PLACED, ALLOWED, CHANGED];
-/// How many times longer than with the raw webhook a create may take.
+/// Goal for the duration of a create as a multiple of one with the raw webhook.
 const RATIO_GOAL: f64 = 1.3;
-/// And how much longer, in milliseconds.
+/// Goal for the additional duration of a create, in milliseconds.
 const MORE_GOAL: f64 = 5.0;
 
-/// How long creates take with the controller, beside those with the raw webhook.
+/// Measures creates with the controller and with the raw webhooks.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
@@ -53,7 +53,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     Ok(over_raw("R3", options.rate, &placed, &allowed, &changed))
 }
 
-/// What the controller makes of an app, as a patch.
+/// The controller's annotations of an app, as a patch.
 async fn patch(hub: &Client) -> Result<Value> {
     let app = serde_json::to_vec(&apps::app(PLACED, "patch"))?;
     let create = Requests::new(DEPLOYMENTS.within(PLACED)).create(&PostParams::default(), app);
@@ -62,7 +62,7 @@ async fn patch(hub: &Client) -> Result<Value> {
     Ok(json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]))
 }
 
-/// How long creates at a rate took that the controller reviews, over those of a raw webhook.
+/// Compares creates at a rate that the controller reviewed with those of a raw webhook.
 pub(super) fn over_raw(
     id: &'static str,
     rate: usize,
@@ -80,7 +80,7 @@ pub(super) fn over_raw(
     ]
 }
 
-/// Two quantiles of seconds, as text.
+/// Median and 99th percentile of seconds as text.
 pub(super) fn spread(sample: &Sample) -> String {
     format!("p50 {:.1} ms, p99 {:.1} ms", 1e3 * sample.median(), 1e3 * sample.quantile(0.99))
 }

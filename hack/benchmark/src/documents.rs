@@ -1,4 +1,4 @@
-//! What policies in Rego read: pods of 1.2 KB, Ingresses and clusters, in memory or on a hub.
+//! Documents for Rego policies: pods of 1.2 KB, Ingresses and clusters, in memory or on a hub.
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
@@ -14,25 +14,25 @@ use super::scene::create_all;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::{fixtures, wait};
 
-/// How many clusters there are to place on.
+/// Number of clusters for placement.
 pub(super) const CLUSTERS: usize = 100;
-/// One in so many documents is an Ingress.
+/// One of this many documents is an Ingress.
 pub(super) const INGRESSES: usize = 20;
-/// What the namespaces of documents are called.
+/// Pattern of the names of namespaces with documents.
 pub(super) const PATTERN: &str = "documents-*";
-/// In how many namespaces pods are.
+/// Number of namespaces with pods.
 const NAMESPACES: usize = 100;
-/// How many pods have a template.
+/// Number of pods with the same template in [`Variety::Alike`].
 const REPLICAS: usize = 20;
-/// What makes the digests of templates differ.
+/// Multiplier that makes the templates' digests differ.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Pods.
+/// The kind Pod.
 pub(super) const PODS: Kind = Kind { group: "", version: "/api/v1", plural: "pods" };
-/// Deployments.
+/// The kind Deployment.
 pub(super) const DEPLOYMENTS: Kind = Kind { group: "apps", version: "/apis/apps/v1", plural: "deployments" };
 
-/// A kind of objects with namespaces.
+/// A namespaced kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     group: &'static str,
@@ -41,33 +41,33 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// The path of those of all namespaces.
+    /// The path of all objects of the kind.
     pub(super) fn everywhere(self) -> String {
         format!("{}/{}", self.version, self.plural)
     }
 
-    /// Its group and its plural.
+    /// Group and plural name.
     pub(super) fn parts(self) -> (&'static str, &'static str) {
         (self.group, self.plural)
     }
 
-    /// The path of those of a namespace.
+    /// The path of a namespace's objects.
     pub(super) fn within(self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.version, self.plural)
     }
 }
 
-/// What pods have in common.
+/// How similar pods are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variety {
-    /// No two have a template.
+    /// Each pod has a different template.
     Different,
-    /// Each twenty have one.
+    /// Twenty pods have the same template.
     Alike,
 }
 
 impl Variety {
-    /// In a word for the table.
+    /// A short description for the table.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Different => "all different",
@@ -75,7 +75,7 @@ impl Variety {
         }
     }
 
-    /// The number of the template of a pod.
+    /// The number of a pod's template.
     fn template(self, index: usize) -> usize {
         match self {
             Self::Different => index,
@@ -89,7 +89,7 @@ pub(super) fn namespace(index: usize) -> String {
     PATTERN.replace('*', &format!("{:02}", index % NAMESPACES))
 }
 
-/// A pod, with all that an API server adds but for its version.
+/// A pod with the fields that an API server sets, except for the resource version.
 pub(super) fn pod(index: usize, variety: Variety) -> Value {
     let template = variety.template(index);
     let digest = |salt: u32| format!("{:016x}", (template as u64 + 1).wrapping_mul(ODD.rotate_left(salt)));
@@ -135,7 +135,7 @@ pub(super) fn pod(index: usize, variety: Variety) -> Value {
     })
 }
 
-/// An Ingress with a host of its own.
+/// An Ingress with a unique host.
 pub(super) fn ingress(index: usize) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -145,12 +145,12 @@ pub(super) fn ingress(index: usize) -> Value {
     })
 }
 
-/// A cluster; every other is one on which the published policy places.
+/// A certified cluster. Every other one is in a zone where the published policy places apps.
 pub(super) fn cluster(index: usize) -> Value {
     cluster_of(index, true)
 }
 
-/// The same, which may be certified no longer.
+/// A cluster, with or without certification.
 pub(super) fn cluster_of(index: usize, is_certified: bool) -> Value {
     let zone = if index.is_multiple_of(2) { "eu" } else { "us" };
     let pci = if is_certified { "certified" } else { "lapsed" };
@@ -158,7 +158,7 @@ pub(super) fn cluster_of(index: usize, is_certified: bool) -> Value {
     fixtures::managed_cluster(&format!("documents-{index:03}"), &labels.into_iter().collect())
 }
 
-/// What modules find in `data`, of so many documents in all.
+/// The content of `data` for Rego modules, with this total number of documents.
 pub(super) fn data(documents: usize) -> Value {
     let (mut clusters, mut pods, mut ingresses) = (Map::new(), Map::new(), Map::new());
     for cluster in (0..CLUSTERS).map(cluster) {
@@ -180,13 +180,13 @@ fn name(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
 }
 
-/// Puts so many pods on the hub.
+/// Creates pods on the hub.
 pub(super) async fn fill(hub: &Client, count: usize, variety: Variety) -> Result<()> {
     progress(&format!("{count} pods, {}", variety.words()));
     create(hub, PODS, (0..count).map(|index| pod(index, variety))).await
 }
 
-/// Puts these objects of a kind on the hub, in the namespaces of documents.
+/// Creates objects of a kind on the hub, in the namespaces of documents.
 pub(super) async fn create(
     hub: &Client,
     kind: Kind,
@@ -198,7 +198,7 @@ pub(super) async fn create(
     create_all(hub, objects.map(|object| (kind.within(&name(&object, "namespace")), object))).await
 }
 
-/// Takes all of the kind away from these namespaces, and waits until they are gone.
+/// Deletes all objects of the kind in these namespaces, and waits until they are gone.
 pub(super) async fn clear(hub: &Client, kind: Kind, namespaces: impl Iterator<Item = String>) -> Result<()> {
     for namespace in namespaces {
         let objects = Requests::new(kind.within(&namespace));
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_as_many_as_asked_for_and_pods_have_a_kilobyte() {
+    fn documents_have_the_requested_number_and_size() {
         let data = data(1_000);
         let count = |kind: &str| {
             let namespaces = data["kubernetes"][kind].as_object().unwrap().values();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_of_a_kind_have_a_template() {
+    fn alike_pods_share_a_template_in_groups_of_twenty() {
         let spec = |index, variety| pod(index, variety)["spec"].clone();
         assert_eq!(spec(0, Variety::Alike), spec(19, Variety::Alike));
         assert_ne!(spec(19, Variety::Alike), spec(20, Variety::Alike));

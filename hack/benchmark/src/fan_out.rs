@@ -1,7 +1,8 @@
-//! B1: everything is there but works; from the controller's start to its last work of a policy.
+//! B1: cold fan-out. Everything exists except works. Measures the time from the controller's start to the last
+//! work of a policy.
 //!
-//! Both arms end where the harness's watch has seen the last of these works. The controller's includes its start, its
-//! lists, the Lease, and the works of Gateways and of access, which the raw writer does not write.
+//! Both arms end when the harness's watch delivers the last of these works. The controller's time includes its
+//! start, its lists, the Lease, and the works of Gateways and of access, which the raw writer does not create.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::report::{Measure, progress};
 use super::sample::Sample;
 use policy_sync_testenv::Controller;
 
-/// How many works the raw writer tries its concurrency with.
+/// Number of works for each concurrency that the raw writer tries.
 const TRIAL: usize = 2_000;
 
 /// Cold fan-out against raw creates.
@@ -43,7 +44,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Me
     Ok(vec![Measure::ratio("B1", measure, &Sample::seconds(&controller), &Sample::seconds(&raw), 1.15)])
 }
 
-/// Sends the creates, and returns the time until the last of these works was there.
+/// Sends the creates, and returns the time until the last of these works exists.
 pub(super) async fn by_raw(hub: &MeasuredHub, works: &[Stored], at_once: usize) -> Result<Duration> {
     let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
     let mut observer = hub.observe().await?;
@@ -53,7 +54,7 @@ pub(super) async fn by_raw(hub: &MeasuredHub, works: &[Stored], at_once: usize) 
     Ok(last - started)
 }
 
-/// Starts the controller, and returns it with the time until its last work of a policy was there.
+/// Starts the controller, and returns it with the time until its last work of a policy exists.
 pub(super) async fn by_controller(hub: &MeasuredHub) -> Result<(Duration, Controller)> {
     let mut observer = hub.observe().await?;
     let started = Instant::now();

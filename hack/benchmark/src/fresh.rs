@@ -1,4 +1,5 @@
-//! R5: a document is written while others change all the time: how soon an answer knows it, and what it takes to keep up.
+//! R5: a document changes while others change constantly. Measures the delay until decisions include it, and the
+//! processor time for the updates.
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,12 @@ use super::{Options, apps, raw};
 
 /// The namespace whose apps are placed.
 const NAMESPACE: &str = "fresh";
-/// How long, in milliseconds, a document may be unknown.
+/// Goal for the delay, in milliseconds.
 const KNOWN_GOAL: f64 = 200.0;
-/// How much of a core keeping up may take, in percent.
+/// Goal for the processor time, in percent of a core.
 const SHARE_GOAL: f64 = 15.0;
 
-/// How soon documents are known, and the processor time meanwhile.
+/// Measures the delay of documents and the processor time of updates.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
@@ -55,14 +56,14 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// How much of a core the process `pid` takes while documents change and nobody asks anything, in percent.
+/// Processor time of the process `pid` while documents change and no reviews run, in percent of a core.
 async fn keeping_up(hub: &MeasuredHub, pid: u32, options: &Options) -> Result<f64> {
     let (before, began) = (processor_time(pid)?, Instant::now());
     change(&hub.client, options, options.rate * options.load).await?;
     Ok(100.0 * (processor_time(pid)? - before).as_secs_f64() / began.elapsed().as_secs_f64())
 }
 
-/// Changes so many pods, one after the other, at the rate.
+/// Changes pods at the given rate.
 async fn change(hub: &Client, options: &Options, count: usize) -> Result<()> {
     let documents = options.documents;
     let changed = at_rate(options.rate, count, |number| {
@@ -80,7 +81,7 @@ async fn change(hub: &Client, options: &Options, count: usize) -> Result<()> {
     changed.await.map(drop)
 }
 
-/// Changes a cluster so many times, and returns how long each time an answer knows it.
+/// Changes the label of a cluster several times, and returns the delays until placements change.
 async fn known(hub: &MeasuredHub, changes: usize) -> Result<Vec<Duration>> {
     let mut known = Vec::with_capacity(changes);
     for number in 0..changes {

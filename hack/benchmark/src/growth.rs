@@ -1,6 +1,6 @@
-//! B9: how time and memory grow from a hundredth of the works, over a tenth, to all.
+//! B9: growth of time and memory from a hundredth and a tenth of the works to all of them.
 //!
-//! The exponent is the slope of the line through the logarithms: 1 is linear.
+//! The exponent is the slope of a line through the logarithms: 1 is linear.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use super::memory;
 use super::report::Measure;
 use super::sample;
 
-/// More than this is more than linear, by what such measurements differ.
+/// Above this exponent, growth is more than linear; the margin is for measurement errors.
 pub(super) const GOAL: f64 = 1.1;
 
 /// The exponents of the fan-out's time and of settled memory.
@@ -33,8 +33,8 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     Ok(vec![row("fan-out time", "s", 0.01, &times), row("settled memory", "MiB", 1.0, &memories)])
 }
 
-/// The slope of the line through the logarithms, by least squares. What is less than `least` is taken for that: two starts of an idle
-/// controller differ by as much, and nothing has no logarithm.
+/// The least-squares slope of the logarithms. Values below `least` count as `least`: two starts of an idle
+/// controller differ by that much, and zero has no logarithm.
 pub(super) fn exponent(points: &[(f64, f64)], least: f64) -> f64 {
     let logarithms: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.max(least).ln())).collect();
     let count = sample::count(logarithms.len());
@@ -53,7 +53,7 @@ mod tests {
     use super::exponent;
 
     #[test]
-    fn the_exponent_is_that_of_the_power() {
+    fn exponent_is_that_of_the_power() {
         let points = |power: i32| [10.0, 100.0, 1000.0].map(|x: f64| (x, 3.0 * x.powi(power)));
         assert!((exponent(&points(1), 1.0) - 1.0).abs() < 1e-9);
         assert!((exponent(&points(2), 1.0) - 2.0).abs() < 1e-9);

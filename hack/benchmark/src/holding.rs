@@ -1,4 +1,4 @@
-//! R4: the memory that documents take, of the controller and of an OPA that it fills with the same.
+//! R4: the memory of documents in the controller, and in an OPA server with the same documents.
 
 use anyhow::Result;
 use policy_sync_testenv::Opa;
@@ -10,17 +10,17 @@ use super::policed;
 use super::report::{Measure, progress};
 use super::usage::Memory;
 
-/// How much of the memory of an OPA documents may take.
+/// Goal for the documents' memory as a fraction of OPA's.
 const RATIO_GOAL: f64 = 0.4;
 
-/// The memory of a controller that evaluates by itself, and of an OPA that another fills.
+/// Memory of a controller with the embedded engine, and of an OPA server filled by another controller.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     controller: Memory,
     opa: Memory,
 }
 
-/// The controller's memory with documents over that without, and how much of an OPA's that is.
+/// The controller's additional memory with documents, and its ratio to OPA's.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     let idle = held(hub, 0, options).await?;

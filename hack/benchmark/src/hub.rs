@@ -1,4 +1,4 @@
-//! The hub that is measured on, and in which state a measurement finds it: without works, or with everything settled.
+//! The hub for measurements, in one of two states: without works, or with everything settled.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,22 +25,22 @@ use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
 
-/// The namespace of the Gateway, of the policies and of the class's parameters.
+/// The namespace of the Gateway, the policies and the class's parameters.
 const NAMESPACE: &str = "shop";
-/// The class.
+/// The GatewayClass.
 pub(super) const CLASS: &str = "synced";
-/// The name that the controller has by default.
+/// The controller's default name.
 const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
-/// How many works are read at once.
+/// Page size for lists of works.
 const PAGE: u32 = 500;
-/// How often a starting controller is asked whether it is ready: more often than in tests, as this is measured.
+/// Interval of readiness checks. Shorter than in tests, because the start is measured.
 const ASK_EVERY: Duration = Duration::from_millis(2);
-/// How long a start may take.
+/// Time limit for a start.
 const START: Duration = Duration::from_secs(120);
-/// How long a step may take that is not measured.
+/// Time limit for steps that are not measured.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The hub, and the controller's program.
+/// The hub and the path of the controller.
 pub(super) struct MeasuredHub {
     fleet: Fleet,
     binary: PathBuf,
@@ -49,21 +49,21 @@ pub(super) struct MeasuredHub {
     pub(super) scene: Scene,
     pub(super) clusters: Vec<String>,
     pub(super) policies: usize,
-    /// The policies' works as the controller stores them.
+    /// The policies' works as the controller creates them.
     works: Arc<Vec<Stored>>,
-    /// Whether all works are there and answered for, and the policies say so.
+    /// Whether all works exist and have a status, and the policies' annotations are up to date.
     settled: bool,
-    /// The policies in Rego that the controller has, if any.
+    /// The Rego policies of the controller, if any.
     pub(super) policed: Option<Policed>,
-    /// Whether the controller keeps the topology.
+    /// Whether the controller stores the topology.
     pub(super) topology: bool,
 }
 
-/// A work as the controller stores it, without what the server adds.
+/// A work as the controller creates it, without fields of the server.
 #[derive(Debug)]
 pub(super) struct Stored {
     cluster: String,
-    /// JSON: many are kept, and they are only sent.
+    /// JSON, because many works are kept only to be sent.
     body: Vec<u8>,
 }
 
@@ -77,14 +77,14 @@ impl Stored {
         Ok(Self { cluster, body: serde_json::to_vec(&work).context("writing a work as JSON")? })
     }
 
-    /// The request that creates it.
+    /// The request that creates the work.
     pub(super) fn create(&self) -> Result<Ready> {
         let create = raw::works_of(&self.cluster).create(&PostParams::default(), self.body.clone());
         Ok(raw::answered_by_metadata(create.context("making a create")?))
     }
 }
 
-/// A resource beside the policies, placed as their Gateway is, whose replicas are split among all clusters.
+/// A synced Deployment with the same Placement as the Gateway, whose replicas are divided among all clusters.
 fn app() -> Value {
     let mut app = fixtures::deployment(NAMESPACE, "app");
     app["metadata"]["labels"] = json!({PLACEMENT_LABEL: scene::NAME});
@@ -94,7 +94,7 @@ fn app() -> Value {
 }
 
 impl MeasuredHub {
-    /// Starts the hub and puts everything there but works.
+    /// Starts the hub and creates everything except works.
     pub(super) async fn start(options: &Options) -> Result<Self> {
         ensure!(options.controller.is_file(), "{} is no program", options.controller.display());
         let fleet = Fleet::start(FleetOptions::spokes([])).await?;
@@ -124,7 +124,7 @@ impl MeasuredHub {
     async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
         progress(&format!("registering {} clusters", clusters.len()));
         register(client, clusters).await?;
-        // Gateways wait for their policies as they do where nothing else is said: a fixture has them come at once.
+        // Restores the default wait of Gateways for their policies; the fixture disables it.
         let params = json!({
             "policiesToSync": [rate_limit_policies()],
             "resourcesToSync": [fixtures::resources("apps", "deployments")],
@@ -142,7 +142,7 @@ impl MeasuredHub {
         Ok(scene)
     }
 
-    /// Makes it so many policies.
+    /// Adds or removes policies until there are `count`.
     pub(super) async fn set_policies(&mut self, count: usize) -> Result<()> {
         self.scene.add(self.policies..count).await?;
         self.scene.remove(count..self.policies).await?;
@@ -151,7 +151,7 @@ impl MeasuredHub {
         Ok(())
     }
 
-    /// The program.
+    /// Path of the controller.
     pub(super) fn binary(&self) -> &Path {
         &self.binary
     }
@@ -160,7 +160,7 @@ impl MeasuredHub {
         self.fleet.hub()
     }
 
-    /// How many works of policies there are when all is written.
+    /// The number of works of all policies on all clusters.
     pub(super) fn size(&self) -> usize {
         self.policies * self.clusters.len()
     }
@@ -177,23 +177,23 @@ impl MeasuredHub {
     }
 
     fn launch_with(&self, more: &[String]) -> Result<Controller> {
-        // A Lease that lasts: what is measured is not how soon a dead leader is followed.
+        // Long enough for pauses: the takeover from a dead leader is not measured.
         let mut arguments = vec!["--leader-elect-lease-duration=15s"];
         arguments.extend(more.iter().map(String::as_str));
         Controller::launch(&self.binary, self.hub(), &arguments, None)
     }
 
-    /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
-    /// [`MeasuredHub::quiet`] waits.
+    /// Starts the controller, and returns it with the time until it is ready. With many works, that takes longer
+    /// than [`MeasuredHub::quiet`] waits.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
         self.start_with(&self.arguments()).await
     }
 
-    /// The same for another controller, with these arguments.
+    /// Like [`MeasuredHub::start_controller`], with other arguments.
     pub(super) async fn start_with(&self, more: &[String]) -> Result<(Duration, Controller)> {
         let started = Instant::now();
         let controller = self.launch_with(more)?;
-        // Until it listens there is no answer.
+        // Requests fail until the controller listens.
         while !matches!(controller.readiness().await, Ok((200, _))) {
             ensure!(started.elapsed() < START, "the controller is not ready; its log: {}", controller.log()?);
             tokio::time::sleep(ASK_EVERY).await;
@@ -211,7 +211,7 @@ impl MeasuredHub {
         format!("{},{WORK_FOR}=policy", self.selector())
     }
 
-    /// Whose works they are.
+    /// The controller's name.
     pub(super) fn controller(&self) -> ControllerName {
         ControllerName::new(CONTROLLER_NAME)
     }
@@ -221,7 +221,8 @@ impl MeasuredHub {
         format!("{CONTROLLER}={}", self.controller().hash())
     }
 
-    /// The works of policies that the controller stores here; it is asked once, and its works stay.
+    /// The controller's works for policies. On the first call, runs the controller to get them; they stay on the
+    /// hub.
     pub(super) async fn works(&mut self) -> Result<Arc<Vec<Stored>>> {
         if self.works.len() != self.size() {
             self.clear().await?;
@@ -234,7 +235,8 @@ impl MeasuredHub {
         Ok(self.works.clone())
     }
 
-    /// Sees to it that all works are there and answered for, and that the policies say so. No controller runs then.
+    /// Creates all works with statuses, and waits until the policies' annotations are up to date. Leaves no
+    /// controller running.
     pub(super) async fn settle(&mut self) -> Result<()> {
         if self.settled {
             return Ok(());
@@ -249,7 +251,7 @@ impl MeasuredHub {
         Ok(())
     }
 
-    /// Answers for all works of policies, as fast as it can.
+    /// Patches the statuses of all works of policies as fast as possible.
     pub(super) async fn answer_all(&self, text: &str) -> Result<()> {
         self.pages(async |page| {
             let answers = page.iter().map(|work| agents::answer(work, text)).collect::<Result<_>>()?;
@@ -258,17 +260,17 @@ impl MeasuredHub {
         .await
     }
 
-    /// Notes that all is as [`MeasuredHub::settle`] leaves it.
+    /// Records that the hub is in the state after [`MeasuredHub::settle`].
     pub(super) fn note_settled(&mut self) {
         self.settled = true;
     }
 
-    /// Notes that something of this no longer holds.
+    /// Records that the hub is no longer settled.
     pub(super) fn unsettle(&mut self) {
         self.settled = false;
     }
 
-    /// Waits until nobody has written anything for a while.
+    /// Waits until there have been no writes for a while.
     pub(super) async fn quiet(&self) -> Result<()> {
         let (mut seen, mut since) = (Counts::default(), Instant::now());
         loop {
@@ -296,8 +298,8 @@ impl MeasuredHub {
         Ok(stored)
     }
 
-    /// Hands the policies' works out, cluster by cluster and page by page: all at once would take much memory, and a list
-    /// of all pages would expire where something long is done with each.
+    /// Calls `take` with the works of policies, by cluster and page. All works at once would need much memory,
+    /// and a list of all clusters would expire during long processing.
     pub(super) async fn pages(
         &self,
         mut take: impl AsyncFnMut(Vec<ManifestWork>) -> Result<()>,
@@ -345,7 +347,7 @@ impl MeasuredHub {
     }
 }
 
-/// Makes clusters in name: a namespace and a ManagedCluster each.
+/// Creates clusters without control planes: a namespace and a ManagedCluster each.
 pub(super) async fn register(client: &Client, clusters: &[String]) -> Result<()> {
     let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
     let objects = clusters.iter().flat_map(|name| {

@@ -1,4 +1,4 @@
-//! B8: nothing happens for some minutes, but that metrics are read. R7: the same with policies in Rego.
+//! B8: nothing changes for some minutes, while metrics are scraped. R7: the same with Rego policies.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use super::report::{Measure, progress};
 use super::scrape::scraped;
 use super::usage::processor_time;
 
-/// Writes and processor time while everything is settled.
+/// Writes and processor time of a settled controller.
 pub(super) async fn measure(hub: &mut MeasuredHub, duration: Duration) -> Result<Vec<Measure>> {
     let works = hub.size();
     measured(hub, "B8", &format!("{works} works"), duration).await
 }
 
-/// The same with policies and documents.
+/// The same with Rego policies and documents.
 pub(super) async fn with_policies(
     hub: &mut MeasuredHub,
     documents: usize,

@@ -1,22 +1,22 @@
-//! The benchmark: what the controller costs beside a raw writer that sends the same requests without any logic.
+//! The benchmark: compares the controller with a raw writer that sends the same requests without any logic.
 //!
 //! ```text
-//! MeasuredHub  the hub, and the controller as a process of its own
-//! Scene        clusters in name only, a Gateway that is placed on them, policies
-//! raw          the baseline: the same objects, the same client, the best concurrency found by trying
-//! Observer     sees works and policies come, change and go, in both arms alike
-//! agents       answers for the clusters
-//! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
-//! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
-//! pace         requests at a rate; allowing: a webhook that only allows
-//! topology     what is attached to what: its objects, and its rows
-//! web          the pages: a browser, and rows
-//! policed      a controller that loads both from the hub; apps: what is written for its review
-//! row files    one for each row of the table; those of gates in a room of their own
+//! MeasuredHub  the hub, and the controller as a separate process
+//! Scene        clusters without control planes, a Gateway placed on them, policies
+//! raw          the baseline: the same objects, the same client, the best of several concurrencies
+//! Observer     watches works and policies in the same way for both arms
+//! agents       work statuses of the clusters
+//! counts       requests in the API server's metrics; usage: memory and processor time of a process
+//! documents    documents for Rego policies; modules: these policies; asking: queries to them, in turns
+//! pace         requests at a rate; allowing: a webhook that allows everything
+//! topology     objects and rows of the topology
+//! web          rows of the web pages, with a browser
+//! policed      a controller that loads Rego policies and documents from the hub; apps: objects for its review
+//! row files    one for each row of the table; those of admission, authorization and audit are in gates
 //! report       the table, and results.json
 //! ```
 //!
-//! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
+//! Baseline and controller take turns on the same hub, so that other load on the machine affects both.
 
 mod agents;
 mod allowing;
@@ -167,44 +167,44 @@ pub enum Row {
     PagesStart,
 }
 
-/// What to measure, and on what.
+/// Options of a run.
 #[derive(Debug)]
 pub struct Options {
-    /// The program `policy-sync`, as it is released.
+    /// Path of the release build of `policy-sync`.
     pub controller: PathBuf,
-    /// The rows.
+    /// The rows to measure.
     pub rows: Vec<Row>,
-    /// How many policies there are.
+    /// Number of policies.
     pub policies: usize,
-    /// How many clusters each of them goes to.
+    /// Number of clusters of each policy.
     pub clusters: usize,
-    /// How often baseline and controller take turns.
+    /// Number of turns of baseline and controller.
     pub runs: usize,
-    /// How often a policy is changed.
+    /// Number of changes of a policy.
     pub changes: usize,
-    /// How many policies a cluster joins and leaves.
+    /// Number of policies that a cluster joins and leaves.
     pub joined: usize,
-    /// How often a spoke changes the status of its work.
+    /// Number of status patches for one work of a spoke.
     pub patches: usize,
-    /// How long nobody must have written anything before all counts as settled.
+    /// Period without writes after which everything counts as settled.
     pub quiet: Duration,
-    /// How long nothing happens.
+    /// Duration of the idle rows.
     pub idle: Duration,
-    /// Whether the controller has policies in Rego in the rows B….
+    /// Whether the controller has Rego policies in the rows B….
     pub policies_in_rego: bool,
-    /// How many objects policies in Rego read.
+    /// Number of documents of Rego policies.
     pub documents: usize,
-    /// How many objects the topology has.
+    /// Number of objects in the topology.
     pub objects: usize,
-    /// How many turns of questions an engine is asked.
+    /// Number of turns of queries for each engine.
     pub turns: usize,
-    /// How many apps are created, or documents changed, a second.
+    /// Creates of apps, or changes of documents, per second.
     pub rate: usize,
-    /// For how many seconds.
+    /// Duration of loads, in seconds.
     pub load: usize,
-    /// How long after all is loaded memory is looked at.
+    /// Delay between loading and the measurement of memory.
     pub settles: Duration,
-    /// Where the results go, as JSON.
+    /// Path of the results in JSON.
     pub results: PathBuf,
 }
 
@@ -212,7 +212,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// Where a row cannot be measured.
+/// Returns an error if a row cannot be measured.
 pub async fn run(options: &Options) -> Result<Vec<Measure>> {
     let mut hub = None;
     let mut measures = Vec::new();
@@ -226,13 +226,13 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
 }
 
 impl Row {
-    /// Those of the topology.
+    /// The rows of the topology.
     pub const OF_TOPOLOGY: [Self; 4] = [Self::Rebuild, Self::Statuses, Self::Largest, Self::Beside];
 
-    /// Those of the pages.
+    /// The rows of the web pages.
     pub const OF_WEB: [Self; 3] = [Self::Matrix, Self::GatewayPage, Self::PagesStart];
 
-    /// Whether the controller that syncs has policies in Rego meanwhile.
+    /// Whether the row requires Rego policies in the controller that syncs.
     fn is_policed(self, options: &Options) -> bool {
         match self {
             Self::IdlePolicies => true,
@@ -247,7 +247,7 @@ impl Row {
     }
 }
 
-/// The hub for `row`, which is started for the first that needs it.
+/// The hub for `row`, started by the first row that needs it.
 async fn hub_for<'h>(
     row: Row,
     hub: &'h mut Option<MeasuredHub>,

@@ -1,4 +1,4 @@
-//! The benchmark's command line; `hack/bench` builds it and runs it.
+//! Command line of the benchmark, which `hack/bench` builds and runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +81,7 @@ impl Arguments {
             changes: self.changes,
             joined: 1_000,
             patches: 1_000,
-            // Longer than the window and the rule about clusters that disappear together.
+            // Longer than the batching window and the delay for clusters that disappear together.
             quiet: Duration::from_secs(7),
             idle: Duration::from_secs(self.idle),
             policies_in_rego: self.policies_in_rego,
@@ -90,7 +90,7 @@ impl Arguments {
             turns: 100,
             rate: if self.web { 100 } else { 200 },
             load: self.load,
-            // Both the controller and OPA give back what loading took.
+            // Allows the controller and OPA to release the memory of loading.
             settles: Duration::from_secs(30),
             results: self.results,
         })
@@ -108,9 +108,9 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Exit code 0 where every goal is reached, 1 where one is not.
+/// Exit code 0 if every goal is reached, otherwise 1.
 async fn run() -> Result<ExitCode> {
-    // Before anything starts, so that a signal in between is not lost.
+    // Registered before anything starts, so that no signal is lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let options = Arguments::parse().options()?;

@@ -1,11 +1,11 @@
 //! B5: a cluster joins many policies, and leaves them.
 //!
-//! A scene of its own: many policies whose Gateway is on one cluster, and then on one more. Joining is timed from the
-//! decision, leaving from the end of the rule about clusters that disappear: the Gateway goes first, and its policies once
-//! it is gone.
+//! A separate scene has many policies whose Gateway is on one cluster, and then on a second one. The time to join
+//! starts with the decision. The time to leave starts after the delay for clusters that disappear. Then the
+//! Gateway is deleted first, and the policies after it.
 //!
-//! There are two baselines: the works alone, and with them the annotations, in which the controller tells each policy where
-//! it is.
+//! There are two baselines: only the works, and the works with the annotations in which the controller reports
+//! each policy's clusters.
 
 use std::iter;
 use std::time::{Duration, Instant};
@@ -70,10 +70,10 @@ pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize)
     ])
 }
 
-/// What joining and leaving writes.
+/// The controller's writes for joining and leaving.
 struct Written {
     works: Vec<Stored>,
-    /// The requests that annotate the policies once the cluster has joined, and once it has left.
+    /// Requests that annotate the policies after the cluster has joined, and after it has left.
     annotations: [Vec<Ready>; 2],
 }
 
@@ -86,7 +86,7 @@ struct Arena<'s> {
 }
 
 impl Arena<'_> {
-    /// What the controller writes. The cluster has left again then, and no controller runs.
+    /// Records the controller's writes. Afterwards the cluster has left, and no controller runs.
     async fn written(&mut self) -> Result<Written> {
         let (_, controller) = self.hub.start_controller().await?;
         self.hub.quiet().await?;
@@ -101,7 +101,7 @@ impl Arena<'_> {
         Ok(Written { works, annotations: [joined, left] })
     }
 
-    /// How long the controller takes to join and to leave.
+    /// The times for the controller to join and to leave.
     async fn controller(&mut self) -> Result<[Duration; 2]> {
         let (_, controller) = self.hub.start_controller().await?;
         self.hub.quiet().await?;
@@ -126,7 +126,7 @@ impl Arena<'_> {
         Ok(last.saturating_duration_since(placed.counted + PLACEMENT_SETTLES))
     }
 
-    /// Answers for the cluster's agent, so that its Gateway follows the policies.
+    /// Writes the statuses of the cluster's works, so that the Gateway is created after the policies.
     async fn answer(&self) -> Result<()> {
         let works = self.list().await?;
         let answers = works.iter().map(|work| agents::answer(work, "all is well")).collect::<Result<_>>()?;
@@ -137,7 +137,7 @@ impl Arena<'_> {
         self.observer.until(self.policies, |seen| seen.gone() && seen.namespace == CLUSTER).await
     }
 
-    /// How long raw creates and deletes of the same works take, with `annotations` in between.
+    /// The times for raw creates and deletes of the same works, interleaved with `annotations`.
     async fn raw(
         &mut self,
         works: &[Stored],
@@ -163,7 +163,7 @@ impl Arena<'_> {
         Ok(works.list(&list).await.context("listing works")?.items)
     }
 
-    /// Removes what the other rows do not expect.
+    /// Deletes the objects of this row.
     async fn clear(self) -> Result<()> {
         self.scene.remove(0..self.policies).await?;
         self.scene.place(&[]).await?;
@@ -171,13 +171,13 @@ impl Arena<'_> {
     }
 }
 
-/// The requests `first`, each followed by one of `second` as long as there are any.
+/// The requests in `first`, each followed by one from `second` while there are any.
 fn in_turn(first: Vec<Ready>, second: &[Ready]) -> Vec<Ready> {
     let second = second.iter().cloned().map(Some).chain(iter::repeat(None));
     first.into_iter().zip(second).flat_map(|(first, second)| iter::once(first).chain(second)).collect()
 }
 
-/// As the controller deletes: only the work that was seen.
+/// A delete like the controller's, guarded by the work's uid.
 fn delete(work: &ManifestWork) -> Result<Ready> {
     let preconditions = Preconditions { uid: work.metadata.uid.clone(), resource_version: None };
     let parameters = DeleteParams::background().preconditions(preconditions);

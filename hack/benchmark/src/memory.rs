@@ -1,4 +1,4 @@
-//! B6: the memory of the controller over that of one that has nothing to do. Metrics are read meanwhile.
+//! B6: the memory of the controller in comparison with an idle one, while metrics are scraped.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::sample;
 use super::scrape::scraped;
 use super::usage::Memory;
 
-/// What the goals are for.
+/// Number of works that the goals apply to.
 const GOALS_ARE_FOR: f64 = 10_000.0;
 
-/// What a fan-out and its answers take.
+/// Time and memory of a fan-out with statuses.
 pub(super) struct Footprint {
     pub(super) fan_out: Duration,
-    /// Settled, over an idle controller, in MiB.
+    /// Settled memory above that of an idle controller, in MiB.
     pub(super) settled: f64,
-    /// The most until then.
+    /// Peak memory above that of an idle controller, in MiB.
     peak: f64,
 }
 
-/// Memory when settled, and the most of a first fan-out and of a restart.
+/// Settled memory, and the peaks of a first fan-out and of a restart.
 pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let idle = idle(hub).await?;
     let footprint = footprint(hub, idle).await?;
@@ -32,7 +32,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
     let works = sample::count(hub.size());
-    // Smaller goals for fewer works would measure the allocator.
+    // Goals are not reduced for fewer works, where the allocator dominates.
     let goal = |mib: f64| mib * (works / GOALS_ARE_FOR).max(1.0);
     let row = |what: &str, value: f64, mib: f64| {
         Measure::at_most("B6", format!("{what}, {works} works"), value, "MiB", goal(mib))
@@ -59,7 +59,7 @@ pub(super) async fn idle(hub: &mut MeasuredHub) -> Result<f64> {
     Ok(memory.resident)
 }
 
-/// A first fan-out with all its answers; all is settled then, and no controller runs.
+/// A first fan-out with all statuses. Afterwards the hub is settled, and no controller runs.
 pub(super) async fn footprint(hub: &mut MeasuredHub, idle: f64) -> Result<Footprint> {
     hub.clear().await?;
     let (fan_out, controller) = fan_out::by_controller(hub).await?;

@@ -1,10 +1,10 @@
-//! Modules in Rego that are asked: the published policy of placement, and policies that deny.
+//! Rego modules of the benchmark: the published placement policy, and deny policies.
 
 use anyhow::{Result, anyhow};
 use policy_sync_rego::bundle::Bundle;
 use policy_sync_rego::module::{ModuleId, Text};
 
-/// How many policies deny, where nothing else is said.
+/// Default number of deny policies.
 pub(super) const DENYING: usize = 20;
 
 const PLACEMENT: (&str, &str) = ("pci.rego", include_str!("../../../docs/examples/rego/placement/pci.rego"));
@@ -50,8 +50,8 @@ deny[{
     ),
 ];
 
-/// So many policies that deny, each by its key in a ConfigMap: the published ones, then some that ask for labels of pods, of
-/// which every third denies the pods here.
+/// Deny policies with their keys in a ConfigMap: the published ones, then policies about pod labels. Every third
+/// of the latter denies the pods of the benchmark.
 pub(super) fn denying(count: usize) -> Vec<(String, String)> {
     let published = PUBLISHED.map(|(key, text)| (key.to_owned(), text.to_owned()));
     let of_labels = (0..count.saturating_sub(PUBLISHED.len())).map(|number| {
@@ -83,13 +83,13 @@ deny[{{
     published.into_iter().take(count).chain(of_labels).collect()
 }
 
-/// The labels that so many of these policies want pods to have.
+/// The labels that this number of deny policies requires of pods.
 pub(super) fn owners(count: usize) -> impl Iterator<Item = String> {
     (0..count.saturating_sub(PUBLISHED.len())).step_by(3).map(|number| format!("owner-{number:02}"))
 }
 
-/// So many policies on what users may ask, each by its key in a ConfigMap: the published one, then some that close Secrets of
-/// namespaces that are not there.
+/// Authorization policies with their keys in a ConfigMap: the published one, then policies that close Secrets of
+/// namespaces that do not exist.
 pub(super) fn authorizing(count: usize) -> Vec<(String, String)> {
     let (key, text) = EXEC;
     let of_secrets = (1..count).map(|number| {
@@ -114,13 +114,13 @@ deny[{{
     [(key.to_owned(), text.to_owned())].into_iter().chain(of_secrets).collect()
 }
 
-/// The policy of placement, and so many that deny.
+/// The placement policy, and `count` deny policies.
 pub(super) fn with_placement(count: usize) -> Vec<(String, String)> {
     let (key, text) = PLACEMENT;
     [(key.to_owned(), text.to_owned())].into_iter().chain(denying(count)).collect()
 }
 
-/// `modules`, read.
+/// Parses the modules.
 pub(super) fn bundle(modules: &[(String, String)]) -> Result<Bundle> {
     let text = |(key, text): &(String, String)| Text {
         id: ModuleId::new(&format!("policies/policies/{key}")),

@@ -1,7 +1,8 @@
-//! R6: a cluster is certified no longer, and one in ten of the apps moves: until the last of them has, beside a raw burst of
-//! the same patches.
+//! R6: a cluster loses its certification, and one in ten apps moves. Measures the time until the last one has
+//! moved, in comparison with a raw burst of the same patches.
 //!
-//! The other apps handle card data as well, and are where their developers want them: the policy is asked about all.
+//! The other apps require certification too, but keep their developers' placement. The policy is evaluated for
+//! all of them.
 
 use std::time::{Duration, Instant};
 
@@ -24,18 +25,18 @@ use super::report::{self, Measure, progress};
 use super::sample::{self, Sample};
 use super::{Options, apps, policed};
 
-/// The class that takes apps to the clusters, and the namespace of its parameters.
+/// The class that syncs apps, and the namespace of its parameters.
 const NAME: &str = "moving";
-/// One in so many apps moves.
+/// The fraction of apps that move: one in this many.
 const PART: usize = 10;
-/// The label of those that do.
+/// Label of the apps that move.
 const MOVES: &str = "moves";
-/// How many times as long as a raw burst it may take.
+/// Goal for the time as a multiple of a raw burst.
 const RATIO: f64 = 1.3;
-/// And how many seconds more.
+/// Additional seconds in the goal.
 const MORE: f64 = 1.0;
 
-/// How long apps take to move, and how many patches.
+/// Measures the time and the number of patches.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let classes = set(hub, options.documents).await?;
     let count = options.documents.div_ceil(PART);
@@ -64,7 +65,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// Puts apps there, and has the policy place those that nobody else does.
+/// Creates the apps, and runs a controller until the policy has placed those without a placement.
 async fn set(hub: &MeasuredHub, documents: usize) -> Result<[Value; 2]> {
     policed::set(hub).await?;
     let params = json!({"resourcesToSync": [fixtures::resources("apps", "deployments")]});
@@ -89,7 +90,7 @@ async fn clear(hub: &MeasuredHub, objects: &[Value]) -> Result<()> {
     documents::clear(&hub.client, DEPLOYMENTS, documents::namespaces()).await
 }
 
-/// An app that handles card data: one in ten goes wherever that may be handled, the others where their developers want it.
+/// An app that requires certification. One in ten is placed by the policy, the others by their developers.
 fn app(index: usize) -> Value {
     let mut app = apps::app(&documents::namespace(index), &format!("app-{index:05}"));
     if index.is_multiple_of(PART) {
@@ -106,9 +107,9 @@ async fn observe(hub: &MeasuredHub) -> Result<Observer> {
     Observer::start(&hub.client, &DEPLOYMENTS.everywhere(), MOVES).await
 }
 
-/// Has a cluster change, and returns how long it takes until the last app has moved, and how many patches.
+/// Changes a cluster. Returns the time until the last app has moved, and the number of patches.
 async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool) -> Result<(Duration, f64)> {
-    // Another process each time: one leaves alone for a while what it has moved three times.
+    // A new process each time: the controller pauses for an app that it has moved three times.
     let controller = policed::start(hub, 0, &[]).await?;
     hub.quiet().await?;
     let (before, mut observer) = (Counts::now(&hub.client).await?, observe(hub).await?);
@@ -121,7 +122,7 @@ async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool)
     Ok((last.saturating_duration_since(written), patched))
 }
 
-/// Two raw bursts: the second puts back what the first has changed.
+/// Two raw bursts; the second reverts the first.
 async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[Duration; 2]> {
     let list = Requests::new(DEPLOYMENTS.everywhere()).list(&ListParams::default().labels(MOVES));
     let apps: ObjectList<DynamicObject> = hub.client.request(list.context("making a list")?).await?;
@@ -140,7 +141,7 @@ async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[
     Ok(took)
 }
 
-/// A patch like the controller's, with what the policy has set and `more`.
+/// A patch like the controller's; `more` is appended to the values that the policy has set.
 fn patch(app: &DynamicObject, more: &str) -> Result<Ready> {
     let found = |key: &str| app.annotations().get(key).map(|value| format!("{value}{more}"));
     let set =

@@ -1,6 +1,6 @@
-//! Sees objects come, change and go, by a watch of the harness's own.
+//! Observes creates, changes and deletes of objects with the harness's own watch.
 //!
-//! Both arms of a comparison are observed alike, and so pay the same for it. Only metadata is asked for.
+//! Both arms of a comparison are observed in the same way, with the same cost. The watch requests only metadata.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long nothing may happen while something is waited for.
+/// Maximum time between events.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Came,
@@ -26,7 +26,7 @@ pub(super) enum What {
     Gone,
 }
 
-/// Something that happened, when it was seen.
+/// An event with the time of its arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at: Instant,
@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-/// A watch of one kind, from the moment at which it was started.
+/// A watch of one kind.
 #[derive(Debug)]
 pub(super) struct Observer {
     seen: mpsc::UnboundedReceiver<Result<Seen>>,
@@ -64,7 +64,7 @@ impl Observer {
         let task = tokio::spawn(async move {
             loop {
                 if let Err(error) = watch(&client, &request, &params, &mut version, &sender).await {
-                    // Nobody waits any more where it cannot be sent.
+                    // If this fails, the observer was dropped.
                     let _ = sender.send(Err(error));
                     return;
                 }
@@ -73,19 +73,18 @@ impl Observer {
         Ok(Self { seen, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// The next that happens.
+    /// Waits for the next event.
     pub(super) async fn next(&mut self) -> Result<Seen> {
         let seen = tokio::time::timeout(SILENCE, self.seen.recv()).await;
         seen.context("nothing happened any more")?.context("the watch ended")?
     }
 
-    /// What has happened and was not asked for yet.
+    /// All pending events, without waiting.
     pub(super) fn so_far(&mut self) -> Result<Vec<Seen>> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
-    /// Waits until `fits` was true of something that happened to `count` different objects, and tells when it was
-    /// for the last of them.
+    /// Waits until `fits` has accepted events of `count` different objects. Returns the time of the last one.
     pub(super) async fn until(&mut self, count: usize, fits: impl Fn(&Seen) -> bool) -> Result<Instant> {
         let mut found = HashSet::new();
         loop {
@@ -117,7 +116,7 @@ struct Named {
     resource_version: String,
 }
 
-/// Watches until the server ends it, as it does after some minutes.
+/// Watches until the server ends the watch, as it does after some minutes.
 async fn watch(
     client: &Client,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Requests at a rate, however long each takes.
+//! Sends requests at a constant rate, independent of their durations.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use super::Options;
 use super::raw;
 use super::report::progress;
 
-/// For how many seconds one arm sends before it is the next one's turn.
+/// Duration of a turn, in seconds.
 const TURN: usize = 5;
 
-/// A request that was answered.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered<T> {
-    /// When it was due.
+    /// When the request was due.
     pub(super) due: Instant,
-    /// How long after that it was answered: one that waits for others is late.
+    /// The time from the due time to the response, which includes delays before sending.
     pub(super) took: Duration,
-    /// What it came to.
+    /// The result of the request.
     pub(super) value: T,
 }
 
-/// Sends `count` requests, by their numbers, so many a second.
+/// Sends `count` numbered requests at `rate` per second.
 pub(super) async fn at_rate<F, T>(
     rate: usize,
     count: usize,
@@ -54,7 +54,7 @@ where
     Ok(answered)
 }
 
-/// Creates the objects of these numbers at the rate.
+/// Creates the objects with these numbers at the rate.
 pub(super) async fn create(
     hub: &Client,
     path: &str,
@@ -73,7 +73,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Has each of `arms` send for some seconds in its turn, and returns how long its requests took.
+/// Lets each of `arms` send in turn. Returns the durations of the requests of each.
 pub(super) async fn take_turns<const ARMS: usize>(
     options: &Options,
     arms: [&'static str; ARMS],
@@ -82,7 +82,7 @@ pub(super) async fn take_turns<const ARMS: usize>(
     let mut took = arms.map(|_| Vec::new());
     let turn = turn(options);
     let turns = turns(options);
-    // The first counts for nobody: connections are opened, and code is read.
+    // The first turn is a warm-up: it opens connections and loads code.
     for number in 0..=turns {
         let numbers = number * turn..(number + 1) * turn;
         for arm in (0..ARMS).map(|arm| (arm + number) % ARMS) {
@@ -94,12 +94,12 @@ pub(super) async fn take_turns<const ARMS: usize>(
     Ok(took)
 }
 
-/// How many requests a turn has.
+/// Number of requests in a turn.
 pub(super) fn turn(options: &Options) -> usize {
     options.rate * options.load.min(TURN)
 }
 
-/// How many turns there are.
+/// Number of turns.
 pub(super) fn turns(options: &Options) -> usize {
     options.load.div_ceil(TURN)
 }

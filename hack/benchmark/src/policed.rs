@@ -1,4 +1,4 @@
-//! A controller that loads policies and documents from the hub, and nothing else that it could sync. Or the one that syncs, with both.
+//! Controllers with Rego policies and documents: a separate one that syncs nothing, or the one that syncs.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
@@ -12,13 +12,13 @@ use super::modules::{self, DENYING};
 use super::policed_by::{NAMESPACE, Policed};
 use super::sample;
 
-/// The name of such a controller.
+/// The name of the separate controller.
 pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
 
-/// How many policies the controller has that syncs.
+/// Number of Rego policies of the controller that syncs.
 pub(super) const POLICIES: usize = 50;
 
-/// Has the controller that syncs have policies, and documents that these read.
+/// Adds Rego policies and documents to the controller that syncs.
 pub(super) async fn turn_on(hub: &mut MeasuredHub, documents: usize) -> Result<()> {
     if hub.policed.is_some() {
         return Ok(());
@@ -31,7 +31,7 @@ pub(super) async fn turn_on(hub: &mut MeasuredHub, documents: usize) -> Result<(
     Ok(())
 }
 
-/// Has it have neither.
+/// Removes Rego policies and documents from the controller that syncs.
 pub(super) async fn turn_off(hub: &mut MeasuredHub) -> Result<()> {
     if let Some(Policed(webhooks)) = hub.policed.take() {
         webhooks.uninstall(&hub.client).await?;
@@ -40,7 +40,7 @@ pub(super) async fn turn_off(hub: &mut MeasuredHub) -> Result<()> {
     Ok(())
 }
 
-/// A controller that the API server asks about the apps of a namespace.
+/// A controller that reviews the apps of a namespace.
 pub(super) struct Reviewing {
     pub(super) controller: Controller,
     webhooks: Webhooks,
@@ -48,7 +48,7 @@ pub(super) struct Reviewing {
 }
 
 impl Reviewing {
-    /// Starts it, and has it asked.
+    /// Starts the controller and registers its webhooks.
     pub(super) async fn start(
         hub: &MeasuredHub,
         namespace: &str,
@@ -65,12 +65,12 @@ impl Reviewing {
         Ok(Self { controller, webhooks, asking })
     }
 
-    /// The port of its webhooks, and who signs their certificate, as PEM.
+    /// The port of the webhooks, and their CA certificate as PEM.
     pub(super) fn webhooks(&self) -> Result<(u16, String)> {
         Ok((self.webhooks.port(), self.webhooks.authority()?))
     }
 
-    /// Has nobody asked any more, and stops it.
+    /// Deletes the webhook configurations and stops the controller.
     pub(super) async fn stop(self, hub: &MeasuredHub) -> Result<()> {
         delete(&hub.client, &self.asking).await?;
         self.webhooks.uninstall(&hub.client).await?;
@@ -78,19 +78,19 @@ impl Reviewing {
     }
 }
 
-/// Puts the policies and the clusters there.
+/// Creates the Rego policies and the clusters.
 pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
     set_policies(hub, &modules::with_placement(DENYING)).await?;
     let clusters: Vec<Value> = (0..CLUSTERS).map(documents::cluster).collect();
     apply_all(&hub.client, &clusters).await
 }
 
-/// Has a controller review no documents: they are written as they are, and what policies deny of them is another row's.
+/// The argument that exempts documents from reviews, which other rows measure.
 pub(super) fn exempt() -> String {
     format!("--exempt-namespaces={}", documents::PATTERN)
 }
 
-/// Puts these modules in the place of those that are there.
+/// Replaces the Rego modules.
 pub(super) async fn set_policies(hub: &MeasuredHub, modules: &[(String, String)]) -> Result<()> {
     let keys: Map<String, Value> =
         modules.iter().map(|(key, text)| (key.clone(), text.as_str().into())).collect();
@@ -103,14 +103,14 @@ pub(super) async fn set_policies(hub: &MeasuredHub, modules: &[(String, String)]
     apply_all(&hub.client, &[fixtures::namespace(NAMESPACE), carrier]).await
 }
 
-/// Starts a controller, and waits until the policies of [`set`] are in force and it has so many pods.
+/// Starts a controller, and waits until it has loaded the modules of [`set`] and this number of pods.
 pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Result<Controller> {
     let controller = start_with(hub, 1 + DENYING, more).await?;
     until_says(&controller, "policy_sync_rego_documents", ("kind", "pods"), pods).await?;
     Ok(controller)
 }
 
-/// Starts a controller, and waits until so many modules are in force.
+/// Starts a controller, and waits until it has loaded this number of modules.
 pub(super) async fn start_with(hub: &MeasuredHub, modules: usize, more: &[String]) -> Result<Controller> {
     let mut arguments =
         vec![format!("--controller-name={CONTROLLER_NAME}"), format!("--rego-namespace={NAMESPACE}")];
@@ -123,7 +123,7 @@ pub(super) async fn start_with(hub: &MeasuredHub, modules: usize, more: &[String
     Ok(controller)
 }
 
-/// Waits until this metric of `controller`, with this label, says so many.
+/// Waits until this metric of `controller` has the expected value for this label.
 async fn until_says(
     controller: &Controller,
     metric: &str,

@@ -1,4 +1,4 @@
-//! R1: one question among many documents, to the embedded engine and to OPA, which has the same modules and documents.
+//! R1: one query with many documents, to the embedded engine and to OPA with the same modules and documents.
 
 use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};
@@ -9,7 +9,7 @@ use super::documents;
 use super::modules::{self, DENYING};
 use super::report::{Measure, progress};
 
-/// How long a question takes beside one to OPA.
+/// Measures queries in comparison with OPA.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let bundle = modules::bundle(&modules::with_placement(DENYING))?;
     let data = documents::data(options.documents);

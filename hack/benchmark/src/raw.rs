@@ -1,4 +1,4 @@
-//! The baseline: sends requests that are ready to be sent, so many at once, and does nothing else.
+//! The baseline: sends prepared requests with a fixed concurrency, and does nothing else.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,31 +16,31 @@ use tokio::task::JoinSet;
 
 use super::report::progress;
 
-/// How many requests at once are tried.
+/// Concurrencies to try.
 pub(super) const TRIED: [usize; 5] = [8, 16, 32, 64, 128];
-/// How many objects a page of the lister has, by trying.
+/// Page sizes for lists to try.
 const PAGES: [u32; 3] = [100, 250, 500];
-/// As the controller asks for its answers: the server need not send the object back.
+/// As in the controller's requests: the server returns only metadata.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The path of the works of all clusters.
 pub(super) const WORKS: &str = "/apis/work.open-cluster-management.io/v1/manifestworks";
 
-/// A request, ready to be sent.
+/// A prepared request.
 pub(super) type Ready = Request<Vec<u8>>;
 
-/// The requests for the works of `cluster`.
+/// Requests for the works of `cluster`.
 pub(super) fn works_of(cluster: &str) -> Requests {
     Requests::new(format!("/apis/work.open-cluster-management.io/v1/namespaces/{cluster}/manifestworks"))
 }
 
-/// Asks for no more than metadata back.
+/// Limits the response to metadata.
 pub(super) fn answered_by_metadata(mut request: Ready) -> Ready {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA_ONLY));
     request
 }
 
-/// Sends all requests, `at_once` at a time, and returns the time from the first to the last answer.
+/// Sends all requests, `at_once` at a time. Returns the time from the first request to the last response.
 pub(super) async fn send(client: &Client, requests: Vec<Ready>, at_once: usize) -> Result<Duration> {
     let waiting = Arc::new(Mutex::new(requests.into_iter()));
     let mut senders = JoinSet::new();
@@ -60,7 +60,7 @@ pub(super) async fn send(client: &Client, requests: Vec<Ready>, at_once: usize) 
     Ok(started.elapsed())
 }
 
-/// Finds the concurrency at which `time` is least.
+/// Finds the concurrency with the shortest `time`.
 pub(super) async fn best(mut time: impl AsyncFnMut(usize) -> Result<Duration>) -> Result<usize> {
     let mut best = (Duration::MAX, 1);
     for at_once in TRIED {
@@ -71,7 +71,8 @@ pub(super) async fn best(mut time: impl AsyncFnMut(usize) -> Result<Duration>) -
     Ok(best.1)
 }
 
-/// Pages through the works with `labels` and decodes them, as fast as it can: the best of some page sizes.
+/// Lists and decodes the works with `labels`. Returns the best time of several page sizes, and the number of
+/// works.
 pub(super) async fn list(config: &kube::Config, labels: &str) -> Result<(Duration, usize)> {
     let mut best = (Duration::MAX, 0);
     for page in PAGES {
@@ -82,7 +83,7 @@ pub(super) async fn list(config: &kube::Config, labels: &str) -> Result<(Duratio
 
 async fn list_by(config: &kube::Config, labels: &str, page: u32) -> Result<(Duration, usize)> {
     let started = Instant::now();
-    // A connection of its own, as that of a process that starts.
+    // A new connection, as in a process that starts.
     let client = Client::try_from(config.clone()).context("making a client")?;
     let mut params = ListParams::default().labels(labels).limit(page);
     let mut found = 0;

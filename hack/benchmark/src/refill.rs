@@ -1,5 +1,5 @@
-//! R8: an OPA with many documents is killed and comes back, empty: how soon it decides again, beside a bare client that puts
-//! the same modules and data there.
+//! R8: an OPA server with many documents is killed and restarts without data. Measures the time until decisions
+//! work again, in comparison with a bare client that uploads the same modules and data.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ use super::{Options, apps};
 
 /// The namespace whose apps are placed.
 const NAMESPACE: &str = "refilled";
-/// How often it is looked whether OPA listens.
+/// Poll interval for OPA's port.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// How many times longer than the bare client the controller may take.
+/// Goal for the time as a multiple of the bare client's.
 const GOAL: f64 = 3.0;
 
-/// The time from when OPA listens again until an app is placed, over that of a bare client's push.
+/// The time from OPA listening again until an app is placed, as a multiple of a bare client's upload.
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
@@ -45,7 +45,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         ));
         raw.push(pushed);
         filled.push(decided);
-        // It is at rest before it is killed again.
+        // OPA must be idle before it is killed again.
         hub.quiet().await?;
     }
     reviewing.stop(hub).await?;
@@ -54,7 +54,7 @@ pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     Ok(vec![Measure::ratio("R8", what, &Sample::seconds(&filled), &Sample::seconds(&raw), GOAL)])
 }
 
-/// Kills OPA and starts it again, and returns the time from when it listens until an app is placed.
+/// Kills and restarts OPA. Returns the time from OPA listening until an app is placed.
 async fn comes_back(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
     let address = opa.url().replace("http://", "");
     opa.kill();
@@ -64,7 +64,7 @@ async fn comes_back(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
     Ok(placed?.saturating_duration_since(listens?))
 }
 
-/// What the controller has put in OPA, as requests of a path and a body each.
+/// Reads the controller's modules and data from OPA, as paths and bodies of uploads.
 async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
     let (_, listed) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
     let mut contents = Vec::new();
@@ -81,10 +81,10 @@ async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(contents)
 }
 
-/// Puts that in an empty OPA, one after the other, and returns how long it took.
+/// Uploads `contents` one by one to an empty OPA. Returns the elapsed time.
 async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
     let client = JsonClient::new(opa.url().parse()?, Files::default())?;
-    // Ready to be sent: copies are not made meanwhile.
+    // Copied before the measurement starts.
     let put = |(path, body): &(String, Vec<u8>)| (path.clone(), body.clone());
     let puts: Vec<_> = contents.iter().map(put).collect();
     let began = Instant::now();
@@ -95,7 +95,7 @@ async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// When somebody listens at `address`.
+/// Waits until a server listens at `address`. Returns the time.
 async fn listens(address: &str) -> Result<Instant> {
     let connected = async {
         while TcpStream::connect(address).await.is_err() {

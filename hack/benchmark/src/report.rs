@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as JSON for programs.
+//! Results as a table for people and as JSON for programs.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Measure {
     unit: &'static str,
     goal: f64,
     holds: bool,
-    /// What it was found from.
+    /// The values behind the result.
     detail: String,
 }
 
@@ -33,7 +33,7 @@ impl Measure {
         Self { id, measure: measure.into(), value, unit, goal, holds: value <= goal, detail: String::new() }
     }
 
-    /// The ratio of two medians, that of the controller over that of the baseline.
+    /// The ratio of the controller's median to the baseline's.
     pub(super) fn ratio(
         id: &'static str,
         measure: impl Into<String>,
@@ -51,13 +51,13 @@ impl Measure {
         self
     }
 
-    /// Whether it reaches its goal.
+    /// Whether the goal is reached.
     pub fn holds(&self) -> bool {
         self.holds
     }
 }
 
-/// The least, the median and the most seconds of both, as text.
+/// Minimum, median and maximum of both in seconds, as text.
 pub(super) fn against(controller: &Sample, raw: &Sample) -> String {
     let spread =
         |sample: &Sample| format!("{:.3}/{:.3}/{:.3} s", sample.min(), sample.median(), sample.max());
@@ -76,7 +76,7 @@ pub(super) fn print(measures: &[Measure]) {
     }
 }
 
-/// Writes the results.
+/// Writes the results as JSON.
 pub(super) fn write(path: &Path, measures: &[Measure]) -> Result<()> {
     let text = serde_json::to_string_pretty(measures).context("writing results as JSON")?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -84,7 +84,7 @@ pub(super) fn write(path: &Path, measures: &[Measure]) -> Result<()> {
     fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
-/// Says on standard error what goes on: a run takes minutes.
+/// Prints progress on standard error, because a run takes minutes.
 pub(super) fn progress(text: &str) {
     eprintln!("bench: {text}");
 }

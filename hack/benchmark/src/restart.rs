@@ -1,7 +1,7 @@
-//! B4: a restart with everything settled: what is written, and how soon the controller is ready.
+//! B4: a restart with everything settled. Measures the writes, and the time until the controller is ready.
 //!
-//! The raw lister pages through the same works on a connection of its own and decodes each whole, with the best of some
-//! page sizes. It knows no other kind, and starts no process.
+//! The raw lister reads the same works in pages on a new connection and decodes them completely, with the best of
+//! several page sizes. It lists no other kinds, and starts no process.
 
 use anyhow::{Result, ensure};
 

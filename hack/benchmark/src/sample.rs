@@ -1,8 +1,8 @@
-//! Several measurements of one thing.
+//! Statistics of repeated measurements.
 
 use std::time::Duration;
 
-/// Measurements, sorted.
+/// Sorted measurements.
 #[derive(Clone, Debug)]
 pub(super) struct Sample(Vec<f64>);
 
@@ -29,7 +29,7 @@ impl Sample {
         self.quantile(1.0)
     }
 
-    /// The value below which the part `part` of all lies, between two by their distance; NaN where there is none.
+    /// The linearly interpolated quantile `part`; NaN for an empty sample.
     pub(super) fn quantile(&self, part: f64) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
         let place = part.clamp(0.0, 1.0) * count(last);
@@ -40,7 +40,7 @@ impl Sample {
     }
 }
 
-/// A count, to calculate with.
+/// A count as a float.
 #[expect(clippy::cast_precision_loss, reason = "nobody counts to 2⁵² here")]
 pub(super) fn count(count: usize) -> f64 {
     count as f64
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_the_measurements() {
+    fn quantiles_are_interpolated() {
         let sample = Sample::new([4.0, 1.0, 3.0, 2.0]);
         assert_eq!((sample.min(), sample.median(), sample.max()), (1.0, 2.5, 4.0));
         assert!((sample.quantile(0.95) - 3.85).abs() < 1e-9);

@@ -1,4 +1,5 @@
-//! R2: how much longer a question to the embedded engine takes among more documents, and of more policies.
+//! R2: growth of the duration of a query to the embedded engine with the number of documents, and with the number
+//! of policies.
 
 use anyhow::{Context, Result};
 use policy_sync_rego::engine::{Engine, Evaluator};
@@ -9,16 +10,16 @@ use super::documents;
 use super::modules::{self, DENYING};
 use super::report::{Measure, progress};
 
-/// How many times more documents there are then.
+/// Factor between the two numbers of documents.
 const GROWTH: usize = 10;
-/// How many policies deny at first, and then.
+/// The two numbers of deny policies.
 const POLICIES: [usize; 2] = [5, 50];
-/// How much longer a question may take among ten times as many documents.
+/// Goal for ten times as many documents, as a multiple.
 const DOCUMENTS_GOAL: f64 = 1.2;
-/// And of ten times as many policies.
+/// Goal for ten times as many policies, as a multiple.
 const POLICIES_GOAL: f64 = 10.0;
 
-/// How long a question takes with more, over that with fewer.
+/// Ratios of the durations with more and with fewer.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let counts = [options.documents / GROWTH, options.documents];
     let [few, many] = counts.map(documents::data);

@@ -1,4 +1,4 @@
-//! A namespace with a Gateway that a Placement puts on clusters, and policies that target it.
+//! A namespace with a Gateway that a Placement places on clusters, and policies that target it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -17,30 +17,30 @@ use super::raw::{self, Ready};
 use policy_sync_testenv::apply::{apply, apply_all, apply_with_status};
 use policy_sync_testenv::fixtures;
 
-/// The Gateway and its Placement.
+/// The name of the Gateway and of its Placement.
 pub(super) const NAME: &str = "web";
-/// How many clusters one slice of decisions holds at most.
+/// Maximum number of clusters in a slice of decisions.
 const SLICE: usize = 100;
-/// How many requests at once set a scene.
+/// Number of concurrent requests in preparations.
 pub(super) const AT_ONCE: usize = 16;
 
-/// The scene of one namespace.
+/// The objects of one namespace.
 #[derive(Clone)]
 pub(super) struct Scene {
     client: Client,
     namespace: &'static str,
 }
 
-/// When clusters were placed.
+/// Times when a placement was written.
 pub(super) struct Placed {
     /// All decisions were written.
     pub(super) decided: Instant,
-    /// The Placement said how many there are.
+    /// The number of clusters was written to the Placement.
     pub(super) counted: Instant,
 }
 
 impl Scene {
-    /// Makes the namespace, and in it a Gateway of `class` on `clusters`.
+    /// Creates the namespace, and in it a Gateway of `class` on `clusters`.
     pub(super) async fn set(
         client: &Client,
         namespace: &'static str,
@@ -51,15 +51,15 @@ impl Scene {
         apply(client, &fixtures::namespace(namespace)).await?;
         scene.place(clusters).await?;
         let mut gateway = fixtures::gateway(namespace, NAME, class, Some(NAME));
-        // A cluster that leaves is left at once.
+        // No grace period on clusters that are no longer placed.
         gateway["metadata"]["annotations"] = json!({ "kuadrant.io/grace-timeout": "0" });
         apply_all(client, [&gateway]).await?;
         Ok(scene)
     }
 
-    /// Places the Gateway on `clusters`, decisions first, as the placement's controller does.
+    /// Places the Gateway on `clusters`. Writes decisions first, as OCM's placement controller does.
     pub(super) async fn place(&self, clusters: &[String]) -> Result<Placed> {
-        // No cluster is a slice too.
+        // An empty placement has one empty slice.
         let slices = clusters.chunks(SLICE).chain(clusters.is_empty().then_some(clusters));
         for (index, slice) in slices.enumerate() {
             let clusters: Vec<&str> = slice.iter().map(String::as_str).collect();
@@ -72,14 +72,14 @@ impl Scene {
         Ok(Placed { decided, counted: Instant::now() })
     }
 
-    /// Creates the policies of these numbers, one after the other: their names have the order of their ages, so that no copy waits for
-    /// another one.
+    /// Creates the policies with these numbers sequentially. So the order of names is that of ages, and no copy
+    /// waits for another one.
     pub(super) async fn add(&self, policies: Range<usize>) -> Result<()> {
         let objects = policies.map(|index| fixtures::rate_limit_policy(self.namespace, &policy(index), NAME));
         create(&self.client, objects.map(|object| (self.path(), object)), 1).await
     }
 
-    /// Deletes the policies of these numbers.
+    /// Deletes the policies with these numbers.
     pub(super) async fn remove(&self, policies: Range<usize>) -> Result<()> {
         let deletes = policies.map(|index| {
             let delete = Requests::new(self.path()).delete(&policy(index), &DeleteParams::background());
@@ -89,7 +89,7 @@ impl Scene {
         deleted.map(drop).context("deleting policies")
     }
 
-    /// Changes a policy's limit, as its owner would.
+    /// Changes a policy's limit, as its owner does.
     pub(super) async fn change(&self, index: usize, limit: usize) -> Result<()> {
         let rates = json!([{ "limit": limit, "window": "10s" }]);
         let patch = Patch::Merge(json!({ "spec": { "limits": { "all": { "rates": rates } } } }));
@@ -97,7 +97,7 @@ impl Scene {
         raw::send(&self.client, vec![request.context("making a patch")?], 1).await.map(drop)
     }
 
-    /// The requests that write what the policies are annotated with now, as `controller` writes it.
+    /// Requests that write the current annotations of the policies as `controller` does.
     pub(super) async fn annotations(&self, controller: &ControllerName) -> Result<Vec<Ready>> {
         let manager = controller.hub_field_manager();
         let (gvr, kind) =
@@ -117,19 +117,19 @@ impl Scene {
         policies.items.iter().map(annotate).collect()
     }
 
-    /// The name that the works of a policy have in each cluster.
+    /// The name of a policy's works, which is the same in each cluster.
     pub(super) fn work(&self, controller: &ControllerName, index: usize) -> String {
         let origin = Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy(index));
         WorkName::planned(controller, "RateLimitPolicy", &origin).to_string()
     }
 
-    /// Where its policies are.
+    /// The path of the policies.
     pub(super) fn path(&self) -> String {
         format!("/apis/kuadrant.io/v1/namespaces/{}/ratelimitpolicies", self.namespace)
     }
 }
 
-/// The name of the policy of this number.
+/// The name of the policy with this number.
 pub(super) fn policy(index: usize) -> String {
     format!("limits-{index:04}")
 }

@@ -1,4 +1,4 @@
-//! What Prometheus does to a controller meanwhile: it reads the metrics every 15 s.
+//! Scrapes a controller's metrics every 15 s, as Prometheus does.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 const EVERY: Duration = Duration::from_secs(15);
 
-/// Reads the metrics of `controller` for as long as `work` takes, once at least, and returns the longest time that took.
+/// Scrapes the metrics of `controller` while `work` runs, at least once. Returns the duration of the longest
+/// scrape.
 pub(super) async fn scraped<T>(
     controller: &Controller,
     work: impl Future<Output = Result<T>>,

@@ -1,4 +1,5 @@
-//! B11: a spoke that says a quarter of a megabyte about one work, each time something else: what the controller keeps of it.
+//! B11: a spoke writes different statuses of a quarter of a megabyte to one work. Measures the memory that the
+//! controller keeps.
 
 use anyhow::{Context, Result};
 use kube::ResourceExt;
@@ -13,14 +14,14 @@ use super::report::{Measure, progress};
 use super::usage::Memory;
 use policy_sync_testenv::tenant::Answer;
 
-/// How many bytes the message of each condition has.
+/// Size of each condition's message, in bytes.
 const BYTES: usize = 64 * 1024;
-/// How many patches are under way at once.
+/// Number of concurrent patches.
 const AT_ONCE: usize = 4;
-/// How much more memory the controller may have once it was told all that, in MiB.
+/// Goal for the additional memory, in MiB.
 const GOAL: f64 = 4.0;
 
-/// How much more memory the controller has after `patches` of one work's status than before.
+/// The controller's additional memory after `patches` of one work's status.
 pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, controller) = hub.start_controller().await?;
@@ -46,7 +47,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec
     Ok(vec![Measure::at_most("B11", what, after.resident - before.resident, "MiB", GOAL).detail(detail)])
 }
 
-/// A status of `work` that answers all that is asked, with messages that differ from turn to turn.
+/// A status patch for `work` with all conditions, and messages that differ in each turn.
 fn patch(work: &ManifestWork, turn: usize) -> Result<Ready> {
     let answer = CONDITIONS.iter().enumerate().fold(Answer::applied(), |answer, (number, condition)| {
         let message = format!("{turn}-{number}-{}", "x".repeat(BYTES));

@@ -1,4 +1,4 @@
-//! B7: the status of every work changes, as fast as the hub takes it.
+//! B7: the status of every work changes, as fast as the hub accepts the patches.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use super::report::Measure;
 use super::sample;
 use super::{agents, raw};
 
-/// The window of the controller's folds, by default.
+/// The controller's default window between folds.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How long after the last status the last fold may come: from when a watch has told of it, because a hub that has just
-/// taken many of them tells seconds later.
+/// Goal for the delay of the last fold. It starts when a watch delivers the last status, because a busy hub
+/// delivers events seconds late.
 const LAST_FOLD: Duration = Duration::from_secs(2);
-/// What that row is called.
+/// Title of that row.
 const LAST: &str = "last fold after watches told of the last status";
 
 /// Folds during and after a storm.
@@ -60,7 +60,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     ])
 }
 
-/// How many writes there were in each window on average, the first apart, which waits for nothing.
+/// The average number of writes per window. The first write does not count, because it has no delay.
 fn writes_a_window(folds: &[Instant]) -> f64 {
     match (folds.first(), folds.last()) {
         (Some(first), Some(last)) if last > first => {

@@ -1,5 +1,5 @@
-//! B10: tenants whose policies are as large as the API takes them, with another copy for each cluster, and who touch them
-//! every second; what that costs somebody else.
+//! B10: tenants with policies of the maximum size, which differ on each cluster, and which they change every
+//! second. Measures the effect on another tenant.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,25 +24,25 @@ use super::scene::{AT_ONCE, Scene, create_all};
 use super::usage::Memory;
 use policy_sync_testenv::fixtures;
 
-/// Their namespaces.
+/// Namespaces of the large tenants.
 const TENANTS: [&str; 5] = ["tenant-0", "tenant-1", "tenant-2", "tenant-3", "tenant-4"];
-/// Their clusters, each with a label of its own.
+/// Number of their clusters, each with a different value of the label.
 const CLUSTERS: usize = 64;
 const LABEL: &str = "name";
-/// How many bytes their specs have, and their overrides.
+/// Sizes of their specs and of their overrides, in bytes.
 const SPEC: usize = 371_000;
 const OVERRIDES: usize = 250_000;
-/// How often they touch their policies.
+/// Interval of changes of their policies.
 const EVERY: Duration = Duration::from_secs(1);
-/// How much longer one work of somebody else may take than with a raw writer, in seconds: what the hub itself takes for five
-/// policies of this size a second is not the controller's.
+/// Goal for the additional time of the other tenant's first work over a raw writer's, in seconds. The raw writer
+/// accounts for the load on the hub itself.
 const GOAL: f64 = 1.0;
-/// How many patches the raw writer has under way.
+/// Number of concurrent patches of the raw writer.
 const RAW_AT_ONCE: usize = 32;
-/// How much more memory the controller may take, in MiB.
+/// Goal for the controller's additional memory, in MiB.
 const MEMORY_GOAL: f64 = 32.0;
 
-/// How long the first work of a changed policy takes while tenants touch theirs, and how much memory the controller has.
+/// Time until the first work of a changed policy while tenants change theirs, and the controller's memory.
 pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec<Measure>> {
     hub.settle().await?;
     let (_, without) = hub.start_controller().await?;
@@ -109,7 +109,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec
     ])
 }
 
-/// Does `what` while the tenants touch their policies.
+/// Runs `what` while the tenants change their policies.
 async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> Result<T> {
     let touching = async {
         for turn in 0_usize.. {
@@ -123,7 +123,7 @@ async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> 
     }
 }
 
-/// Watches whole policies of all namespaces, as whoever syncs them has to, and tells the names of those that change.
+/// Watches the policies of all namespaces, as a controller must, and sends the names of changed ones.
 async fn tell(hub: &MeasuredHub) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
     let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
     let newest = requests.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
@@ -135,7 +135,7 @@ async fn tell(hub: &MeasuredHub) -> Result<(AbortOnDropHandle<()>, mpsc::Unbound
     let telling = tokio::spawn(async move {
         while let Ok(Some(event)) = events.try_next().await {
             if let WatchEvent::Modified(policy) = event {
-                // Nobody waits any more where it cannot be sent.
+                // If this fails, the receiver was dropped.
                 let _ = sender.send(policy.metadata.name);
             }
         }
@@ -143,8 +143,8 @@ async fn tell(hub: &MeasuredHub) -> Result<(AbortOnDropHandle<()>, mpsc::Unbound
     Ok((AbortOnDropHandle::new(telling), told))
 }
 
-/// The same change with a raw writer in the controller's place, which has its patches ready and sends them once a watch has
-/// told of the change.
+/// The same change with a raw writer, which has prepared its patches and sends them once the watch delivers the
+/// change.
 async fn change_raw(
     hub: &MeasuredHub,
     observer: &mut Observer,
@@ -170,7 +170,7 @@ async fn change_raw(
     Ok(first?.saturating_duration_since(started))
 }
 
-/// Makes their clusters.
+/// Creates their clusters.
 async fn clusters(hub: &MeasuredHub) -> Result<Vec<String>> {
     let names: Vec<String> = (0..CLUSTERS).map(|index| format!("tenants-{index:02}")).collect();
     let objects = names.iter().flat_map(|name| {
@@ -182,7 +182,7 @@ async fn clusters(hub: &MeasuredHub) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A policy with a hundred overrides, of which each cluster lacks another.
+/// A policy with 100 overrides. Each of them excludes at most one cluster, so that all copies differ.
 fn policy(namespace: &str, clusters: &[String]) -> Value {
     let each = OVERRIDES / 100 - 70;
     let overrides: Vec<Value> = (0..100)
@@ -200,7 +200,7 @@ fn policy(namespace: &str, clusters: &[String]) -> Value {
 const NAME: &str = "large";
 const GATEWAY: &str = "web";
 
-/// Limits of about so many bytes.
+/// Limits of about this many bytes.
 fn limits(prefix: &str, bytes: usize) -> Value {
     let limit = |index: usize| {
         let limit = json!({ "rates": [{ "limit": index % 10, "window": "10s" }] });
@@ -225,7 +225,7 @@ async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
     raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }
 
-/// One change of somebody else's policy, from the answer to its owner until its first work has it.
+/// Changes the other tenant's policy. Returns the time from the response to that until its first work changes.
 async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
     let policy = index % hub.policies;
     let work = hub.scene.work(&hub.controller(), policy);
@@ -236,8 +236,8 @@ async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Res
     Ok(first.saturating_duration_since(started))
 }
 
-/// Takes away what they would go on with in other rows. Each is alone in its namespace, and one that is deleted twice, as a busy hub
-/// has its client do, is no fault.
+/// Deletes the tenants' policies and Gateways. Deletes whole collections, so that retries by a busy client do not
+/// fail.
 async fn leave(hub: &MeasuredHub) -> Result<()> {
     let gateways = |tenant| format!("/apis/gateway.networking.k8s.io/v1/namespaces/{tenant}/gateways");
     let deletes = TENANTS.into_iter().flat_map(|tenant| [path(tenant), gateways(tenant)]).map(|path| {

@@ -1,4 +1,4 @@
-//! What is attached to what: how long it takes, and what it takes, beside reading the same routes once.
+//! Rows of the topology: time and memory of the graph, in comparison with reading its routes once.
 
 pub(crate) mod beside;
 pub(crate) mod command;

@@ -1,30 +1,30 @@
-//! What a process takes of memory and processor, as Linux counts it.
+//! Memory and processor time of a process, from `/proc` on Linux.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Ticks a second in `/proc`: 100 on every Linux, whatever the kernel's own.
+/// Clock ticks per second in `/proc`: 100 on every Linux, independent of the kernel's timer frequency.
 const TICKS: f64 = 100.0;
 const KIB_A_MIB: f64 = 1024.0;
 
 /// The memory of a process, in MiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Memory {
-    /// Now.
+    /// Current resident memory.
     pub(super) resident: f64,
-    /// The most so far.
+    /// Peak of resident memory.
     pub(super) peak: f64,
 }
 
 impl Memory {
-    /// That of the process `pid`.
+    /// The memory of the process `pid`.
     pub(super) fn of_process(pid: u32) -> Result<Self> {
         Self::parse(&read(pid, "status")?)
     }
 
-    /// Has the peak of the process `pid` begin anew.
+    /// Resets the peak of the process `pid`.
     pub(super) fn forget_peak(pid: u32) -> Result<()> {
         let path = format!("/proc/{pid}/clear_refs");
         fs::write(&path, "5").with_context(|| format!("writing {path}: this needs Linux"))
@@ -40,13 +40,13 @@ impl Memory {
     }
 }
 
-/// The processor time that the process `pid` has taken so far.
+/// The processor time that the process `pid` has used so far.
 pub(super) fn processor_time(pid: u32) -> Result<Duration> {
     parse_time(&read(pid, "stat")?)
 }
 
 fn parse_time(stat: &str) -> Result<Duration> {
-    // The program's name, in parentheses, may hold spaces: fields are counted from behind it.
+    // The program's name is in parentheses and may contain spaces: fields are counted after it.
     let (_, fields) = stat.rsplit_once(") ").context("no name in parentheses")?;
     let ticks: f64 = fields
         .split(' ')
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_both() {
+    fn own_process_has_memory_and_processor_time() {
         let pid = std::process::id();
         let memory = Memory::of_process(pid).unwrap();
         assert!(memory.resident > 0.0 && memory.peak >= memory.resident, "{memory:?}");

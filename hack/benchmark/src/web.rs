@@ -1,4 +1,4 @@
-//! The pages of `policy-sync web`: how soon they come, and what they take.
+//! Rows of `policy-sync web`: response times and memory of its pages.
 
 pub(crate) mod gateway;
 pub(crate) mod matrix;

@@ -1,4 +1,5 @@
-//! G1: pods are created at a rate, and each is reviewed twice: by the controller among many documents, or by a raw webhook.
+//! G1: creates of pods at a constant rate, each with two reviews: by the controller with many documents, or by a
+//! raw webhook.
 
 use anyhow::Result;
 
@@ -18,7 +19,7 @@ const ADMITTED: &str = "admitted";
 /// The namespace whose pods the raw webhook allows.
 const ALLOWED: &str = "allowed";
 
-/// How long creates take with the controller, beside those with the raw webhook.
+/// Measures creates with the controller and with the raw webhook.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
@@ -29,7 +30,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     let took = take_turns(options, [ADMITTED, ALLOWED], async |namespace, numbers| {
         let pod = |index| pods::fine(namespace, index);
         let answered = create(&hub.client, &PODS.within(namespace), options.rate, numbers, pod).await?;
-        // They are documents, too, which are to stay as many.
+        // The pods are documents as well, whose number must stay constant.
         documents::clear(&hub.client, PODS, [namespace.to_owned()].into_iter()).await?;
         Ok(answered)
     })

@@ -1,5 +1,5 @@
-//! A hub whose API server asks a controller about each request of a user, as the published manifests tell it to, and about what is
-//! written.
+//! A hub whose API server sends requests of users and admission reviews to a controller, with the configuration
+//! in the published manifests.
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -14,7 +14,7 @@ use policy_sync_testenv::webhooks::Webhooks;
 use crate::hub::MeasuredHub;
 use crate::policed;
 
-/// A controller that is asked.
+/// A controller that authorizes users and reviews writes.
 pub(super) struct AskedAboutUsers {
     pub(super) controller: Controller,
     pub(super) webhooks: Webhooks,
@@ -22,7 +22,8 @@ pub(super) struct AskedAboutUsers {
 }
 
 impl AskedAboutUsers {
-    /// Starts it with so many modules, which are there, and has it asked.
+    /// Starts the controller, waits until it has loaded this number of modules, and configures the API server to
+    /// use it.
     pub(super) async fn start(hub: &MeasuredHub, namespace: &str, modules: usize) -> Result<Self> {
         apply(&hub.client, &fixtures::namespace(namespace)).await?;
         let webhooks = Webhooks::with_files(namespace)?;
@@ -34,7 +35,7 @@ impl AskedAboutUsers {
         Ok(Self { controller, webhooks, files })
     }
 
-    /// Has nobody asked any more, and stops it.
+    /// Removes the configuration from the API server and stops the controller.
     pub(super) async fn stop(self, hub: &MeasuredHub) -> Result<()> {
         self.webhooks.uninstall(&hub.client).await?;
         hub.hub().authorize_by_roles().await?;
@@ -42,7 +43,7 @@ impl AskedAboutUsers {
     }
 }
 
-/// A client of the user `name`, who may do everything.
+/// A client of the user `name` with all rights.
 pub(super) async fn client_of(hub: &MeasuredHub, name: &str) -> Result<Client> {
     apply(&hub.client, &everything(name)).await?;
     hub.hub().client_for(&User::new(name)).await.with_context(|| format!("a client of {name}"))

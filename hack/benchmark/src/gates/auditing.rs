@@ -1,4 +1,4 @@
-//! A controller that audits many pods on a hub, and who reads what it finds.
+//! Reads the audit of a controller, with a hub of many pods.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use tokio::time::sleep_until;
 use crate::hub::MeasuredHub;
 use crate::policed::Reviewing;
 
-/// For how long an answer is given again, and a moment more.
+/// Lifetime of a cached audit, plus a margin.
 const FRESH: Duration = Duration::from_millis(10_100);
 
-/// Who reads what a controller finds.
+/// Reads a controller's audit as a ServiceAccount.
 pub(super) struct Reader {
     port: u16,
     authority: String,
@@ -24,7 +24,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A ServiceAccount in `namespace` that may.
+    /// Creates a ServiceAccount with the right to read audits.
     pub(super) async fn new(hub: &MeasuredHub, reviewing: &Reviewing, namespace: &str) -> Result<Self> {
         apply_all(&hub.client, &audit_reader(namespace, "reader")).await?;
         let token = token(&hub.client, namespace, "reader", &[]).await?;
@@ -32,14 +32,14 @@ impl Reader {
         Ok(Self { port, authority, token, last: None })
     }
 
-    /// Waits until an answer is made anew.
+    /// Waits until the last response is no longer cached.
     pub(super) async fn until_stale(&self) {
         if let Some(last) = self.last {
             sleep_until((last + FRESH).into()).await;
         }
     }
 
-    /// What it is answered.
+    /// Requests an audit.
     pub(super) async fn read(&mut self) -> Result<Value> {
         let answer = webhooks::audit(self.port, &self.authority, &self.token).await?;
         self.last = Some(Instant::now());

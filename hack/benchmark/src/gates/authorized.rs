@@ -1,4 +1,5 @@
-//! G3: how soon a request of a user is judged, and how much longer requests to the API server take that it asks about.
+//! G3: the duration of an authorization review, and the additional duration of requests that the API server sends
+//! for review.
 
 use std::time::Instant;
 
@@ -24,20 +25,20 @@ use crate::sample::Sample;
 
 /// The namespace whose objects are read.
 const NAMESPACE: &str = "authorized";
-/// How many policies there are.
+/// Number of Rego policies.
 const POLICIES: usize = 10;
-/// Whose requests the controller is asked about.
+/// The user whose requests are reviewed.
 const ASKED: &str = "jane";
-/// Whose it is not: no ServiceAccount, and of Kubernetes itself by its name.
+/// A user whose requests are not reviewed: the name looks like a part of Kubernetes other than a ServiceAccount.
 const UNASKED: &str = "system:unasked";
-/// How many times the usual rate reviews come at.
+/// Rate of reviews as a multiple of the usual rate: numerator and denominator.
 const FASTER: (usize, usize) = (5, 2);
-/// How long, in milliseconds, a review may take.
+/// Goal for a review, in milliseconds.
 const REVIEW_GOAL: f64 = 2.0;
-/// How much longer, in milliseconds, a request may take that is asked about.
+/// Goal for the additional duration of a reviewed request, in milliseconds.
 const MORE_GOAL: f64 = 5.0;
 
-/// How long reviews take, and requests with and without them.
+/// Measures reviews, and requests with and without them.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set_policies(hub, &modules::authorizing(POLICIES)).await?;
     let asked = AskedAboutUsers::start(hub, NAMESPACE, POLICIES).await?;
@@ -84,7 +85,7 @@ async fn read(client: &Client) -> Result<()> {
     client.request::<IgnoredAny>(request).await.map(drop).context("reading an object")
 }
 
-/// How long the controller takes for each of so many reviews.
+/// The durations of reviews at this rate.
 async fn reviews(asked: &AskedAboutUsers, rate: usize, count: usize) -> Result<Sample> {
     let address = format!("https://localhost:{}", asked.webhooks.port());
     let files = Files {
@@ -106,7 +107,7 @@ async fn reviews(asked: &AskedAboutUsers, rate: usize, count: usize) -> Result<S
     Ok(Sample::seconds(&took))
 }
 
-/// What the API server asks about a user who reads an object.
+/// The API server's review of a read by a user.
 fn review(number: usize) -> String {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},

@@ -1,4 +1,4 @@
-//! Objects in memory that are audited, and policies.
+//! Audited objects in memory, and engines for them.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use regorus::Value;
 use crate::documents::{self, Variety};
 use crate::modules;
 
-/// Pods.
+/// Pods to audit.
 pub(super) struct Corpus {
     gvr: GroupVersionResource,
     pods: Vec<(String, String, Value)>,
 }
 
 impl Corpus {
-    /// So many.
+    /// Creates pods.
     pub(super) fn new(count: usize) -> Self {
         let pod = |index| {
             let pod = documents::pod(index, Variety::Different);
@@ -33,7 +33,7 @@ impl Corpus {
         self.pods.len()
     }
 
-    /// How long an audit of all by what `engine` has takes, and how many violations it finds. On a thread that may wait.
+    /// Audits all pods with `engine`. Returns the duration and the number of violations. Blocks the thread.
     pub(super) fn audit(&self, engine: &Engine) -> Result<(Duration, usize)> {
         let snapshot = Snapshot::new(engine.clone(), Default::default());
         let (mut findings, began) = (Findings::default(), Instant::now());
@@ -48,7 +48,8 @@ impl Corpus {
     }
 }
 
-/// An embedded engine with so many policies that deny, and no data: they ask about one object at a time.
+/// An embedded engine with this number of Rego policies that deny, and no data: an audit evaluates one object at
+/// a time.
 pub(super) fn embedded(policies: usize) -> Result<Engine> {
     Ok(Evaluator::Embedded
         .engine(&modules::bundle(&modules::denying(policies))?)?

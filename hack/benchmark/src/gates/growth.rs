@@ -1,4 +1,4 @@
-//! G5: how the time of an audit grows with objects, and with policies.
+//! G5: growth of an audit's duration with the number of objects, and with the number of Rego policies.
 
 use anyhow::{Context, Result, ensure};
 
@@ -9,10 +9,10 @@ use crate::modules::DENYING;
 use crate::report::{Measure, progress};
 use crate::sample::{self, Sample};
 
-/// How many policies there are, where that is what grows.
+/// Numbers of Rego policies to compare.
 const POLICIES: [usize; 3] = [5, 16, 50];
 
-/// The exponents of an audit's time.
+/// The exponents of an audit's duration.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let (documents, runs) = (options.documents, options.runs);
     progress("audits of more objects, and by more policies");
@@ -28,7 +28,7 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     measured.await.context("auditing ended early")?
 }
 
-/// The seconds of an audit for each of some sizes, which have so many objects and policies.
+/// Durations of audits in seconds. Each size has its value, number of objects and number of policies.
 fn points(sizes: &[(usize, usize, usize)], runs: usize) -> Result<Vec<(f64, f64)>> {
     let point = |(size, objects, policies): &(usize, usize, usize)| {
         let (corpus, engine) = (Corpus::new(*objects), corpus::embedded(*policies)?);

@@ -1,10 +1,10 @@
-//! Gates: what is written, what users ask, and what stands.
+//! Rows of admission, authorization and audit.
 //!
 //! ```text
-//! admitted (G1), review (G2)           what is written
-//! authorized (G3)                      what users ask
-//! standing, growth, reports (G4 to G6) what stands, by corpus and auditing
-//! traffic (G7)                         all of it, while policies change
+//! admitted (G1), review (G2)           admission
+//! authorized (G3)                      authorization
+//! standing, growth, reports (G4 to G6) audit, with corpus and auditing
+//! traffic (G7)                         all of them, while policies change
 //! ```
 
 pub(super) mod admitted;

@@ -1,4 +1,4 @@
-//! Pods that somebody writes.
+//! Pods that the Rego policies in [`modules`] allow or deny.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::PostParams;
@@ -12,7 +12,7 @@ use crate::documents::{self, PODS, Variety};
 use crate::hub::LIMIT;
 use crate::modules::{self, DENYING};
 
-/// A pod that all policies let pass.
+/// A pod that all Rego policies allow.
 pub(super) fn fine(namespace: &str, index: usize) -> Value {
     let mut pod = denied(namespace, index);
     for owner in modules::owners(DENYING) {
@@ -22,7 +22,7 @@ pub(super) fn fine(namespace: &str, index: usize) -> Value {
     pod
 }
 
-/// One that policies deny.
+/// A pod that some Rego policies deny.
 pub(super) fn denied(namespace: &str, index: usize) -> Value {
     let mut pod = documents::pod(index, Variety::Different);
     let labels = pod["metadata"]["labels"].take();
@@ -30,7 +30,7 @@ pub(super) fn denied(namespace: &str, index: usize) -> Value {
     pod
 }
 
-/// Waits until a pod in `namespace` is denied that policies deny.
+/// Waits until the API server denies the denied pod in `namespace`.
 pub(super) async fn until_denied(hub: &Client, namespace: &str) -> Result<()> {
     let pod = serde_json::to_vec(&denied(namespace, 0))?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };

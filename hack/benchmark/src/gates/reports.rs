@@ -1,4 +1,4 @@
-//! G6: many violations: what reports and `/audit` tell of them, and how often reports are written.
+//! G6: many violations. Measures the sizes of reports and of `/audit`, and the number of writes of reports.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::ListParams;
@@ -16,16 +16,16 @@ use crate::policed::{self, Reviewing};
 use crate::report::{Measure, progress};
 use crate::sample;
 
-/// The namespace of who reads.
+/// The namespace of the ServiceAccount that reads the audit.
 const NAMESPACE: &str = "reported";
-/// How many violations there are for each document that there usually is.
+/// Number of violations for each document.
 const VIOLATIONS: usize = 10;
-/// How many results a report has at most.
+/// Goal for the number of results in a report.
 const RESULTS_GOAL: f64 = 100.0;
-/// How many bytes an answer has at most.
+/// Goal for the size of a response in bytes.
 const BYTES_GOAL: f64 = 1_048_576.0;
 
-/// What is told of them, and written.
+/// Measures sizes and writes.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let of_pod = modules::owners(DENYING).count() + 1;
     let pods = (VIOLATIONS * options.documents).div_ceil(of_pod);
@@ -39,7 +39,7 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     until_audited(&reviewing.controller, 0.0, violations).await?;
     let reports = until_reported(hub, violations).await?;
     let first = Counts::now(&hub.client).await?;
-    // What one has to write is written before the next but one ends.
+    // All writes of one audit are complete when the second audit after it ends.
     let mut last = 0.0;
     for _ in 0..3 {
         last = until_audited(&reviewing.controller, last, violations).await?;
@@ -64,7 +64,8 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// Waits until an audit has ended later than `last`, in seconds, which finds so many violations, and returns when.
+/// Waits for the end of an audit after `last` (a timestamp in seconds) that finds this number of violations.
+/// Returns its timestamp.
 async fn until_audited(controller: &Controller, last: f64, violations: f64) -> Result<f64> {
     wait::until("an audit ends", LIMIT, || async {
         let metrics = controller.metrics().await?;
@@ -77,7 +78,7 @@ async fn until_audited(controller: &Controller, last: f64, violations: f64) -> R
     .await
 }
 
-/// Waits until reports tell of so many, and returns them.
+/// Waits until the reports contain this number of violations, and returns them.
 async fn until_reported(hub: &MeasuredHub, violations: f64) -> Result<Vec<Value>> {
     wait::until("reports are written", LIMIT, || async {
         let list = Requests::new("/apis/openreports.io/v1alpha1/reports").list(&ListParams::default());

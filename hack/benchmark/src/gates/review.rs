@@ -1,4 +1,5 @@
-//! G2: one review, from the body of a request to that of the answer: among more documents, and by a join over one kind of them beside OPA.
+//! G2: a review from request body to response body: with more documents, and with a join over one kind of them in
+//! comparison with OPA.
 
 use anyhow::{Context, Result, bail};
 use policy_sync_rego::engine::Evaluator;
@@ -10,14 +11,14 @@ use crate::modules::{self, DENYING};
 use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
-/// How many times more documents there are then.
+/// Factor between the two numbers of documents.
 const GROWTH: usize = 10;
-/// How much longer a review may take among ten times as many documents.
+/// Goal for the duration with ten times as many documents, as a multiple.
 const DOCUMENTS_GOAL: f64 = 1.2;
-/// And how long one by a join, over OPA's.
+/// Goal for a review with a join, as a fraction of OPA's.
 const JOIN_GOAL: f64 = 0.5;
 
-/// How long a review takes.
+/// Measures reviews.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let counts = [options.documents / GROWTH, options.documents];
     let bundle = modules::bundle(&modules::denying(DENYING))?;

@@ -1,4 +1,5 @@
-//! G4: an audit of all objects: beside OPA, which is asked about each, how much memory it takes, and how reviews fare meanwhile.
+//! G4: an audit of all objects: its duration in comparison with OPA, its memory, and its effect on concurrent
+//! reviews.
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::Controller;
@@ -19,18 +20,18 @@ use crate::report::{Measure, against, progress};
 use crate::sample::Sample;
 use crate::usage::Memory;
 
-/// The namespace whose pods are reviewed meanwhile.
+/// The namespace whose pods are reviewed during audits.
 const NAMESPACE: &str = "standing";
-/// How many seconds of one core an audit may take.
+/// Goal for the duration of an audit on one core, in seconds.
 const SECONDS_GOAL: f64 = 2.0;
-/// How long it may take over OPA.
+/// Goal for the duration as a fraction of OPA's.
 const OPA_GOAL: f64 = 0.3;
-/// How many MiB it may take.
+/// Goal for the additional memory, in MiB.
 const MEMORY_GOAL: f64 = 5.0;
-/// How much longer a create may take meanwhile.
+/// Goal for the duration of a create during an audit, as a multiple.
 const MEANWHILE_GOAL: f64 = 1.5;
 
-/// How long an audit takes, and what.
+/// Measures audits in memory and on a hub.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let mut measures = alone(options).await?;
     measures.extend(on_hub(hub, options).await?);
@@ -75,7 +76,7 @@ async fn alone(options: &Options) -> Result<Vec<Measure>> {
 async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    // Audits are asked for.
+    // Audits run only on request.
     let reviewing =
         Reviewing::start(hub, NAMESPACE, options.documents, &["--audit-interval=0".to_owned()]).await?;
     let mut reader = Reader::new(hub, &reviewing, NAMESPACE).await?;
@@ -115,7 +116,7 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     ])
 }
 
-/// How many MiB `controller` has more than before for a moment of an audit.
+/// The additional memory of `controller` during an audit, in MiB.
 async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
     reader.until_stale().await;
     let pid = controller.pid();
@@ -126,8 +127,8 @@ async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
     Ok(Memory::of_process(pid)?.peak - before)
 }
 
-/// How many seconds creates take without an audit, and while one is made: those that are due in the first seconds of each, as many as
-/// the audit takes.
+/// Durations of creates without an audit and during one, in seconds. Only creates that are due within the
+/// duration of the audit count.
 async fn creates(
     hub: &MeasuredHub,
     reader: &mut Reader,

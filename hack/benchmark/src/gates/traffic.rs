@@ -1,5 +1,5 @@
-//! G7: users write and read for minutes, through both gates, while policies change every second: no request is lost, and none is
-//! judged by anything but one whole set of policies.
+//! G7: users write and read for minutes while Rego policies change every second. No request may be lost, and each
+//! must be decided by a single version of the policies.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,42 +27,42 @@ use crate::report::{Measure, progress};
 use crate::sample::{self, Sample};
 use crate::usage::Memory;
 
-/// The namespace that they write in.
+/// The namespace of the requests.
 const NAMESPACE: &str = "traffic";
-/// One of them.
+/// The user of the requests.
 const USER: &str = "jane";
-/// How many times as long as other loads this one lasts.
+/// Duration as a multiple of other loads.
 const LONGER: usize = 5;
-/// Of how many requests at the usual rate one comes: each is judged by the API server up to four times.
+/// Divisor of the usual rate, because the API server reviews each request up to four times.
 const SLOWER: usize = 4;
-/// How often policies change.
+/// Interval of policy changes.
 const CHANGES: Duration = Duration::from_secs(1);
-/// How much memory may grow.
+/// Goal for the growth of memory, as a multiple.
 const MEMORY_GOAL: f64 = 1.1;
 
-/// A request, and what becomes of it.
+/// A request with an expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// A pod comes and goes again.
+    /// Creates and deletes an allowed pod.
     Pod,
-    /// One that policies deny.
+    /// Creates a pod that Rego policies deny.
     DeniedPod,
-    /// Something is read.
+    /// Reads an object.
     Read,
-    /// Something that policies close.
+    /// Reads a Secret, which a Rego policy denies.
     DeniedRead,
 }
 
-/// What was wrong with an answer.
+/// The defect of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wrong {
-    /// There was none.
+    /// There was no response.
     Lost,
-    /// It is not what policies say.
+    /// The verdict was wrong.
     Verdict,
 }
 
-/// Lost requests, wrong verdicts, and memory.
+/// Measures lost requests, wrong verdicts, and memory.
 pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set_policies(hub, &modules(0)).await?;
     let asked = AskedAboutUsers::start(hub, NAMESPACE, modules(0).len()).await?;
@@ -112,14 +112,14 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
     ])
 }
 
-/// The median of these tenths of what was seen in order.
+/// The median of these tenths of the values.
 fn tenth(seen: &[f64], tenths: &Range<usize>) -> f64 {
     let from = (seen.len() * tenths.start / 10).min(seen.len().saturating_sub(1));
     let until = (seen.len() * tenths.end / 10).clamp(from + 1, seen.len().max(from + 1));
     Sample::new(seen.get(from..until).unwrap_or_default().iter().copied()).median()
 }
 
-/// Writes other policies all the time, and looks at the memory of the process `pid`.
+/// Changes the Rego policies at the interval, and records the memory of the process `pid`.
 async fn change(hub: &MeasuredHub, pid: u32, memory: &mut Vec<f64>) -> Result<()> {
     let mut every = interval(CHANGES);
     for number in 1.. {
@@ -130,7 +130,8 @@ async fn change(hub: &MeasuredHub, pid: u32, memory: &mut Vec<f64>) -> Result<()
     Ok(())
 }
 
-/// Policies that deny the same as all others, and say their number: two what is written, and one what is asked.
+/// Rego policies with constant verdicts and the number in their messages: two for admission, and one for
+/// authorization.
 fn modules(number: usize) -> Vec<(String, String)> {
     let module = |id: &str, package: &str, kind: &str, wrong: &str| {
         let text = format!(
@@ -168,7 +169,7 @@ impl Step {
         }
     }
 
-    /// Takes it as `client`, and returns what was wrong, where something was.
+    /// Sends the request as `client`. Returns the defect of the response, if any.
     async fn take(self, client: &Client, number: usize) -> Option<(Wrong, String)> {
         match self.ask(client, number).await {
             Ok(()) if matches!(self, Self::Pod | Self::Read) => None,
@@ -208,7 +209,7 @@ impl Step {
         }
     }
 
-    /// Whether this is what one set of policies says.
+    /// Whether the message is a denial by a single version of the Rego policies.
     fn is_denied_by(self, said: &str) -> bool {
         let number = |id: &str| {
             let (_, rest) = said.split_once(&format!("{id}-"))?;
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_of_two_sets_of_policies_is_wrong() {
+    fn denial_by_two_versions_of_policies_is_wrong() {
         let denied = Step::DeniedPod;
         assert!(denied.is_denied_by("first: first-7.; second: second-7."));
         assert!(!denied.is_denied_by("first: first-7.; second: second-8."));
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_few_is_one_of_them() {
+    fn tenth_of_few_values_is_one_value() {
         assert_eq!(tenth(&[1.0, 2.0, 3.0], &(1..2)), 1.0);
         assert_eq!(tenth(&[1.0, 2.0, 3.0], &(9..10)), 3.0);
         let many: Vec<f64> = (0..100).map(f64::from).collect();

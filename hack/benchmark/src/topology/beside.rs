@@ -1,4 +1,4 @@
-//! T7: what the topology costs a hub that has no routes: the same measurements with it and without.
+//! T7: the cost of the topology on a hub without routes: the same measurements with and without it.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ const TIME_GOAL: f64 = 1.05;
 /// In MiB.
 const MEMORY_GOAL: f64 = 1.0;
 
-/// What is measured of one arm.
+/// Measurements of one arm.
 #[derive(Default)]
 struct Arm {
     fan_out: Vec<std::time::Duration>,

@@ -1,4 +1,5 @@
-//! T6: one Gateway with as many listeners as it may have, and many routes with as many rules, as JSON.
+//! T6: `policy-sync topology -o json` for a Gateway with the maximum number of listeners and many routes with
+//! many rules.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,15 +16,15 @@ use crate::usage::Memory;
 
 const LISTENERS: u16 = 64;
 const RULES: usize = 16;
-/// How many objects a file has.
+/// Number of objects in a file.
 const EACH_FILE: usize = 100;
-/// The goals: MiB, and seconds until the first byte, beyond those that reading the files takes.
+/// Goals: peak in MiB, and seconds until the first byte in addition to reading the files.
 const PEAK_GOAL: f64 = 200.0;
 const FIRST_GOAL: f64 = 1.0;
-/// For how long the rest is read: it is gigabytes, and takes no more memory than its beginning.
+/// Time limit for reading the output: the rest is gigabytes, and needs no more memory than the beginning.
 const READ_FOR: Duration = Duration::from_secs(60);
 
-/// The most memory, and how soon it begins.
+/// Measures peak memory, and the time until the first byte.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let (folder, routes) = (tempfile::tempdir().context("making a folder")?, options.objects);
     for (number, list) in world(routes).chunks(EACH_FILE).enumerate() {
@@ -61,7 +62,7 @@ struct Printed {
     peak: f64,
 }
 
-/// Prints the topology of what is in `folder`, as far as the Gateway `gateway` has it.
+/// Prints the topology of the Gateway `gateway` in `folder`.
 async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed> {
     let mut command = Command::new(&options.controller);
     command.args(["topology", "-o", "json", "--gateway", gateway, "-f"]).arg(folder);
@@ -77,7 +78,7 @@ async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed>
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = out.read(&mut buffer).await.context("reading")?;
     let first = began.elapsed();
-    // One that has little to print may have ended: nothing is known of it then.
+    // The process may have ended already if it printed little; then its memory is unknown.
     let of_now = || Memory::of_process(pid).map(|memory| memory.peak).unwrap_or_default();
     let mut peak = of_now();
     let begun = Instant::now();

@@ -1,4 +1,5 @@
-//! T1: the whole graph and all stacks, beside reading its routes once. T2: how that grows.
+//! T1: building the graph and all stacks, in comparison with reading its routes once. T2: growth of that with the
+//! number of objects.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -13,21 +14,21 @@ use crate::growth::exponent;
 use crate::report::{Measure, against, progress};
 use crate::sample::{self, Sample};
 
-/// The goals of T1, and of T2 for time and memory.
+/// Goals of T1, and of T2 for time and memory.
 const REBUILD_GOAL: f64 = 0.5;
 const TIME_GOAL: f64 = 1.3;
 const MEMORY_GOAL: f64 = 1.05;
 
-/// One world.
+/// Measurements for one number of objects.
 struct Measured {
     objects: usize,
     reading: Sample,
     building: Sample,
-    /// The most bytes that a build holds at a time.
+    /// Peak of the bytes that a build allocates.
     bytes: f64,
 }
 
-/// A rebuild against reading, and the exponents of its time and its memory.
+/// A rebuild in comparison with reading, and the exponents of its time and memory.
 pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let (turns, objects) = (options.turns.clamp(1, 20), options.objects);
     let all = move || -> Result<Vec<Measured>> {
@@ -76,7 +77,7 @@ fn one(count: usize, turns: usize) -> Result<Measured> {
     })
 }
 
-/// How long the world's routes take to be read.
+/// The time to read the world's routes.
 fn read(world: &World) -> Result<Duration> {
     let (mut objects, began) = (Objects::default(), Instant::now());
     world.routes.iter().try_for_each(|json| take(&mut objects, json))?;
@@ -85,7 +86,7 @@ fn read(world: &World) -> Result<Duration> {
     Ok(took)
 }
 
-/// How long the graph takes, with the stacks of all paths.
+/// The time to build the graph with the stacks of all paths.
 fn build(objects: &Objects) -> Duration {
     let began = Instant::now();
     let facts = objects.facts();

@@ -1,4 +1,5 @@
-//! T3: memory. T4: one change among many objects. T5: a policy on a Gateway with many routes: its works, and what the routes say.
+//! T3: memory of the topology. T4: one change among many objects. T5: a policy on a Gateway with many routes: its
+//! works, and the routes' statuses.
 
 use std::time::{Duration, Instant};
 
@@ -18,19 +19,19 @@ use crate::sample::{self, Sample};
 use crate::scene::{self, AT_ONCE, create_all};
 use crate::usage::Memory;
 
-/// Where the routes are: beside the Gateway.
+/// The namespace of the routes and of the Gateway.
 const NAMESPACE: &str = "shop";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes";
 const PENDING: &str = "policy_sync_topology_status_writes_pending";
-/// The goals of T3 in MiB, of T5 as ratio, in statuses a second, and in seconds.
+/// Goals: of T3 in MiB, of T5 as ratio, in statuses per second, and in seconds.
 const ROWS_GOAL: f64 = 6.0;
 const BUILD_GOAL: f64 = 8.0;
 const ARRIVE_GOAL: f64 = 1.1;
 const RATE_GOAL: f64 = 20.5;
 const FIRST_GOAL: f64 = 5.0;
-/// For how long statuses are counted.
+/// Period for counting status writes.
 const COUNTED_FOR: Duration = Duration::from_secs(20);
-/// How long they may take, for each route: one in twenty of a second, and as much again.
+/// Time limit for each route's status: 1/20 s at the controller's rate, doubled.
 const EACH: Duration = Duration::from_millis(100);
 
 fn route(number: usize, services: usize) -> Value {
@@ -52,13 +53,13 @@ fn policy(number: usize) -> Value {
     policy
 }
 
-/// Without an address of its own: a cluster has not so many.
+/// A headless Service, because the service IP range is too small.
 fn service(number: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("service-{number}"), "namespace": NAMESPACE},
         "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]}})
 }
 
-/// What one change came to.
+/// The cost of one change.
 #[derive(Debug)]
 struct Cost {
     rebuilds: f64,
@@ -67,7 +68,7 @@ struct Cost {
     described: String,
 }
 
-/// All three.
+/// Measures all three rows.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let policies = hub.policies;
     hub.set_policies(0).await?;
@@ -100,7 +101,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     let limit_cost = cost(hub, &controller, &format!("{}/own-0", hub.scene.path()), &limits).await?;
     let elsewhere = json!({"spec": {"parentRefs": [{"name": scene::NAME, "sectionName": "nowhere"}]}});
     cost(hub, &controller, &format!("{ROUTES}/route-0"), &elsewhere).await?;
-    // Until the ConfigMap may be written again.
+    // Waits until the controller may write the ConfigMap again.
     hub.quiet().await?;
     Memory::forget_peak(controller.pid())?;
     let before = Memory::of_process(controller.pid())?;
@@ -155,7 +156,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     ])
 }
 
-/// How long the works of a policy take that comes, some times.
+/// Repeatedly creates a policy. Returns the times until its works exist.
 async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
     for _ in 0..runs {
@@ -180,7 +181,7 @@ async fn arrivals(hub: &MeasuredHub, runs: usize) -> Result<Vec<Duration>> {
     Ok(took)
 }
 
-/// What it costs to merge `patch` into the object at `path`.
+/// The cost of merging `patch` into the object at `path`.
 async fn cost(hub: &MeasuredHub, controller: &Controller, path: &str, patch: &Value) -> Result<Cost> {
     let (folder, name) = path.rsplit_once('/').context("a path")?;
     let (built, counts) = (builds(controller).await?, Counts::now(&hub.client).await?);
@@ -197,7 +198,7 @@ async fn cost(hub: &MeasuredHub, controller: &Controller, path: &str, patch: &Va
     })
 }
 
-/// How many builds there were, and how long all took.
+/// Number and total duration of builds.
 async fn builds(controller: &Controller) -> Result<(f64, f64)> {
     let metrics = controller.metrics().await?;
     let value = |what: &str| metrics.value(&format!("policy_sync_topology_build_seconds_{what}"), &[]);
@@ -217,7 +218,7 @@ async fn none_pending(controller: &Controller, limit: Duration) -> Result<()> {
     .await
 }
 
-/// How many statuses are written in a second, and after how many a route says what it has changed meanwhile.
+/// The rate of status writes per second, and the delay in seconds until a changed route has its new status.
 async fn statuses(hub: &MeasuredHub, controller: &Controller) -> Result<(f64, f64)> {
     wait::until("statuses wait", crate::hub::LIMIT, || async {
         ensure!(pending(controller).await? > 0.5, "none waits");
@@ -242,7 +243,7 @@ async fn statuses(hub: &MeasuredHub, controller: &Controller) -> Result<(f64, f6
     Ok((written / began.elapsed().as_secs_f64(), first))
 }
 
-/// Deletes what was made.
+/// Deletes the created objects.
 async fn clear(hub: &MeasuredHub, (routes, services, own): (usize, usize, usize)) -> Result<()> {
     let all = (0..routes).map(|number| (ROUTES.to_owned(), format!("route-{number}")));
     let all = all.chain(

@@ -1,5 +1,6 @@
-//! A cluster of so many objects: of ten thousand 7,000 are routes of two rules, 2,000 Services of two ports, 950 policies of
-//! three kinds (a tenth on Gateways, a tenth on listeners), the rest Gateways of four listeners, of which three take each route.
+//! Objects of a cluster. Of 10,000 objects, 7,000 are routes with two rules, 2,000 Services with two ports, 950
+//! policies of three kinds (a tenth on Gateways, a tenth on listeners), and the rest Gateways. Of a Gateway's
+//! four listeners, three accept each route.
 
 use anyhow::{Context, Result, anyhow};
 use policy_sync_api::object::HubObject;
@@ -8,12 +9,12 @@ use serde_json::{Value, json};
 
 const GROUP: &str = "gateway.networking.k8s.io";
 
-/// The objects' JSON, routes apart.
+/// The objects as JSON.
 #[derive(Debug)]
 pub struct World {
-    /// Of routes.
+    /// Routes.
     pub routes: Vec<String>,
-    /// Of all others.
+    /// All other objects.
     pub others: Vec<String>,
 }
 
@@ -83,7 +84,7 @@ fn policy(index: usize, gateways: usize, routes: usize) -> String {
 }
 
 impl World {
-    /// So many objects.
+    /// Creates this number of objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
         let (routes, services, policies) = (objects * 7 / 10, (objects / 5).max(1), objects * 95 / 1000);
@@ -106,11 +107,11 @@ impl World {
         }
     }
 
-    /// The same as rows.
+    /// Reads all objects as rows of a graph.
     ///
     /// # Errors
     ///
-    /// Where one cannot be read.
+    /// Returns an error if an object cannot be read.
     pub fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::default();
         self.routes.iter().chain(&self.others).try_for_each(|json| take(&mut objects, json))?;
@@ -118,11 +119,11 @@ impl World {
     }
 }
 
-/// Takes the object in that `json` is.
+/// Adds the object in `json`.
 ///
 /// # Errors
 ///
-/// Where it cannot be read.
+/// Returns an error if the object cannot be read.
 pub fn take(objects: &mut Objects, json: &str) -> Result<()> {
     let object: HubObject = serde_json::from_str(json).context("reading an object")?;
     objects.take(&object).map_err(|fault| anyhow!("{json}: {fault}"))

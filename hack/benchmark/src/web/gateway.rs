@@ -1,4 +1,4 @@
-//! W3: the page of a Gateway with many routes. W5: what it takes to have them.
+//! W3: the page of a Gateway with many routes. W5: memory for these routes.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::usage::Memory;
 
 const NAMESPACE: &str = "shop";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes";
-/// The Gateway with few routes, and how many these are.
+/// Name and number of routes of the small Gateway.
 const FEW: (&str, usize) = ("few", 100);
-/// How often each page is fetched.
+/// Number of requests for each page.
 const TIMES: usize = 20;
-/// The goals: as ratio, in KiB, and in MiB.
+/// Goals: ratio of times, picture in KiB, and memory in MiB.
 const TIME_GOAL: f64 = 2.0;
 const PICTURE_GOAL: f64 = 200.0;
 const MEMORY_GOAL: f64 = 16.0;
@@ -39,7 +39,7 @@ fn route(gateway: &str, number: usize) -> Value {
         "spec": {"parentRefs": [{"name": gateway}], "hostnames": [format!("host-{number}.example.com")], "rules": rules}})
 }
 
-/// Both.
+/// Measures both rows.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     apply_all(&hub.client, [&fixtures::gateway(NAMESPACE, FEW.0, CLASS, None)]).await?;
     let policies = hub.policies;
@@ -52,7 +52,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
 
     let shown = pages(hub, Some(NAMESPACE)).await;
     let [many, few] = [scene::NAME, FEW.0].map(|name| format!("/gateways/{NAMESPACE}/{name}"));
-    // All has been read then.
+    // All routes have been read then.
     until(&shown, "/effective", &many).await?;
     tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;
@@ -87,7 +87,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     ])
 }
 
-/// The memory of who shows so much, once it shows `path`.
+/// The memory of a web server for this namespace, once it serves `path`.
 async fn settled(hub: &MeasuredHub, namespace: Option<&str>, path: &str) -> Result<f64> {
     let shown = pages(hub, namespace).await;
     until(&shown, path, "</html>").await?;

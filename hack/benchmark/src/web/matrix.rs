@@ -1,4 +1,5 @@
-//! W1: the page of a large fleet. W2: how soon a browser paints it. W5: what it takes. W6: many tabs while much changes.
+//! W1: the page of a large fleet. W2: the time until a browser paints it. W5: its memory. W6: many tabs during
+//! many changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +20,13 @@ use crate::report::{Measure, progress};
 use crate::sample::{Sample, count};
 use crate::usage::{Memory, processor_time};
 
-/// How often a page is fetched.
+/// Number of requests for the page.
 const TIMES: usize = 20;
-/// How many policies a page of a list has.
+/// Page size for the list of policies.
 const PAGE: u32 = 500;
 const TABS: usize = 50;
-/// The goals of W1 as ratio and in KiB, of W5 in MiB, of W6 in events a second and tab, as part of a core, and in MiB.
+/// Goals: of W1 as ratio and in KiB, of W5 in MiB, of W6 in events per second and tab, as part of a core, and in
+/// MiB.
 const PAGE_GOAL: f64 = 0.1;
 const BODY_GOAL: f64 = 400.0;
 const MEMORY_GOAL: f64 = 20.0;
@@ -32,7 +34,7 @@ const EVENTS_GOAL: f64 = 1.0;
 const CORE_GOAL: f64 = 0.2;
 const FLAT_GOAL: f64 = 4.0;
 
-/// All of them.
+/// Measures all four rows.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     progress(&format!("{} policies that say how they are on {} clusters", hub.policies, hub.clusters.len()));
     say_all(hub, &hub.clusters).await?;
@@ -43,7 +45,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     };
     let shown = pages(hub, None).await;
     until(&shown, "/", &format!("{} policies on {} clusters", hub.policies, hub.clusters.len())).await?;
-    // What listing took is given back.
+    // Allows the process to release the memory of listing.
     tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;
 
@@ -56,7 +58,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
             1,
         )
         .await?;
-        // The page is made anew once something has changed.
+        // A change invalidates the cached page.
         told.next().await?;
         let (page_took, page) = time(&shown, "/").await?;
         took.push(page_took);
@@ -87,7 +89,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     Ok(measures)
 }
 
-/// How long a list of the policies takes, page by page, as it comes.
+/// The time to list the policies in pages, without decoding them.
 async fn list(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let mut params = ListParams::default().limit(PAGE);
@@ -103,7 +105,7 @@ async fn list(hub: &MeasuredHub) -> Result<Duration> {
     }
 }
 
-/// Many tabs, each of which fetches its page anew when it is told, while policies change at a rate.
+/// Opens many tabs, each of which requests its page after every event, while policies change at a rate.
 async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec<Measure>> {
     let (rate, seconds) = (options.rate, options.load);
     progress(&format!("{TABS} tabs, {rate} changes a second for {seconds} s"));
@@ -120,7 +122,7 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         });
         futures::future::try_join_all(tabs).await.map(|_: Vec<()>| ())
     };
-    // Few clusters, so that the hub itself keeps up.
+    // Few clusters, so that the hub can process the changes.
     let few = &hub.clusters[..hub.clusters.len().min(3)];
     let changing = async {
         let mut sent = JoinSet::new();
@@ -129,11 +131,11 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         let before = processor_time(pid)?;
         for turn in 0..rate * seconds {
             every.tick().await;
-            // Another cluster refuses it each time.
+            // A different cluster rejects the policy each time.
             let refusing = Some(turn / hub.policies % few.len());
             let (client, request) = (hub.client.clone(), saying(hub, few, turn % hub.policies, refusing)?);
             sent.spawn(async move { raw::send(&client, vec![request], 1).await });
-            // Once each policy has been changed, no more is to come.
+            // Once each policy has changed, memory should not grow.
             if memory.is_none() && turn >= hub.policies {
                 memory = Some(Memory::of_process(pid)?.resident);
             }

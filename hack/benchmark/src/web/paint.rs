@@ -1,4 +1,4 @@
-//! W2: how soon a browser paints the page, beside a file of the same bytes.
+//! W2: the time until a browser paints the page, in comparison with a static file of the same bytes.
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -13,10 +13,10 @@ use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
 const GOAL: f64 = 1.5;
-/// How often each is opened, for one run.
+/// Number of times that each is opened in a run.
 const TIMES: usize = 3;
 
-/// Opens both in turn.
+/// Opens both in turns.
 pub(super) async fn measure(shown: &Pages, runs: usize) -> Result<Measure> {
     progress("a browser opens the page");
     let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
@@ -50,7 +50,7 @@ pub(super) async fn measure(shown: &Pages, runs: usize) -> Result<Measure> {
     ))
 }
 
-/// After how many seconds there was something to be seen.
+/// The first contentful paint of a page, in seconds.
 async fn paint(browser: &Browser, address: &str) -> Result<f64> {
     browser.page.goto(address).await.context("opening the page")?;
     let look = "const done = arguments[arguments.length - 1]; \

@@ -1,4 +1,4 @@
-//! W4: how soon the page of many policies is there after a start.
+//! W4: the time from the start until a page with many policies is complete.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
 const GOAL: f64 = 1.3;
-/// How many policies a page of the lister has: as many as one of those who watch.
+/// Page size of the lister, as in the controller's lists.
 const PAGE: u32 = 500;
-/// On how many clusters each says how it is.
+/// Number of clusters in the annotations of each policy.
 const CLUSTERS: usize = 3;
-/// How often it is looked whether all is shown.
+/// Poll interval for the page.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Starts and lists in turn.
+/// Starts and lists in turns.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let policies = hub.policies;
     progress(&format!("{} policies", options.objects));
@@ -40,13 +40,13 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     Ok(vec![Measure::ratio("W4", what, &Sample::seconds(&ready), &Sample::seconds(&listed), GOAL)])
 }
 
-/// How long it takes from the start until the page says of all that they are there.
+/// The time from the start until the page shows that all policies have been read.
 async fn start(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let shown = pages(hub, None).await;
     let all = format!("{} policies", hub.policies);
     loop {
-        // The least that says it: who is ready is asked for no more than that.
+        // A filter that matches no policies, for the smallest page with the total.
         let page = shown.get("/?namespace=nobody").await?;
         if page.body.contains(&all) && !page.body.contains("Still being read") {
             return Ok(began.elapsed());
@@ -56,7 +56,7 @@ async fn start(hub: &MeasuredHub) -> Result<Duration> {
     }
 }
 
-/// How long a lister takes that pages through the same and decodes it, with a connection of its own.
+/// The time for a lister to page through and decode the same policies on a new connection.
 async fn list(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let client = Client::try_from(hub.hub().client_config()).context("making a client")?;

@@ -1,4 +1,4 @@
-//! What the pages are of: policies that say how they are on clusters, without a controller that would say it.
+//! Content of the pages: policies with annotations about clusters, written without a controller.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(super) const EMPTY: &str = "default";
 /// One of this many policies is faulty on one cluster.
 const FAULTY: usize = 10;
 
-/// `policy-sync web` of the hub, of one namespace or of all.
+/// Starts `policy-sync web` for one namespace of the hub, or for all.
 pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
     let mut command = Command::new(hub.binary());
     command.args(["web", "--kubeconfig"]).arg(hub.hub().kubeconfig());
@@ -29,7 +29,7 @@ pub(super) async fn pages(hub: &MeasuredHub, namespace: Option<&str>) -> Pages {
     Pages::start(command).await
 }
 
-/// A page, as soon as it says so.
+/// Waits until a page contains the text `says`.
 pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Answer> {
     wait::until("the page says so", LIMIT, || async {
         let page = pages.get(path).await?;
@@ -39,7 +39,7 @@ pub(super) async fn until(pages: &Pages, path: &str, says: &str) -> Result<Answe
     .await
 }
 
-/// How long a page takes.
+/// Requests a page. Returns the elapsed time and the page.
 pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Answer)> {
     let began = Instant::now();
     let page = pages.get(path).await?;
@@ -48,7 +48,7 @@ pub(super) async fn time(pages: &Pages, path: &str) -> Result<(Duration, Answer)
     Ok((took, page))
 }
 
-/// What the clusters say of the policy `number`, which the one at the place `refusing` refuses.
+/// The entries of the policy `number` for these clusters; the one at index `refusing` rejects it.
 fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Result<Vec<Synced>> {
     let condition = |name: &str| json!({"type": name, "status": "True", "reason": name, "message": ""});
     let entries = clusters.iter().enumerate().map(|(place, cluster)| {
@@ -63,7 +63,7 @@ fn entries(clusters: &[String], number: usize, refusing: Option<usize>) -> Resul
     entries.collect()
 }
 
-/// The request that has the policy `number` say how it is on `clusters`, of which the one at the place `refusing` refuses it.
+/// The request that annotates the policy `number` for these clusters; the one at index `refusing` rejects it.
 pub(super) fn saying(
     hub: &MeasuredHub,
     clusters: &[String],
@@ -81,7 +81,7 @@ pub(super) fn saying(
     Ok(raw::answered_by_metadata(request.context("making a patch")?))
 }
 
-/// Has all policies say how they are on `clusters`.
+/// Annotates all policies for these clusters.
 pub(super) async fn say_all(hub: &MeasuredHub, clusters: &[String]) -> Result<()> {
     let all = (0..hub.policies).map(|number| {
         let refusing = number.is_multiple_of(FAULTY).then_some(number / FAULTY % clusters.len());
