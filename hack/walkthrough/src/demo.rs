@@ -1,4 +1,4 @@
-//! What the demo runs on.
+//! The environment of a demo: a hub, spokes, the controller and optionally OPA.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,12 +15,12 @@ use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 
-/// A hub, two spokes, and the controller. Dropping it stops all of it.
+/// The running environment. Dropping it stops all its programs.
 #[derive(Debug)]
 pub(super) struct Demo {
-    // Goes before the hub that it watches.
+    // Stops before the hub that it watches.
     controller: Mutex<Option<Controller>>,
-    // What it asks goes after it.
+    // Stops after the controller that queries it.
     _opa: Option<Opa>,
     fleet: Fleet,
     program: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    /// Starts everything: this `fleet`, and the controller with what `arguments` say of its webhooks.
+    /// Starts the fleet, and the controller with its arguments for the webhooks.
     pub(super) async fn start(
         options: &Options,
         report: &Report,
@@ -73,7 +73,7 @@ impl Demo {
         Ok(Self { controller, _opa: opa, fleet, program, webhooks, authorization })
     }
 
-    /// Has the hub's API server ask the controller about every request.
+    /// Configures the hub's API server to authorize requests with the controller.
     pub(super) async fn authorize(&self) -> Result<()> {
         self.fleet.hub().authorize_by(&self.authorization.configuration()).await
     }
@@ -84,28 +84,28 @@ impl Demo {
         controller.context("it is stopped already")?.terminate().await.map(drop)
     }
 
-    /// What the controller's metrics say.
+    /// Scrapes the controller's metrics.
     pub(super) async fn metrics(&self) -> Result<Metrics> {
         let controller = self.controller.lock().await;
         controller.as_ref().context("it is stopped already")?.metrics().await
     }
 
-    /// How an administrator reaches the hub.
+    /// Path of the administrator's kubeconfig for the hub.
     pub(super) fn kubeconfig(&self) -> &Path {
         self.fleet.hub().kubeconfig()
     }
 
-    /// The program under test.
+    /// Path of `policy-sync`.
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// `kubectl`, as an administrator of the hub.
+    /// `kubectl` with the rights of an administrator of the hub.
     pub(super) fn kubectl(&self) -> Command {
         self.kubectl_with(self.fleet.hub().kubeconfig())
     }
 
-    /// `kubectl`, as this user of the hub.
+    /// `kubectl` with the rights of this user of the hub.
     pub(super) fn kubectl_as(&self, user: &User) -> Result<Command> {
         Ok(self.kubectl_with(&self.fleet.hub().kubeconfig_for(user)?))
     }
@@ -116,7 +116,7 @@ impl Demo {
         kubectl
     }
 
-    /// Where its webhooks are.
+    /// The controller's webhooks.
     pub(super) fn webhooks(&self) -> &Webhooks {
         &self.webhooks
     }
@@ -131,7 +131,7 @@ impl Demo {
         self.fleet.spoke(name)?.client().with_context(|| format!("reaching {name}"))
     }
 
-    /// Prints how to look at what runs, and how to stop it.
+    /// Prints how to connect to the running servers, and how to stop them.
     pub(super) fn say_how_to_reach(&self, report: &Report) {
         println!();
         report.say("Everything keeps running. In another terminal, one of:");

@@ -1,4 +1,5 @@
-//! The last steps: which rules a request meets on each cluster, before and after the people of one write a policy of their own.
+//! The last steps of the sync demo: effective rules on each cluster, before and after a cluster's team writes a
+//! local policy.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use super::look::{self, Fold};
 use super::report::Report;
 use super::sync::{self, DOWNSTREAM, SHOP, SPOKES};
 
-/// What is asked for, on every cluster.
+/// Arguments of the command: the rules for a host on all clusters.
 const ARGUMENTS: [&str; 4] = ["effective", "--host", "shop.example.com", "--clusters"];
 
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
@@ -67,7 +68,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     asked(demo, report, &expected)
 }
 
-/// The cluster, the path, and how many routes are attached there.
+/// The first lines about a cluster: the path, and the number of attached routes.
 fn above(cluster: &str, uncertain: &str) -> Vec<String> {
     vec![
         format!("On {cluster}{uncertain}:"),
@@ -95,7 +96,7 @@ fn unknown() -> Vec<String> {
     lines.map(str::to_owned).to_vec()
 }
 
-/// Waits until so many spokes enforce the policy.
+/// Waits until this number of spokes enforce the policy.
 async fn enforced(demo: &Demo, spokes: usize) -> Result<Fold> {
     let what = format!("{spokes} spokes enforce the policy");
     look::folded(&demo.hub()?, &what, &sync::differing(), |fold| {
@@ -106,7 +107,7 @@ async fn enforced(demo: &Demo, spokes: usize) -> Result<Fold> {
     .await
 }
 
-/// Asks, prints the answer, and holds each line of it against what is `expected`.
+/// Runs the command, prints its output, and compares it with the expected lines.
 fn asked(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
     report.say(&format!("policy-sync {}", ARGUMENTS.join(" ")));
     let output =

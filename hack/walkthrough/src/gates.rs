@@ -1,4 +1,4 @@
-//! What may be written to a hub, and asked of it: the steps, in their order.
+//! The steps of the demo of Rego policies for admission, audit and authorization.
 
 mod access;
 mod standing;
@@ -21,18 +21,18 @@ use super::look;
 use super::placement::{POLICIES, said};
 use super::report::Report;
 
-/// Where teams write.
+/// The namespace of the teams' objects.
 const SHOP: &str = "shop";
-/// The published policies, by their keys.
+/// The published Rego policies, with their keys in the ConfigMap.
 const GATES: [(&str, &str); 3] = [
     ("image-pull-policy.rego", include_str!("../../../docs/examples/rego/gates/image-pull-policy.rego")),
     ("ingress-conflict.rego", include_str!("../../../docs/examples/rego/gates/ingress-conflict.rego")),
     ("load-balancers.rego", include_str!("../../../docs/examples/rego/gates/load-balancers.rego")),
 ];
-/// How long anything may take on a busy machine.
+/// Time limit of each step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// All steps.
+/// Runs all steps.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     for namespace in [POLICIES, SHOP] {
@@ -91,12 +91,12 @@ fn balancer(name: &str) -> Value {
     })
 }
 
-/// Waits until a create of `object`, which is carried out by no one, is refused in these words.
+/// Waits until a dry-run create of `object` is rejected with this text.
 async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> {
     let (api, _) = api_for(hub, object).await?;
     let trial: DynamicObject = serde_json::from_value(object.clone())?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    // The API server hears of webhooks a moment after these are registered.
+    // The API server learns of a new webhook with a delay.
     wait::until("it is refused", LIMIT, || async {
         let error = api.create(&dry_run, &trial).await.err().context("it is let in")?;
         ensure!(error.to_string().contains(words), "{error}");
@@ -135,7 +135,7 @@ async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
     });
     let (api, _) = api_for(hub, &pod).await?;
     let object: DynamicObject = serde_json::from_value(pod)?;
-    // The namespace's ServiceAccount is made by another controller.
+    // The Pod needs the namespace's ServiceAccount, which another controller creates.
     let stored = wait::until("the Pod is written", LIMIT, || async {
         Ok(api.create(&PostParams::default(), &object).await?)
     })
@@ -178,7 +178,7 @@ async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// What `kubectl` says on standard error while it succeeds.
+/// Runs `kubectl` with this input. Returns its standard error output, such as warnings.
 fn kubectl(demo: &Demo, arguments: &[&str], input: &Value) -> Result<String> {
     let mut running = demo
         .kubectl()

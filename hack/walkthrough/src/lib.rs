@@ -1,15 +1,15 @@
-//! The demos: one policy's way from the hub to two spokes and back, where policies in Rego have apps run, what they let be written, and
-//! the page of a fleet, on real servers, every step checked.
+//! Demos on real servers in which every step is checked: policy sync from a hub to two spokes, placement by Rego
+//! policies, admission and authorization by Rego policies, and the web page of a fleet.
 //!
 //! ```text
-//! Demo                         what runs: hub, spokes, controller
-//! sync, placement, gates, web  the steps: what someone writes, and what is to follow; sync ends with effective
-//! look                         what is looked at: copies on the spokes, conditions, the folded annotation, works
-//! report                       what is printed
+//! Demo                         the environment: hub, spokes, controller
+//! sync, placement, gates, web  the steps: user actions and expected results; sync ends with effective
+//! look                         expected states: copies on the spokes, conditions, annotations, works
+//! report                       the printed text
 //! ```
 //!
-//! A step writes as a user would and then waits, with a limit, for what is to follow. What does not follow ends the
-//! demo with an error, so that a demo that ends well has shown what it says.
+//! A step writes objects as a user does, and waits for the expected result with a time limit. A missing result
+//! ends the demo with an error, so a demo that succeeds has shown everything that it prints.
 
 mod demo;
 mod effective;
@@ -32,7 +32,7 @@ use tokio::process::Child;
 use self::demo::Demo;
 use self::report::Report;
 
-/// What is told.
+/// The demos.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Story {
     /// A policy travels to the spokes, and their answers come back.
@@ -46,7 +46,7 @@ pub enum Story {
     Web,
 }
 
-/// Who evaluates policies in Rego.
+/// Engines for Rego policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// The controller.
@@ -56,21 +56,21 @@ pub enum Engine {
     Opa,
 }
 
-/// How to run a demo.
+/// Options of a demo.
 #[derive(Debug)]
 pub struct Options {
-    /// What is told.
+    /// The demo to run.
     pub story: Story,
-    /// Who evaluates policies.
+    /// The engine for Rego policies.
     pub engine: Engine,
-    /// The program `policy-sync`.
+    /// Path of `policy-sync`.
     pub controller: PathBuf,
-    /// Whether all is left running at the end.
+    /// Whether everything is left running at the end.
     pub keep: bool,
 }
 
 impl Story {
-    /// What it needs.
+    /// The environment that the demo needs, as text.
     fn stage(self) -> String {
         let with = |spokes: [&str; 2]| format!("a hub and the spokes {}", spokes.join(" and "));
         match self {
@@ -80,7 +80,7 @@ impl Story {
         }
     }
 
-    /// Its fleet, and the arguments of the controller.
+    /// Options of the fleet, and the controller's arguments.
     fn starts(self) -> (FleetOptions, fn(&Webhooks) -> Vec<String>) {
         match self {
             Self::Sync | Self::Web => (FleetOptions::spokes(sync::SPOKES), |_| Vec::new()),
@@ -89,7 +89,7 @@ impl Story {
         }
     }
 
-    /// Tells it, and returns what else is to run on until the end.
+    /// Runs the steps. Returns a process that must run until the end, if any.
     async fn tell(self, demo: &Demo, report: &Report) -> Result<Option<Child>> {
         match self {
             Self::Sync => {
@@ -104,14 +104,14 @@ impl Story {
     }
 }
 
-/// The exit code of a program that was ended by Ctrl-C.
+/// The exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Tells the story until its end, or until `asked` to stop.
+/// Runs a demo until its end, or until `asked` completes.
 ///
 /// # Errors
 ///
-/// What did not follow as it should.
+/// Returns an error if the environment does not start. A failed step is printed, and changes the exit code.
 pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<ExitCode> {
     let report = Report::new(&options.story.stage());
     let mut asked = std::pin::pin!(asked);
@@ -126,7 +126,7 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
     if let Err(error) = &told {
         report.failed(error);
     }
-    // A page that is gone before anybody has seen it shows nothing.
+    // The page must stay until the user has seen it.
     let looked_at = options.story == Story::Web && told.is_ok() && std::io::stdin().is_terminal();
     if options.keep || looked_at {
         demo.say_how_to_reach(&report);

@@ -1,4 +1,4 @@
-//! What the demo looks at, each with a limit.
+//! Waits for expected states of objects, with a time limit.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use serde_json::Value;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::wait;
 
-/// How long anything may take on a busy machine; on an idle one it is a second.
+/// Time limit on a busy machine; an idle one needs about a second.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Waits until the object of the kind and name of `object` is there and `wanted`.
+/// Waits until `wanted` accepts the object with the kind and name of `object`.
 pub(super) async fn there(
     client: &Client,
     what: &str,
@@ -34,7 +34,7 @@ pub(super) async fn there(
     .await
 }
 
-/// Waits until the object of the kind and name of `object` is gone.
+/// Waits until the object with the kind and name of `object` is gone.
 pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<()> {
     let (api, name) = api_for(client, object).await?;
     wait::until(what, LIMIT, || async {
@@ -44,7 +44,7 @@ pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<
     .await
 }
 
-/// Waits until the work of the Gateway in `cluster` says since when that is not chosen, and returns the moment.
+/// Waits until the Gateway's work in `cluster` has the timestamp of the end of its placement, and returns it.
 pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
     let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
     let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
@@ -56,7 +56,7 @@ pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
     .await
 }
 
-/// Waits until no work of the controller is left on the hub, but for those whose purpose is in `except`.
+/// Waits until the controller has no works on the hub, except those whose purpose is in `except`.
 pub(super) async fn no_works(hub: &Client, what: &str, except: &[&str]) -> Result<()> {
     let works: Api<ManifestWork> = Api::all(hub.clone());
     let ours = ListParams::default().labels(CONTROLLER);
@@ -70,7 +70,7 @@ pub(super) async fn no_works(hub: &Client, what: &str, except: &[&str]) -> Resul
     .await
 }
 
-/// Fails unless the Namespace `name` is there to stay.
+/// Fails unless the Namespace `name` exists and is not terminating.
 pub(super) async fn namespace_stays(client: &Client, name: &str) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let found = namespaces.get(name).await.with_context(|| format!("reading the namespace {name}"))?;
@@ -78,7 +78,7 @@ pub(super) async fn namespace_stays(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a hub policy says of its copies.
+/// The status of a policy's copies in the policy's annotations.
 pub(super) struct Fold {
     pub(super) entries: Vec<Synced>,
     pub(super) summary: Summary,
@@ -96,7 +96,7 @@ impl Fold {
     }
 }
 
-/// Waits until the annotations of the hub policy `policy` are `wanted`, and returns them.
+/// Waits until `wanted` accepts the annotations of the hub's policy, and returns them.
 pub(super) async fn folded(
     hub: &Client,
     what: &str,
@@ -107,7 +107,7 @@ pub(super) async fn folded(
     Fold::read(&found)
 }
 
-/// The condition `kind` of an object, as `status (reason)`.
+/// A condition of an object, as `status (reason)`.
 pub(super) fn condition(object: &DynamicObject, kind: &str) -> Option<String> {
     let conditions = object.data["status"]["conditions"].as_array()?;
     let condition = conditions.iter().find(|condition| condition["type"] == kind)?;

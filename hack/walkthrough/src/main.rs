@@ -1,4 +1,4 @@
-//! The demos' command line; `hack/demo` builds it and runs it.
+//! Command line of the demos, which `hack/demo` builds and runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<ExitCode> {
-    // Before anything starts, so that a signal in between is not lost.
+    // Registered before anything starts, so that no signal is lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let asked = async {

@@ -1,4 +1,4 @@
-//! Where apps that handle card data run: the steps, in their order.
+//! The steps of the demo of placement: a Rego policy selects clusters for apps that handle card data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,26 +22,26 @@ use super::report::Report;
 
 /// The spokes: one in a zone of the EU, certified for card data, and one elsewhere.
 pub(super) const SPOKES: [&str; 2] = ["c1", "c2"];
-/// Where administrators write policies.
+/// The namespace of the Rego policies.
 pub(super) const POLICIES: &str = "kube-federation-scheduling-policy";
-/// What the class and the controller are called.
+/// The controller name of the class and of the controller.
 const CONTROLLER: &str = "kuadrant.io/policy-sync";
-/// The Placement of the shop's namespace.
+/// The Placement in the namespace [`SHOP`].
 const FLEET: &str = "fleet";
-/// Where teams write apps.
+/// The namespace of the apps.
 const SHOP: &str = "shop";
-/// On an app: which clusters it is to run on, and how much of it.
+/// Annotation of an app: its clusters, and their shares of its replicas.
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
-/// On an app: what of that a policy has set.
+/// Annotation of an app: the part of the preferences that a Rego policy has set.
 const PLACED: &str = "kuadrant.io/placed-by-policy";
-/// What a carrier says of its modules.
+/// Annotation of a ConfigMap: the status of its Rego modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
-/// The policy.
+/// The published Rego policy.
 const PCI: &str = include_str!("../../../docs/examples/rego/placement/pci.rego");
-/// How soon a policy that was mended counts.
+/// Time limit for a corrected Rego policy to take effect.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The hub, and the spokes with their labels.
+/// The spokes with the labels of their ManagedClusters.
 pub(super) fn fleet() -> FleetOptions {
     let labels = |zone: &str| {
         BTreeMap::from([("zone".to_owned(), zone.to_owned()), ("pci".to_owned(), "certified".to_owned())])
@@ -50,14 +50,14 @@ pub(super) fn fleet() -> FleetOptions {
     FleetOptions { spokes: vec![(c1, labels("eu")), (c2, labels("us"))], ..FleetOptions::spokes([]) }
 }
 
-/// How the controller is started.
+/// The controller's arguments.
 pub(super) fn arguments(webhooks: &Webhooks) -> Vec<String> {
     let mut arguments = webhooks.arguments();
     arguments.push(format!("--rego-namespace={POLICIES}"));
     arguments
 }
 
-/// All steps.
+/// Runs all steps.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     apply(&hub, &fixtures::namespace(POLICIES)).await?;
@@ -73,7 +73,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     the_policy_goes(demo, &hub, report).await
 }
 
-/// The class that takes Deployments to the spokes, and the Placement that chooses both.
+/// Creates a class that syncs Deployments, and a Placement that selects both spokes.
 async fn prepare(hub: &Client, report: &Report) -> Result<()> {
     report.step("The platform team lets Deployments travel");
     let mut deployments = fixtures::resources("apps", "deployments");
@@ -103,7 +103,7 @@ fn policy(text: &str) -> Value {
     })
 }
 
-/// Waits until the policy says something of this status.
+/// Waits until the ConfigMap of the Rego policy has this status, and returns it.
 async fn until_status(hub: &Client, status: &str) -> Result<Value> {
     let what = format!("the policy says {status}");
     let found = look::there(hub, &what, &policy(PCI), |object| {
@@ -173,7 +173,7 @@ async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -
     Ok(())
 }
 
-/// The app of the documentation, with these annotations more.
+/// The app of the documentation, with additional annotations.
 fn app(name: &str, annotations: &Value) -> Value {
     let labels = json!({"app": name});
     let container = json!({"name": "shop", "image": "registry.example/shop:1"});
@@ -189,7 +189,7 @@ fn app(name: &str, annotations: &Value) -> Value {
 
 async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     report.step("A team writes the app, and says nothing of clusters");
-    // The API server hears of the webhook a moment after that is registered.
+    // The API server learns of a new webhook with a delay.
     let (api, _) = api_for(hub, &app("shop", &json!({}))).await?;
     let trial: DynamicObject = serde_json::from_value(app("shop", &json!({})))?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -219,7 +219,7 @@ async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -
     })
     .await?;
     report.seen(&format!("Deployment kuadrant-{SHOP}/shop is on c1, with 4 replicas"));
-    // In place of the controllers that a real spoke has.
+    // Writes the status in place of the controllers of a real spoke.
     let (api, name) = api_for(&spoke, &copy).await?;
     let generation = api.get(&name).await?.metadata.generation;
     let status = json!({"status": {"observedGeneration": generation, "replicas": 4, "readyReplicas": 4}});
@@ -262,7 +262,7 @@ async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Gives a cluster labels.
+/// Labels a cluster.
 async fn label(hub: &Client, cluster: &str, labels: Value) -> Result<()> {
     let clusters: Api<ManagedCluster> = Api::all(hub.clone());
     let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
@@ -270,7 +270,7 @@ async fn label(hub: &Client, cluster: &str, labels: Value) -> Result<()> {
     Ok(())
 }
 
-/// The app's copy, as a spoke has it.
+/// The app's copy on a spoke.
 fn copy() -> Value {
     let mut copy = app("shop", &json!({}));
     copy["metadata"]["namespace"] = format!("kuadrant-{SHOP}").into();
@@ -323,7 +323,7 @@ async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     Ok(())
 }
 
-/// What the program prints, as JSON.
+/// Runs the program and parses its output as JSON.
 fn run(program: &Path, folder: &Path, arguments: &[&str]) -> Result<Value> {
     let Output { status, stdout, stderr } =
         Command::new(program).args(arguments).current_dir(folder).output().context("running policy-sync")?;

@@ -1,4 +1,4 @@
-//! What the demo prints: numbered steps, excerpts of objects, and what followed after how long.
+//! The printed text of a demo: numbered steps, excerpts of objects, and results with their times.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -23,24 +23,24 @@ impl Report {
         Self { colour, started: Instant::now(), step: Mutex::new((0, Instant::now())) }
     }
 
-    /// A new step; what follows is timed from here.
+    /// Starts a step, and its timer.
     pub(super) fn step(&self, title: &str) {
         let mut step = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *step = (step.0 + 1, Instant::now());
         println!("\n{}", self.paint("1", &format!("{}. {title}", step.0)));
     }
 
-    /// A sentence.
+    /// Prints a sentence.
     pub(super) fn say(&self, text: &str) {
         println!("   {text}");
     }
 
-    /// Something that followed.
+    /// Prints a result with the time since the start of the step.
     pub(super) fn seen(&self, what: &str) {
         println!("   {} {:5.1} s  {what}", self.paint("32", "ok"), self.since_step().as_secs_f64());
     }
 
-    /// An excerpt of an object, as YAML.
+    /// Prints an excerpt of an object as YAML.
     pub(super) fn excerpt(&self, object: &Value) {
         let text = serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string());
         for line in text.lines() {
@@ -48,7 +48,7 @@ impl Report {
         }
     }
 
-    /// The folded annotations of the demo's policy, shortened to what fits a line for each cluster.
+    /// Prints the annotations of the demo's policy, shortened to one line for each cluster.
     pub(super) fn fold(&self, fold: &Fold) {
         self.seen("hub: the annotations of RateLimitPolicy shop/limits, in short:");
         for entry in &fold.entries {
@@ -64,14 +64,14 @@ impl Report {
         self.say(&format!("   {}", serde_json::to_string(&fold.summary).unwrap_or_default()));
     }
 
-    /// A step that went wrong.
+    /// Prints the error of a failed step.
     pub(super) fn failed(&self, error: &anyhow::Error) {
         let step = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0;
         println!("   {}", self.paint("31", "FAILED"));
         eprintln!("demo: step {step} failed: {error:#}");
     }
 
-    /// The last line.
+    /// Prints the last line.
     pub(super) fn ended(&self) {
         let steps = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0;
         println!(
@@ -80,7 +80,7 @@ impl Report {
         );
     }
 
-    /// Since the present step began.
+    /// The time since the current step started.
     pub(super) fn since_step(&self) -> Duration {
         self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1.elapsed()
     }

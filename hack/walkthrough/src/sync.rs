@@ -1,4 +1,4 @@
-//! The steps, in their order. Each writes as a user would, and waits for what is to follow.
+//! The steps of the sync demo. Each writes objects as a user does, and waits for the expected result.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use policy_sync_testenv::fixtures;
 pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
 /// The namespace on the hub.
 pub(super) const SHOP: &str = "shop";
-/// Where it is on the spokes.
+/// The corresponding namespace on the spokes.
 pub(super) const DOWNSTREAM: &str = "kuadrant-shop";
 
-/// All steps.
+/// Runs all steps.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     configure(demo, report).await?;
     write_a_policy(demo, report).await?;
@@ -39,7 +39,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     delete(demo, report).await
 }
 
-/// The first steps: the policy is on both spokes, and the people of one override it.
+/// Runs only the first steps: the policy is on both spokes, and a local policy overrides it on one.
 pub(super) async fn overridden(demo: &Demo, report: &Report) -> Result<()> {
     configure(demo, report).await?;
     write_a_policy(demo, report).await?;
@@ -55,7 +55,7 @@ fn class() -> Value {
     )
 }
 
-/// For how long the Gateway serves on where it is no longer placed.
+/// Grace period of the Gateway on clusters where it is no longer placed.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) fn gateway() -> Value {
@@ -70,7 +70,7 @@ fn policy(limit: u32) -> Value {
     policy
 }
 
-/// An object of a hub namespace as it is named on the spokes.
+/// The name and namespace of an object on the spokes.
 fn downstream(object: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"]["namespace"] = DOWNSTREAM.into();
@@ -229,7 +229,7 @@ pub(super) async fn programmed(demo: &Demo) -> Result<DynamicObject> {
     .await
 }
 
-/// The clusters that a Gateway has addresses of.
+/// The clusters in a Gateway's addresses.
 fn addressed(gateway: &DynamicObject) -> Vec<&str> {
     let addresses = gateway.data["status"]["addresses"].as_array().into_iter().flatten();
     let mut clusters: Vec<&str> =
@@ -256,12 +256,12 @@ async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// A policy of us-1's own people.
+/// A local policy of the team of us-1.
 pub(super) fn theirs() -> Value {
     fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
 }
 
-/// They delete it.
+/// Deletes the local policy of us-1.
 pub(super) async fn delete_theirs(demo: &Demo) -> Result<()> {
     let (api, name) = api_for(&demo.spoke("us-1")?, &theirs()).await?;
     api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
@@ -322,7 +322,7 @@ async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// The policy with a limit of its own for the clusters of one region.
+/// The policy with a different limit for the clusters of one region.
 pub(super) fn differing() -> Value {
     let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
     let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
@@ -354,7 +354,7 @@ async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     report.seen(&format!("us-1: the Gateway serves on for {GRACE:?}, with its policy"));
     look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
     let took = report.since_step();
-    // The moment is written in whole seconds.
+    // The timestamp has whole seconds.
     let least = settles + GRACE - Duration::from_secs(1);
     ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before its grace was over");
     report.seen("us-1: Gateway kuadrant-shop/web is gone");

@@ -1,4 +1,4 @@
-//! The page: the fleet of the first story, in a browser.
+//! The steps of the web demo: the fleet of the sync demo in a browser.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::demo::Demo;
 use super::report::Report;
 use super::sync;
 
-/// How long it may take to begin, and to show what there is.
+/// Time limit for the start, and for the complete page.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// All steps; the page is there for as long as what is returned.
+/// Runs all steps. The page is served as long as the returned process lives.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
     sync::overridden(demo, report).await?;
     report.step("Somebody looks at the fleet in a browser, with the rights that they have");
@@ -38,7 +38,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<Child> {
     Ok(process)
 }
 
-/// Waits until the page at `address` shows how the policy is on both clusters.
+/// Waits until the page at `address` shows the policy's status on both clusters.
 async fn shows(address: &str) -> Result<()> {
     let (host, key) = web::parts(address)?;
     let request = http::request("GET /", &[&format!("Host: {host}"), &web::cookie(host, key)]);

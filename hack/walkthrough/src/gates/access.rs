@@ -1,4 +1,4 @@
-//! What may be asked of a hub: the steps, in their order.
+//! The steps about authorization: a Rego policy denies requests of a user.
 
 use std::process::Output;
 use std::time::Instant;
@@ -17,16 +17,16 @@ use crate::demo::Demo;
 use crate::placement::POLICIES;
 use crate::report::Report;
 
-/// The published policy.
+/// The published Rego policy.
 const EXEC: &str = include_str!("../../../../docs/examples/rego/gates/exec.rego");
-/// What it says.
+/// The message of its denials.
 const WORDS: &str = "exec: no exec in pods of kube-system";
-/// What the API server says of a pod that it would run a command in, if it ran somewhere: there are no nodes.
+/// The kubelet's error for an allowed exec in a pod without node.
 const LET_IN: &str = "does not have a host assigned";
-/// Who may do everything, if only policies let her.
+/// A user with all rights, subject to Rego policies.
 const JANE: &str = "jane";
 
-/// All steps.
+/// Runs all steps.
 pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("The API server asks the controller about each request, before anybody else");
     for namespace in ["kube-system", SHOP] {
@@ -78,7 +78,7 @@ fn policy() -> Value {
         "data": {"exec.rego": EXEC}})
 }
 
-/// Waits until the API server says `words` to a command of jane's in a pod of `namespace`.
+/// Waits until `kubectl exec` by jane in a pod of `namespace` fails with this text.
 async fn until_said(demo: &Demo, namespace: &str, words: &str) -> Result<String> {
     wait::until("kubectl exec is answered", LIMIT, || async {
         let (_, said) = kubectl(demo, Some(JANE), &["exec", "-n", namespace, "dns", "--", "ls"])?;
@@ -88,7 +88,7 @@ async fn until_said(demo: &Demo, namespace: &str, words: &str) -> Result<String>
     .await
 }
 
-/// Whether `kubectl` of a user, or of an administrator, succeeds, and what it says on standard error.
+/// Runs `kubectl` as a user or an administrator. Returns its success and its standard error output.
 fn kubectl(demo: &Demo, user: Option<&str>, arguments: &[&str]) -> Result<(bool, String)> {
     let mut kubectl = match user {
         Some(user) => demo.kubectl_as(&User::new(user))?,

@@ -1,4 +1,4 @@
-//! What stands before a policy comes that it breaks: the steps, in their order.
+//! The steps about audit: objects that violate a Rego policy existed before it.
 
 use std::process::{Command, Output};
 
@@ -15,15 +15,15 @@ use crate::look;
 use crate::placement::POLICIES;
 use crate::report::Report;
 
-/// The published policy.
+/// The published Rego policy.
 const LABELS: &str = include_str!("../../../../docs/examples/rego/gates/required-labels.rego");
 
-/// A Namespace beside the team's.
+/// Another Namespace without the labels.
 const LEGACY: &str = "legacy";
-/// What the controller leaves out: its own Namespace is the kubeconfig's.
+/// Namespaces that the controller exempts. Its own is `default`, as in the kubeconfig.
 const EXEMPT: &str = "kube-*,default";
 
-/// All steps.
+/// Runs all steps.
 pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("A policy comes after what breaks it: Namespaces that do not say whose they are");
     crds::install(hub, &crds::reports()?).await?;
@@ -55,8 +55,8 @@ fn cluster_report() -> Value {
     json!({"apiVersion": "openreports.io/v1alpha1", "kind": "ClusterReport", "metadata": {"name": "policy-sync"}})
 }
 
-/// Waits until the report, the metric and the command tell that both labels of these Namespaces are missing, and of nothing else; what
-/// the command prints.
+/// Waits until the report, the metric and the command show exactly the two missing labels of each of these
+/// Namespaces. Returns the command's output.
 async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<String> {
     let count = 2 * namespaces.len();
     look::there(hub, "the report", &cluster_report(), |report| {
