@@ -1,7 +1,8 @@
-//! The middle of the flow, without a server: the mirror takes objects in, the plan decides, the fold sums up.
+//! Benchmarks of the flow without a server: the mirror stores objects, the planner plans works, and the fold
+//! aggregates statuses.
 //!
-//! `cargo bench` measures; how much each allocates is printed first. One policy has 100 clusters here, and the hub
-//! 100 policies: 10,000 works.
+//! `cargo bench` runs them, and first prints the allocations of each. There are 100 policies on 100 clusters:
+//! 10,000 works.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +24,7 @@ use policy_sync_benchmark::topology::{World, take};
 const POLICIES: usize = 100;
 const CLUSTERS: usize = 100;
 
-/// Prints what `work` allocates, and measures it.
+/// Prints the allocations of `work`, and measures its duration.
 fn measure(criterion: &mut Criterion, name: &str, elements: usize, mut work: impl FnMut()) {
     let allocated = allocation_counter::measure(&mut work);
     println!("{name}: {} allocations, {} KiB", allocated.count_total, allocated.bytes_total / 1024);
@@ -37,7 +38,7 @@ fn middle(criterion: &mut Criterion) {
     let hub = Hub::new(POLICIES, CLUSTERS);
     let policy = origin(POLICIES / 2);
 
-    // What is measured is what it should be: settled, and answered by all.
+    // Checks the starting point: no action is planned, and all clusters have reported.
     let plan = hub.see(|view| plan_works(view, &hub.settings, &policy));
     assert_eq!(plan.outcomes.len(), CLUSTERS);
     assert!(hub.see(|view| diff::works(view, &policy, &plan)).actions.is_empty());
@@ -60,7 +61,7 @@ fn middle(criterion: &mut Criterion) {
     measure(criterion, "list 10,000 works", POLICIES * CLUSTERS, || hub.list_works());
 }
 
-/// The whole graph anew, with all that is in force, against reading the routes once.
+/// Builds the graph and folds all policies, and for comparison reads the routes once.
 fn graph(criterion: &mut Criterion) {
     for objects in [1_000, 10_000, 100_000] {
         let world = World::new(objects);
@@ -76,7 +77,7 @@ fn graph(criterion: &mut Criterion) {
             });
             paths
         };
-        // Each route is on three listeners, and a listener of each Gateway has none.
+        // Each route attaches to three listeners, and one listener of each Gateway has no routes.
         let gateways = objects - objects * 7 / 10 - objects / 5 - objects * 95 / 1000;
         assert_eq!(build(), objects * 7 / 10 * 2 * 3 + gateways);
         let read = || {
