@@ -1,36 +1,36 @@
-# Sourced by the commands in this folder: says which tool is missing and how to get it.
+# Sourced by the scripts in this folder: checks for required tools, and prints how to install missing ones.
 
 missing() {
     printf '%s: %s\n' "$(basename "$0")" "$1" >&2
     exit 2
 }
 
-# Rust, at least of the version in Cargo.toml; cargo itself refuses an older one, with a message that says so.
+# Rust. cargo checks the minimum version in Cargo.toml, with a clear message.
 needs_rust() {
     local wanted
     wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     command -v cargo >/dev/null || missing "cargo is missing: install Rust $wanted or newer, see https://rustup.rs"
 }
 
-# A component of the Rust toolchain: rustfmt, clippy.
+# A component of the Rust toolchain, such as rustfmt or clippy.
 needs_component() {
     local command=cargo-$1
     [ "$1" = rustfmt ] && command=rustfmt
     command -v "$command" >/dev/null || missing "$1 is missing: rustup component add $1"
 }
 
-# For ring and jemalloc, and for linking.
+# Builds ring and jemalloc, and links programs.
 needs_c_compiler() {
     command -v cc >/dev/null && command -v make >/dev/null && return
     missing "a C compiler (cc) or make is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev make"
 }
 
-# What draws the topology.
+# Draws the topology.
 needs_graphviz() {
     command -v dot >/dev/null || missing "dot is missing: on Debian and Ubuntu, apt-get install graphviz"
 }
 
-# Of which completion is tested; script is a terminal.
+# Shells whose completion is tested; script provides a terminal.
 needs_shells() {
     local command
     for command in bash zsh fish script; do
@@ -38,8 +38,8 @@ needs_shells() {
     done
 }
 
-# For etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS has them and POLICY_SYNC_CRDS the Gateway API.
-# An older Go from 1.21 on fetches the right one by itself, unless GOTOOLCHAIN=local forbids it.
+# Builds etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS contains them and POLICY_SYNC_CRDS the Gateway API. Go
+# 1.21 and newer downloads the required version, unless GOTOOLCHAIN=local is set.
 needs_go() {
     local wanted
     wanted=$(sed -n 's/^go //p' hack/testenv/tools/*/go.mod | sort -V | tail -n 1)
@@ -49,19 +49,19 @@ etcd, kube-apiserver, kube-controller-manager and kubectl once (or set KUBEBUILD
 hack/testenv/README.md)"
 }
 
-# Of which the pages of policy-sync web are looked at.
+# Browser for tests of the pages of policy-sync web.
 needs_browser() {
     command -v chromium >/dev/null && command -v chromedriver >/dev/null && return
     missing "chromium or chromedriver is missing: on Debian, apt-get install --no-install-recommends chromium chromium-driver \
 fonts-dejavu-core"
 }
 
-# Which brings what looks for faults of these pages.
+# Downloads the accessibility checker for these pages.
 needs_npm() {
     command -v npm >/dev/null || missing "npm is missing: on Debian, apt-get install --no-install-recommends npm"
 }
 
-# Where cargo puts what it builds.
+# The directory of cargo's build output.
 target_directory() {
     cargo metadata --format-version 1 --no-deps --locked | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
 }
