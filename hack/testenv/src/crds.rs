@@ -20,7 +20,7 @@ pub use self::reports::reports;
 use crate::binaries::Binaries;
 pub use crate::published::folder as published_folder;
 
-/// A CustomResourceDefinition as JSON, so that published ones keep fields unknown to our types.
+/// A CustomResourceDefinition as JSON, so that published ones keep fields unknown to this project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crd(Value);
 

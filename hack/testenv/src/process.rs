@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! this process ──spawns──▶ server, server, …
-//!       └──pipe──▶ watchdog (sh): has their process ids; when the pipe closes, it kills them and removes the
-//!       directory
+//!       └──pipe──▶ watchdog (sh): kills the servers and removes the directory when the pipe closes
 //! ```
 //!
 //! Dropping a [`Server`] stops it. If nothing is dropped (Ctrl-C, `kill -9`, a value in a `static`), the kernel

@@ -66,8 +66,8 @@ const SEEMS: Duration = Duration::from_secs(1);
 /// Prefix of the names of events.
 const EVENT: &str = "event of ";
 
-/// One fault at one place: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 ×
-/// silence`.
+/// One fault at one place, printed as `patch manifestworks.… eu-1/limits#2 × answer lost` or
+/// `event of gateways.… shop/api#1 × silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
     /// The request or the event.
