@@ -12,7 +12,7 @@ use policy_sync_api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
 use policy_sync_cel as cel;
 use serde_json::Value;
 
-/// What the reasons of computed conditions begin with.
+/// Prefix of the reasons of computed conditions.
 const REASONS: &str = "ConditionRule";
 const EVALUATED: &str = "ConditionRuleEvaluated";
 const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
