@@ -1,7 +1,8 @@
-//! What metrics say of the hub. Only the process that leads says it, the others say 0: sums over all of them are right.
+//! Prometheus metrics about the hub. Only the leader exports real values. Followers export 0, so a sum over all
+//! replicas is correct.
 //!
-//! What the mirror shows is counted when somebody asks. How policies and Gateways fare, only their folds know: they note it in
-//! a tally.
+//! [`HubMetrics::measure`] counts objects of the mirror at each scrape. The states of policies and Gateways are known
+//! only to their folds, which record them in a tally.
 
 mod tally;
 
@@ -24,17 +25,17 @@ use policy_sync_sync::{Changes, ClassParams, Problem, View, counts};
 
 use tally::{STUCK, Tally};
 
-/// Seconds until a change is on all of its clusters.
+/// Buckets of the propagation time, in seconds.
 const PROPAGATION: [f64; 14] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0];
-/// Seconds until an answer is written on the hub.
+/// Buckets of the time until a report of a spoke is written to the hub, in seconds.
 const STATUS_DELAY: [f64; 11] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// The states of classes.
+/// The `state` labels of GatewayClasses.
 const CLASSES: [&str; 3] = ["accepted", "invalid", "unread"];
-/// The states of clusters that have works.
+/// The `state` labels of clusters that have works.
 const CLUSTERS: [&str; 2] = ["available", "silent"];
 
-/// The states of policies on clusters, without those that only readers know or that policies do not have.
+/// The states of a policy on a cluster that the metrics export. States that only readers derive are left out.
 const POLICY_STATES: [PolicyState; 11] = [
     PolicyState::Rejected,
     PolicyState::NotEnforced,
@@ -49,7 +50,7 @@ const POLICY_STATES: [PolicyState; 11] = [
     PolicyState::Enforced,
 ];
 
-/// What metrics say of the hub. Clones are the same.
+/// The metrics about the hub. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct HubMetrics(Arc<Inner>);
 
@@ -69,16 +70,16 @@ struct Inner {
     oldest: Gauge,
     status_delay: Histogram,
     tally: Tally,
-    /// How many problems there are, by category and by whether they freeze.
+    /// The number of problems, by category and by whether they freeze the object.
     counted: Mutex<BTreeMap<(&'static str, bool), i64>>,
 }
 
 impl HubMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Registers the metrics in the registry of `metrics`.
     ///
     /// # Errors
     ///
-    /// Where that has them already.
+    /// If a metric of the same name is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
         Ok(Self(Arc::new(Inner {
@@ -151,41 +152,43 @@ impl HubMetrics {
         })))
     }
 
-    /// A term begins, or ends: what there is to count, whoever leads finds out. Until it has looked, what has works counts as
-    /// pending.
+    /// Resets the tally when leadership is gained or lost. Objects with works count as pending until their folds have
+    /// run.
     pub(super) fn begin(&self, view: View<'_>) {
         self.0.tally.begin(view);
     }
 
-    /// `origin` fares so as `view` shows it; `None` where it is nothing to us.
+    /// Records the state of `origin` that its fold found in `view`. `None` removes an object that this controller no
+    /// longer handles.
     pub(super) fn fares(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
         self.0.tally.note(view, origin, fare);
     }
 
-    /// So many `more` problems like this there are, less where that is negative.
+    /// Adds `more` to the number of problems of the category of `problem`. A negative number subtracts.
     pub(super) fn problem(&self, problem: &Problem, more: i64) {
         *self.0.counted.lock().entry((problem.category(), problem.freezes())).or_default() += more;
     }
 
-    /// A policy's change was applied by its last cluster after so long.
+    /// Records that the last cluster applied a policy change `seconds` after the change.
     pub(super) fn propagated(&self, seconds: f64) {
         self.0.propagation.observe(seconds);
     }
 
-    /// Notes which Gateways and policies have answers among `changes` that are to be written on the hub.
+    /// Records which Gateways and policies have new spoke reports among `changes`. Their status on the hub is now
+    /// outdated.
     pub fn answered(&self, changes: &Changes<'_>) {
         self.0.tally.answered(changes);
     }
 
-    /// The annotations of `origin` are up to date. If that took a write until `written`, observes the time since
-    /// the first answer that is in it.
+    /// Records that the hub shows all spoke reports of `origin`. If that took a write, which finished at `written`,
+    /// observes the time since the first report that it contains.
     pub(super) fn is_said(&self, origin: &Origin, written: Option<Moment>) {
         if let (Some(answered), Some(written)) = (self.0.tally.take_answered(origin), written) {
             self.0.status_delay.observe(written.since(answered).as_secs_f64());
         }
     }
 
-    /// Brings up to date what is counted when somebody asks. Of the hub only a process that `leads` says anything but 0.
+    /// Sets all gauges from `view`. If this process does not lead, sets them to 0.
     pub fn measure(&self, view: View<'_>, leads: bool) {
         let counts = if leads { Counted::new(self, view) } else { Counted::default() };
         let by_state =
@@ -220,7 +223,7 @@ impl HubMetrics {
     }
 }
 
-/// What is counted.
+/// The counts behind the gauges, by label value.
 #[derive(Debug, Default)]
 struct Counted {
     classes: BTreeMap<&'static str, usize>,
@@ -267,8 +270,8 @@ impl Counted {
     }
 }
 
-/// How `gvr`, which a class lists as what `role` says, resolves, `None` where that is not known yet: as the class's condition has
-/// it.
+/// The `state` label of `gvr`, which a class lists in the parameters for `role`. It equals the reason in the condition of
+/// the class. `None` while the hub has not been queried.
 fn resolved(view: View<'_>, role: Role, gvr: &GroupVersionResource) -> Option<&'static str> {
     if not_in_role(view, role, &gvr.kind).is_some() {
         return Some(KindReason::NotSyncable.as_str());
@@ -278,12 +281,12 @@ fn resolved(view: View<'_>, role: Role, gvr: &GroupVersionResource) -> Option<&'
     Some(conflict.map_or_else(|| state.resolution.reason().as_str(), |problem| problem.category()))
 }
 
-/// Whether the hub does not hear of the agent of `cluster`.
+/// Whether the agent of `cluster` is unavailable.
 fn is_silent(view: View<'_>, cluster: &ClusterName) -> bool {
     !view.cluster(cluster).is_some_and(|cluster| cluster.available)
 }
 
-/// How many access works are stuck.
+/// The number of access works on available clusters that have been stuck for [`STUCK`].
 fn stuck_access(view: View<'_>) -> usize {
     let name = WorkName::access(view.controller());
     let is_stuck =

@@ -1,4 +1,4 @@
-//! Applies the plans of [`policy_sync_sync`]: requests, checks whether kinds can be synced, and metrics of the hub.
+//! Applies the plans of [`policy_sync_sync`]: sends requests, checks whether kinds can be synced, and exports hub metrics.
 
 pub(crate) mod definitions;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! What a kind of resources is that has no CustomResourceDefinition: one that is built in, or another server's.
+//! Resolves a kind of resources without a CustomResourceDefinition: a built-in kind, or one of an aggregated API server.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
@@ -10,14 +10,14 @@ use policy_sync_hub::served_beside;
 use policy_sync_hub::watch::answered;
 use policy_sync_sync::rows::kind::{KindInfo, Resolution, cluster_scoped};
 
-/// What a kind must offer to be followed.
+/// The verbs that a kind must support to be watched.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
-/// What the kind of `gvr` is, by what the hub serves.
+/// Describes the kind of `gvr` according to the hub's API discovery.
 ///
 /// # Errors
 ///
-/// What it resolves to where it cannot be synced.
+/// The resolution of a kind that cannot be synced.
 pub(crate) async fn discovered(client: &Client, gvr: &GroupVersionResource) -> Result<KindInfo, Resolution> {
     let unknown = |error: kube::Error| Resolution::Unknown(with_causes(&error));
     if let Some(found) = served(client, gvr).await.map_err(unknown)? {
@@ -30,7 +30,7 @@ pub(crate) async fn discovered(client: &Client, gvr: &GroupVersionResource) -> R
             others.push(version);
         }
     }
-    // A version that goes takes no objects along.
+    // Objects outlive a removed version while another one is served, so the kind is not gone.
     Err(match others.is_empty() {
         true => Resolution::Gone,
         false => Resolution::UnknownVersion(format!("the hub serves {}", others.join(", "))),
@@ -47,14 +47,14 @@ fn usable(found: &APIResource) -> Result<KindInfo, Resolution> {
     }
 }
 
-/// What the hub serves as `gvr`, `None` where it does not.
+/// The discovery entry of `gvr`, `None` if the hub does not serve it.
 async fn served(client: &Client, gvr: &GroupVersionResource) -> Result<Option<APIResource>, kube::Error> {
     let list = answered(served_beside(client, gvr)).await?;
     let mut resources = list.into_iter().flat_map(|list| list.resources);
     Ok(resources.find(|found| *found.name == *gvr.kind.resource))
 }
 
-/// The versions of its group that the hub serves.
+/// The versions of the group of `gvr` that the hub serves.
 async fn versions(client: &Client, gvr: &GroupVersionResource) -> Result<Vec<String>, kube::Error> {
     if gvr.kind.group.is_empty() {
         return Ok(answered(client.list_core_api_versions()).await?.versions);

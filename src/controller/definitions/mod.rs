@@ -1,5 +1,5 @@
-//! What is found out of the hub beside what is watched of it: whether a kind that parameters list can be synced, and what
-//! ManifestWorks can say.
+//! Queries the hub for facts that no watch of objects provides: whether a kind in the parameters can be synced, and
+//! which fields the installed ManifestWork supports.
 
 mod discovered;
 mod resolve;

@@ -1,5 +1,5 @@
-//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, one of policies has a target
-//! reference, and we may read and annotate it.
+//! Checks whether a kind in the parameters can be synced. It must exist and be namespaced, a policy kind must have a
+//! target reference, and the controller must be allowed to read and annotate it.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -17,17 +17,17 @@ use policy_sync_hub::watch::answered;
 use policy_sync_sync::rows::kind::{KindInfo, Resolution, check, not_syncable};
 use policy_sync_sync::rows::schema::WorkSchema;
 
-/// Who it is that is asked about, in words.
+/// The subject of messages about missing permissions.
 pub(super) const CONTROLLER: &str = "the controller";
-/// The rights without which a kind cannot be synced.
+/// The verbs without which a kind cannot be synced.
 const NEEDED: [&str; 3] = ["get", "list", "watch"];
 
-/// Resolves `gvr`, which is listed as what `role` says, by its CustomResourceDefinition and by what we may do.
+/// Resolves `gvr`, listed in the parameters for `role`, from its CustomResourceDefinition and the controller's permissions.
 pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
     resolve_for(client, role, gvr, CONTROLLER).await
 }
 
-/// The same for any user; `who` it is, is for the words.
+/// Like [`resolve`], with the permissions of the user of `client`. Messages call that user `who`.
 pub(crate) async fn resolve_for(
     client: &Client,
     role: Role,
@@ -53,7 +53,7 @@ pub(crate) async fn resolve_for(
     }
 }
 
-/// Resolves `gvr`, which is `info` by its definition, by what `who` may do now.
+/// Resolves `gvr`, described by `info`, from the current permissions of `who`, the user of `client`.
 pub(super) async fn rights(
     client: &Client,
     gvr: &GroupVersionResource,
@@ -73,12 +73,12 @@ pub(super) async fn rights(
     }
 }
 
-/// What the kind of `gvr`, which is listed as what `role` says, is, whatever the rights: by its `definition`, or without one, as far
-/// as its role allows that, by what the hub serves.
+/// Describes the kind of `gvr`, listed for `role`, without regard to permissions. Without a `definition`, a resource
+/// is described by API discovery, and a policy kind is gone.
 ///
 /// # Errors
 ///
-/// What it resolves to where it cannot be synced.
+/// The resolution of a kind that cannot be synced.
 pub(crate) async fn told(
     client: &Client,
     definition: Option<&CustomResourceDefinition>,
@@ -105,13 +105,13 @@ fn defined(
     check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
 }
 
-/// Whether `definition` says of its policies that they are direct.
+/// Whether the label of `definition` marks its kind as direct policies.
 pub(crate) fn says_direct(definition: &CustomResourceDefinition) -> bool {
     let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(POLICY_LABEL));
     label.is_some_and(|label| is_direct(label))
 }
 
-/// Reads what the ManifestWork of the definition `name` can say.
+/// Reads which fields the ManifestWork of the CustomResourceDefinition `name` supports.
 pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     Ok(WorkSchema::new(&answered(definitions.get(name)).await?))

@@ -1,4 +1,4 @@
-//! Whether versions of kinds can be synced, found out again and again.
+//! Checks repeatedly whether versions of kinds can be synced.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -20,11 +20,10 @@ use policy_sync_sync::found::{followed as read_in, resolved};
 use policy_sync_sync::kinds::role_of;
 use policy_sync_sync::rows::kind::Resolution;
 
-/// How often it is looked at again whether a kind can be synced: a right that is given lets it travel within 30 s.
+/// The interval between two checks of a kind. A newly granted permission takes effect within 30 s.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
-/// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
-/// is gone.
+/// Checks the versions in `wanted`, which are not watched, until the sender of `wanted` is dropped.
 pub(crate) async fn look_up(
     mut wanted: watch::Receiver<BTreeSet<(Role, GroupVersionResource)>>,
     client: Client,
@@ -56,8 +55,8 @@ pub(crate) async fn look_up(
     }
 }
 
-/// Finds out whether a version could be synced that is not followed; again when its definition changes, and every now and
-/// then while it could not.
+/// Checks whether an unwatched version could be synced. Checks again when its definition changes, and at intervals
+/// while it cannot be synced.
 async fn look_at(
     (role, gvr): (Role, GroupVersionResource),
     client: Client,
@@ -77,14 +76,14 @@ async fn look_at(
             if !is_resolved {
                 break;
             }
-            // It may have been forgotten meanwhile, with the kind: then it is told again.
+            // The mirror may have forgotten the result together with the kind, so report it again.
         }
     }
 }
 
-/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and every now
-/// and then: at what the controller may do, of which nothing else tells while a watch lasts, and at all of it while
-/// something is missing.
+/// Watches a kind while it can be synced. Checks again when its definition changes, when the watch fails, and at
+/// intervals. An interval check covers only permissions, which a running watch does not reveal, or everything if the
+/// last full check did not succeed.
 pub(crate) fn while_resolved(
     followed: Followed,
     client: Client,
@@ -109,7 +108,7 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
             let failure = Failure { text: current.fault().to_owned(), kind };
             feed.change(Change::Failing(followed.source.clone(), Some(failure)));
             let wait = match current {
-                // A server that was away for a moment is asked again soon.
+                // Retry soon in case the server was unavailable only for a moment.
                 Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),
                 _ => LOOK_AGAIN,
             };
@@ -125,14 +124,14 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
         let mut following = std::pin::pin!(following);
         let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
         let wait = loop {
-            // What the server did not say it is asked again soon.
+            // Retry soon after a definition change that could not be checked.
             let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
             tokio::select! {
                 error = &mut following => break followed.failed(&feed, &error, &mut backoff),
                 () = definitions.changed(&name) => redefined = true,
                 () = tokio::time::sleep(again) => {}
             }
-            // Following goes on while this is found out, and longer where it still can.
+            // The watch goes on during the check.
             let found = match &current {
                 Resolution::Resolved(info) if !redefined => {
                     resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await

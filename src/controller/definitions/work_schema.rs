@@ -1,4 +1,4 @@
-//! What ManifestWorks can say, found out again whenever their definition changes.
+//! Determines which fields the installed ManifestWork supports, again after each change of its definition.
 
 use kube::Client;
 use kube::runtime::utils::Backoff;
@@ -12,7 +12,7 @@ use policy_sync_api::work::GROUP;
 use policy_sync_hub::watch::{Definitions, Feed};
 use policy_sync_sync::found::work_schema;
 
-/// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
+/// Reads which fields the hub's ManifestWork supports, again after each change of its definition. Never returns.
 pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: Definitions) {
     let name = format!("manifestworks.{GROUP}");
     let mut backoff = DefaultBackoff::default();

@@ -1,4 +1,4 @@
-//! How policies and Gateways fare, as their folds have found it.
+//! Records the states of policies and Gateways as their folds report them, and counts them for the metrics.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,32 +18,32 @@ use policy_sync_sync::{Changes, PolicyKind, View};
 
 pub(super) use policy_sync_sync::status::STUCK;
 
-/// How each fares.
+/// The last known state of each policy and Gateway.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     fares: DashMap<Origin, Noted>,
-    /// When the first answer came of each that is not written on the hub yet.
+    /// The time of the first report per object that is not written to the hub yet.
     answered: DashMap<Origin, Moment>,
 }
 
-/// How one fares.
+/// The last known state of one object.
 #[derive(Debug)]
 struct Noted {
     state: State,
-    /// The clusters that have yet to apply it, or to let go of it, by name.
+    /// The clusters that have not yet applied or removed it, sorted by name.
     awaited: Vec<Awaited>,
-    /// Of a policy: the number of clusters in each state.
+    /// The number of clusters in each state, for a policy.
     clusters: Box<[(PolicyState, usize)]>,
-    /// When that was found, `None` where it was only supposed.
+    /// The time of the fold that found this. `None` if it is only assumed.
     at: Option<Moment>,
 }
 
-/// A cluster that has yet to apply something, or to let go of it.
+/// A cluster that has not yet applied or removed an object.
 #[derive(Debug)]
 struct Awaited {
     cluster: ClusterName,
     since: Moment,
-    /// Whether there is a work.
+    /// Whether the work exists.
     sent: bool,
 }
 
@@ -138,14 +138,14 @@ impl Tally {
     }
 }
 
-/// Since when a cluster has been awaited of which nobody knew that it is: it has `work` for `origin`, and the last look at that
-/// was `noted`.
+/// Since when a newly awaited cluster has been awaited. `work` is its work for `origin`, and `noted` is the time of the
+/// last fold.
 fn began(view: View<'_>, origin: &Origin, work: Option<&Work>, noted: Option<Moment>) -> Moment {
     if let Some(deleting) = work.and_then(|work| work.deleting) {
         return deleting;
     }
     let changed = view.policy_changed(origin).filter(|changed| noted.is_none_or(|noted| *changed > noted));
-    // One whose content was never changed has been awaited since it was made.
+    // A work that was never changed has been awaited since its creation.
     let made = work.filter(|work| noted.is_none() && work.generation == 1).map(|work| work.created);
     changed.or(made).unwrap_or(view.now)
 }

@@ -13,7 +13,7 @@ use policy_sync_sync::testing::answers::{applied, programmed, refused};
 use policy_sync_sync::testing::objects::{Object, class, cluster, gateway, listing, policy, policy_origin};
 use policy_sync_sync::testing::world::{World, shop, started};
 
-/// A ManagedCluster whose agent is heard of, or is not.
+/// A ManagedCluster with this status of its `Available` condition.
 fn managed(name: &str, status: &str) -> Object {
     let condition = json!({
         "type": "ManagedClusterConditionAvailable", "status": status, "reason": "Fine", "message": "",
@@ -22,7 +22,7 @@ fn managed(name: &str, status: &str) -> Object {
     cluster(name).status(json!({"conditions": [condition]}))
 }
 
-/// Metrics of a world, noted as the folds of `policies` and of the Gateway `web` find them.
+/// The metrics of a world, with the states that the folds of `policies` and of the Gateway `web` record.
 struct Measured {
     metrics: Metrics,
     hub: HubMetrics,
@@ -49,7 +49,7 @@ impl Measured {
         self.metrics.gather(|| world.see(|view| self.hub.measure(view, leads)))
     }
 
-    /// The value of `series`, without what all names begin with.
+    /// The value of `series`, named without the common prefix.
     fn value(&self, world: &World, series: &str) -> f64 {
         let text = self.text(world, true);
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("policy_sync_{series} ")));
@@ -57,7 +57,7 @@ impl Measured {
     }
 }
 
-/// The metrics of `world`, with the policy or the resource `origin`.
+/// The metrics of `world` after the fold of the policy or resource `origin`.
 pub(crate) fn measured(world: &World, origin: &Origin) -> String {
     let measured = Measured::new();
     world.see(|view| {
@@ -66,7 +66,7 @@ pub(crate) fn measured(world: &World, origin: &Origin) -> String {
     measured.text(world, true)
 }
 
-/// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`, of which both are available and have said nothing.
+/// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`: both available and without reports.
 fn unanswered() -> World {
     shop(&["eu-1", "us-1"])
         .with(managed("eu-1", "True"))
@@ -75,13 +75,13 @@ fn unanswered() -> World {
         .written()
 }
 
-/// Both have applied the policy, and said nothing of the Gateway.
+/// Both clusters have applied the policy, and none has reported on the Gateway.
 fn fleet() -> World {
     unanswered().answered("eu-1", &applied()).answered("us-1", &applied()).written()
 }
 
 #[test]
-fn a_process_that_does_not_lead_says_nothing_of_the_hub() {
+fn follower_exports_zeros_for_the_hub() {
     let (measured, world) = (Measured::new(), fleet());
     measured.fold(&world, &["limits"]);
     measured.hub.problem(&Problem::PoliciesPending, 1);
@@ -93,7 +93,7 @@ fn a_process_that_does_not_lead_says_nothing_of_the_hub() {
 }
 
 #[test]
-fn each_policy_and_each_gateway_is_counted_once_by_how_it_fares() {
+fn each_policy_and_gateway_is_counted_once_by_state() {
     let measured = Measured::new();
     let mut world = unanswered();
     let states = |world: &World, policy: &str, gateway: &str| {
@@ -128,7 +128,7 @@ fn each_policy_and_each_gateway_is_counted_once_by_how_it_fares() {
 }
 
 #[test]
-fn a_gateway_that_waits_for_its_policies_is_held() {
+fn gateway_waiting_for_its_policies_counts_as_held() {
     let measured = Measured::new();
     let world = shop(&["eu-1"]).with(policy("limits").targets("web"));
     measured.fold(&world, &["limits"]);
@@ -136,7 +136,7 @@ fn a_gateway_that_waits_for_its_policies_is_held() {
 }
 
 #[test]
-fn what_is_about_other_gateways_is_not_counted() {
+fn objects_of_foreign_gateways_are_not_counted() {
     let (measured, world) = (Measured::new(), fleet().with(policy("other").targets("none")));
     measured.fold(&world, &["limits", "other"]);
     let counts = State::OF_POLICIES
@@ -145,7 +145,7 @@ fn what_is_about_other_gateways_is_not_counted() {
 }
 
 #[test]
-fn a_change_waits_from_when_the_watch_brought_it_until_its_last_cluster_has_applied_it() {
+fn change_waits_from_its_watch_event_until_the_last_cluster_applied_it() {
     let measured = Measured::new();
     let world = fleet();
     measured.fold(&world, &["limits"]);
@@ -174,7 +174,7 @@ fn a_change_waits_from_when_the_watch_brought_it_until_its_last_cluster_has_appl
 }
 
 #[test]
-fn works_are_stuck_after_five_minutes_on_clusters_that_are_available() {
+fn works_are_stuck_after_five_minutes_on_available_clusters() {
     let measured = Measured::new();
     let world = fleet().answered("us-1", &refused("no"));
     measured.fold(&world, &["limits"]);
@@ -197,7 +197,7 @@ fn works_are_stuck_after_five_minutes_on_clusters_that_are_available() {
 }
 
 #[test]
-fn who_begins_to_lead_counts_what_has_works_as_pending_until_it_has_looked() {
+fn new_leader_counts_objects_with_works_as_pending_until_folded() {
     let measured = Measured::new();
     let world = fleet();
     measured.fold(&world, &["limits"]);
@@ -211,7 +211,7 @@ fn who_begins_to_lead_counts_what_has_works_as_pending_until_it_has_looked() {
 }
 
 #[test]
-fn classes_and_kinds_are_counted_by_what_is_wrong_with_them() {
+fn classes_and_kinds_are_counted_by_state() {
     let measured = Measured::new();
     let world = started()
         .class("multi", &listing(&["ratelimitpolicies", "authpolicies", "dnspolicies"]))
@@ -233,7 +233,7 @@ fn classes_and_kinds_are_counted_by_what_is_wrong_with_them() {
 }
 
 #[test]
-fn works_are_counted_by_whether_they_are_applied() {
+fn works_are_counted_by_state() {
     let origin = policy_origin("limits");
     let state = |answer| {
         let world = fleet().answered("eu-1", &answer);
@@ -248,7 +248,7 @@ fn works_are_counted_by_whether_they_are_applied() {
 }
 
 #[test]
-fn each_policy_is_counted_on_each_cluster_by_its_state() {
+fn policy_clusters_are_counted_by_state() {
     let measured = Measured::new();
     let states = |world: &World| {
         measured.fold(world, &["limits"]);
@@ -263,7 +263,7 @@ fn each_policy_is_counted_on_each_cluster_by_its_state() {
     let enforced = applied().condition("Enforced", "True", "Enforced", "").observed(1);
     let world = world.answered("eu-1", &enforced).answered("us-1", &refused("no"));
     assert_eq!(states(&world), [("NotApplied", 1.0), ("Enforced", 1.0)]);
-    // Whether the agent is available is counted once for each cluster, and not for each policy.
+    // The availability of agents is checked once per cluster, not once per policy.
     let world = world.with(managed("us-1", "Unknown"));
     assert_eq!(states(&world), [("NotApplied", 1.0), ("Enforced", 1.0)]);
     assert_eq!(measured.value(&world, "clusters{state=\"silent\"}"), 1.0);
@@ -276,7 +276,7 @@ fn each_policy_is_counted_on_each_cluster_by_its_state() {
 }
 
 #[test]
-fn an_answer_is_timed_from_when_it_came_until_it_is_written() {
+fn status_delay_runs_from_a_report_until_it_is_written() {
     let (measured, world, origin) = (Measured::new(), unanswered(), policy_origin("limits"));
     let answered = unanswered().answered("eu-1", &applied());
     let (name, row) = answered.see(|view| {
@@ -290,7 +290,7 @@ fn an_answer_is_timed_from_when_it_came_until_it_is_written() {
         measured.hub.answered(&world.mirror.change(change, Moment(world.now + at)));
     };
     answer(0);
-    // The same once more is no answer.
+    // The same report again does not count.
     answer(900);
     measured.hub.is_said(&origin, Some(Moment(world.now + 1_200)));
     measured.hub.is_said(&origin, Some(Moment(world.now + 5_000)));
@@ -299,7 +299,7 @@ fn an_answer_is_timed_from_when_it_came_until_it_is_written() {
 }
 
 #[test]
-fn to_measure_takes_no_longer_for_many_works_that_are_stuck() {
+fn measuring_stays_fast_with_many_stuck_works() {
     let measured = Measured::new();
     let clusters: Vec<String> = (0..100).map(|number| format!("c-{number:02}")).collect();
     let world = clusters.iter().fold(fleet(), |world, name| world.with(managed(name, "True")));
@@ -316,7 +316,7 @@ fn to_measure_takes_no_longer_for_many_works_that_are_stuck() {
         world.see(|view| measured.hub.measure(view, true));
         start.elapsed()
     };
-    // Whatever else the machine does.
+    // The minimum is not affected by other load on the machine.
     let least = (0..5).map(|_| measure()).min().unwrap();
     assert!(least < Duration::from_millis(50), "{least:?}");
     assert_eq!(measured.value(&world, "propagation_oldest_seconds"), 400.0);

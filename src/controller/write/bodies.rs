@@ -1,7 +1,7 @@
-//! Large works on their way to the hub: how many bytes of them may be under way, and what is made for them.
+//! Limits the memory for large works on their way to the hub.
 //!
-//! A work that is not held is made where it is sent, one at a time and on a thread of its own: whatever a tenant has
-//! written, it takes neither the memory nor the threads that others need. A small work waits for nothing here.
+//! A work that is not kept in memory is built when it is sent, one at a time on a blocking thread. So a large policy of
+//! one tenant takes neither memory nor threads from others. Small works never wait.
 
 use http::Request;
 use kube::core::request;
@@ -12,12 +12,12 @@ use super::works;
 use policy_sync_sync::desired::ahead::Unmade;
 use policy_sync_sync::diff::WorkAction;
 
-/// From so many KiB on a work is large.
+/// The size from which a work is large, in KiB.
 const LARGE: u32 = 64;
-/// How many KiB of large works may be under way at once.
+/// The total size of large works in flight, in KiB.
 const ROOM: u32 = 8 * 1024;
 
-/// What is under way of large works.
+/// The limits for large works in flight and for works being built.
 pub(super) struct Bodies {
     room: Semaphore,
     making: Semaphore,
@@ -28,7 +28,7 @@ impl Bodies {
         Self { room: Semaphore::new(ROOM as usize), making: Semaphore::new(1) }
     }
 
-    /// Waits until `action` may be under way.
+    /// Waits until there is room for the work of `action`. `None` if it is small.
     pub(super) async fn room(
         &self,
         action: &WorkAction,
@@ -37,7 +37,7 @@ impl Bodies {
         if kib < LARGE { None } else { Some(self.room.acquire_many(kib).await) }
     }
 
-    /// The request that carries `action` out.
+    /// Builds the request for `action`. A work that is not in memory is built first, on a blocking thread.
     pub(super) async fn request(&self, action: &WorkAction) -> Result<Request<Vec<u8>>, request::Error> {
         if action.is_held() {
             return works::request(action);
@@ -47,12 +47,12 @@ impl Bodies {
         made.unwrap_or_else(|error| Err(request::Error::Validation(error.to_string())))
     }
 
-    /// Waits until nothing else is made.
+    /// Waits until no other work is being built.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.making.acquire().await
     }
 
-    /// Makes what a plan needs.
+    /// Builds the content that a plan needs, on a blocking thread.
     pub(super) async fn make(&self, unmade: Unmade) -> Result<(), JoinError> {
         spawn_blocking(move || unmade.make()).await
     }

@@ -1,6 +1,7 @@
-//! What a key comes to: decided from one look at the mirror, and from what the key wrote that is not in it yet.
+//! Decides which requests a key needs, from one view of the mirror and the key's own writes that the view lacks.
 //!
-//! No client, no queue, no clock: the worker carries out what is decided here, and the model tests explore it.
+//! These are pure functions without client, queue or clock. The worker carries out their decisions, and the model tests
+//! explore them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,37 +20,37 @@ use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::FoldPlan;
 use policy_sync_sync::{Key, Problem, Settings, View, diff, status};
 
-/// When to look again at what gives way to a write that is under way.
+/// The delay before a key retries after it yielded to a create or delete in flight.
 const PASSES: Duration = Duration::from_secs(1);
 
-/// What to do about works.
+/// The writes of works that a key needs, with their side results.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
-    /// What to write at once.
+    /// Creates and patches, to send at once.
     pub writes: Vec<WorkAction>,
-    /// What to delete, each once the hub shows its cause as the mirror does.
+    /// Deletes, each to send after the hub has confirmed its cause.
     pub deletes: Vec<Delete>,
-    /// When to decide again, whatever happens.
+    /// When to decide again even without a change.
     pub recheck: Option<Moment>,
-    /// What its owner should know.
+    /// Problems to report to the owner of the object.
     pub problems: BTreeSet<Problem>,
-    /// How its replicas are split, where they are.
+    /// How replicas are divided among clusters, if the policy divides them.
     pub shares: Option<Shares>,
-    /// The waits of its missing works, by cluster.
+    /// Why works are missing, by cluster.
     pub(in crate::controller) waits: BTreeMap<ClusterName, Wait>,
 }
 
 /// A work to delete.
 #[derive(Clone, Debug)]
 pub struct Delete {
-    /// The delete.
+    /// The delete action.
     pub action: WorkAction,
-    /// What to read again before it.
+    /// The reads that must confirm the cause before the delete is sent.
     pub reads: BTreeSet<Read>,
 }
 
 impl Decision {
-    /// What the watch has not brought yet of the key's own writes is left out.
+    /// Leaves out actions on works whose last write by this key is not in the mirror yet.
     fn new(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
         let recheck = diff.recheck;
         let visible = own.visible(view, diff.actions);
@@ -61,8 +62,8 @@ impl Decision {
     }
 }
 
-/// Decides on what should be watched, where `annotated` kinds have annotations that the watch has yet to bring: they may
-/// have to be taken back.
+/// Decides which kinds to watch. A kind also stays watched while `annotated` returns true for it: the watch still lacks
+/// annotations that may have to be removed.
 #[must_use]
 pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
     let mut wanted = watches::plan(view);
@@ -75,8 +76,8 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
     wanted
 }
 
-/// Decides on the works of a Gateway or a policy. Where `crossed`, which is asked only if it matters, says that what must
-/// be there with it is passing the other way, it waits.
+/// Decides which works of a Gateway or policy to write. `crossed` returns the clusters on which a related work is being
+/// created or deleted at the same time. There the create or delete waits. `crossed` is called only if needed.
 #[must_use]
 pub fn works(
     view: View<'_>,
@@ -105,7 +106,7 @@ pub fn works(
     decision
 }
 
-/// Those of `deletes`, which were decided of `key` a moment ago, that are decided still.
+/// Filters `deletes`, decided earlier for `key`, to those that the current view still requires.
 #[must_use]
 pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
     let diff = match key {
@@ -140,19 +141,20 @@ impl Decision {
     }
 }
 
-/// Decides on the access work of a cluster.
+/// Decides how to write the access work of a cluster.
 #[must_use]
 pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Decision {
     Decision::new(view, own, diff::access(view, cluster, &access::plan(view, cluster)))
 }
 
-/// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
+/// Decides which annotations of a policy to write. `None` while the mirror lacks this controller's last write.
 #[must_use]
 pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, origin: &Origin) -> Option<FoldPlan> {
     own.is_visible(seen_of(view, origin.kind())).then(|| status::policy::plan(view, settings, origin))
 }
 
-/// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.
+/// Decides which metadata and status of a Gateway to write. `None` while the mirror lacks this controller's last
+/// write.
 #[must_use]
 pub fn gateway(
     view: View<'_>,
@@ -164,7 +166,7 @@ pub fn gateway(
     visible.then(|| status::gateway::plan(view, settings, gateway))
 }
 
-/// Decides on the status of a GatewayClass.
+/// Decides which status of a GatewayClass to write. `None` if it is up to date or the mirror lacks the last write.
 #[must_use]
 pub fn class(view: View<'_>, own: &mut OwnWrites, class: &ObjectKey) -> Option<ClassStatus> {
     let visible = own.is_visible(view.version(&CLASSES.all()));

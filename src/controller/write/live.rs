@@ -1,8 +1,8 @@
-//! Reads the causes of deletes from the server, and compares what decisions read of them with what the mirror shows.
+//! Confirms the causes of deletes: reads them from the server and compares them with the mirror.
 //!
-//! When a cluster leaves, many keys delete for the same cause. Those that ask while others are answered are answered
-//! together: what several of them ask for is read once, and many objects of one kind in a namespace by one list.
-//! Nothing is remembered: whoever asks is answered by what is read afterwards.
+//! When a cluster leaves, many keys delete for the same cause. Checks that arrive during a request are batched: each
+//! object is read once, and many objects of one kind and namespace are read by one list. Nothing is cached, so a check
+//! uses only reads that start after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use policy_sync_mirror::Extent;
 use policy_sync_sync::delete_guard::Read;
 use policy_sync_sync::kinds::{CLUSTERS, DECISIONS};
 
-/// How many keys are answered together at most.
+/// The maximum number of checks in a batch.
 const BATCH: usize = 256;
-/// From how many objects of one kind in a namespace on they are listed.
+/// The number of objects of one kind and namespace from which they are listed instead of read one by one.
 const MANY: usize = 16;
-/// How many objects a list may bring for each that is asked for: those that it does not bring are read one by one.
+/// The limit of a list, per requested object. Objects missing from the first page are read one by one.
 const LISTED: usize = 4;
-/// How many batches are read at once: one that is slow to be answered holds up no other.
+/// The number of batches in progress at once, so that a slow one does not block the others.
 const CONCURRENT_BATCHES: usize = 4;
 
-/// Reads causes for all keys of a worker. What is asked once its worker is gone is not answered any more.
+/// Confirms causes for all keys of a worker. Stops when dropped.
 pub(in crate::controller) struct LiveReads(mpsc::UnboundedSender<Asked>);
 
 struct Asked {
@@ -39,7 +39,7 @@ struct Asked {
     answer: oneshot::Sender<Result<(), WriteError>>,
 }
 
-/// Something on the server, whatever it should be like.
+/// The object or objects that a check reads, without the expected state.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Object(GroupVersionResource, ObjectKey),
@@ -54,7 +54,7 @@ type Reading = Outcome<Objects>;
 type Page = Outcome<(Objects, bool)>;
 
 impl LiveReads {
-    /// Starts to answer for `controller`, until this is dropped.
+    /// Starts the task that checks causes for `controller`.
     pub(in crate::controller) fn start(requests: Requests, controller: ControllerName, tasks: Tasks) -> Self {
         let (sender, mut asked) = mpsc::unbounded_channel();
         let watched = tasks.clone();
@@ -76,7 +76,7 @@ impl LiveReads {
         Self(sender)
     }
 
-    /// Fails where the server shows something else than `reads`, what the mirror shows.
+    /// Compares the server with `reads`, the state that the mirror shows. Fails if they differ.
     pub(in crate::controller) async fn check(&self, reads: BTreeSet<Read>) -> Result<(), WriteError> {
         let (answer, answered) = oneshot::channel();
         let asked = self.0.send(Asked { reads, answer }).is_ok();
@@ -85,7 +85,7 @@ impl LiveReads {
     }
 }
 
-/// Answers each as soon as what it asks for is read.
+/// Reads the objects of a batch and completes each check as soon as its own reads are done.
 async fn answer(requests: &Requests, controller: &ControllerName, batch: Vec<Asked>) {
     let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::new).collect());
     let readings = &readings;
@@ -100,13 +100,13 @@ async fn answer(requests: &Requests, controller: &ControllerName, batch: Vec<Ask
             };
             break;
         }
-        // Who asked may have been stopped meanwhile.
+        // The receiver may have been cancelled.
         answer.send(outcome).ok();
     });
     futures::join!(join_all(readings.values().cloned()), join_all(answers));
 }
 
-/// How each of `places` is read.
+/// The shared futures that read each of `places`, by list or one by one.
 fn readings(requests: &Requests, places: BTreeSet<Place>) -> BTreeMap<Place, Reading> {
     let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
     for group in places.iter().filter_map(Place::group) {
@@ -143,7 +143,7 @@ async fn list(
     Ok((by_name(found), next.is_none()))
 }
 
-/// How much of an object of this kind decisions read: of most, their metadata says it all.
+/// How much of an object of this kind the checks compare. For most kinds the metadata suffices.
 fn extent(gvr: &GroupVersionResource) -> Extent {
     match &*gvr.kind.resource {
         "configmaps" | "placements" => Extent::Whole,
@@ -172,7 +172,7 @@ impl Place {
         }
     }
 
-    /// Whether what was `found` here is as `read` says.
+    /// Whether the objects `found` here match `read`.
     fn shows(&self, read: &Read, found: &Objects, controller: &ControllerName) -> bool {
         match self {
             Self::Object(_, key) => read.shows(found.get(&*key.name), controller),
@@ -194,7 +194,7 @@ impl Place {
         }
     }
 
-    /// Reads what `page` does not show, be it that it is not there.
+    /// Takes the object from `page`. Reads it singly if the page lacks it and is not the only page.
     async fn read_in(self, page: Option<Page>, requests: Requests) -> Result<Objects, Arc<WriteError>> {
         if let (Some(page), Self::Object(_, key)) = (page, &self) {
             let (found, whole) = page.await?;

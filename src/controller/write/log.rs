@@ -1,4 +1,4 @@
-//! What was written of one object, in a few lines: a line for each action, and not for each of its works.
+//! Logs the writes for one object as one line per action instead of one per work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use policy_sync_api::names::ClusterName;
 use policy_sync_api::text::itemized;
 use policy_sync_sync::diff::WorkAction;
 
-/// What was written of one object. It is logged once this is dropped, also where the rest was given up.
+/// Collects the writes for one object and logs them when dropped, also after an error.
 pub(super) struct Log {
     object: String,
     written: Mutex<BTreeMap<&'static str, BTreeSet<ClusterName>>>,
 }
 
 impl Log {
-    /// Nothing was written of `object` yet.
+    /// Starts without writes for `object`.
     pub(super) fn new(object: String) -> Self {
         Self { object, written: Mutex::default() }
     }
 
-    /// An action was carried out.
+    /// Records that an action was carried out.
     pub(super) fn wrote(&self, action: &WorkAction) {
         let (object, verb, cluster, work) = (&self.object, action.verb(), action.cluster(), action.name());
         debug!(object, action = verb, %cluster, %work, "wrote a work");

@@ -1,11 +1,11 @@
-//! The apply side of the sync: what is planned becomes writes.
+//! The apply side of the sync: turns plans into requests.
 //!
 //! ```text
 //! key ──▶ view ──▶ decide ──▶ requests ──▶ hub
 //! ```
 //!
-//! A key is planned from a view that already shows the key's own last writes; until the watch has brought them,
-//! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
+//! A key leaves an object unchanged until the watch has delivered the key's own last write to it. So no write is
+//! repeated, and none is decided from outdated state.
 
 mod bodies;
 pub mod decide;
@@ -28,33 +28,33 @@ use policy_sync_api::text::{capped, with_causes};
 use policy_sync_hub::reconcile::{Failure, NOTE_LIMIT, RequestError};
 use policy_sync_sync::status::RefusalReason;
 
-/// What is told of a write that the hub does not take.
+/// A write that the hub rejects until someone changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refusal {
     reason: RefusalReason,
     note: String,
 }
 
-/// Why a key could not be carried out. It is planned again, after a backoff.
+/// The error of a key. The queue plans the key again after a backoff.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A request failed.
     #[error("cannot {verb} {object}")]
     Request {
-        /// `create`, `patch`.
+        /// The verb for the message: `create`, `patch`.
         verb: &'static str,
-        /// The object.
+        /// The kind and name of the object.
         object: String,
-        /// Why.
+        /// The error of the request.
         source: RequestError,
     },
-    /// The server knows something that the mirror does not know yet.
+    /// The cause of a delete on the server differs from the mirror. Holds a description of the cause.
     #[error("deletes wait: the hub has changed {0} since it was seen")]
     CauseChanged(String),
-    /// Something failed that several keys waited for.
+    /// The failure of a request that several keys share.
     #[error(transparent)]
     Shared(Arc<WriteError>),
-    /// A work of the planned name exists that the watch does not show.
+    /// A work of the planned name belongs to someone else.
     #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
     ForeignWork {
         /// The cluster.
@@ -65,9 +65,9 @@ pub enum WriteError {
     /// Several of a key's writes failed.
     #[error("{count} writes failed, the first")]
     Several {
-        /// How many.
+        /// The number of errors.
         count: usize,
-        /// The first.
+        /// The first error.
         #[source]
         first: Box<WriteError>,
     },
@@ -90,8 +90,8 @@ impl Failure for WriteError {
 }
 
 impl WriteError {
-    /// A reason and the hub's words, where it will not take the write before somebody changes something: what is
-    /// none of the daily course, of a hub that is away, or of one that is busy.
+    /// The reason and message of a rejected write that stays rejected until someone changes something. `None` for
+    /// transient errors, such as an unavailable or overloaded hub.
     fn refusal(&self) -> Option<Refusal> {
         let reason = match self.category() {
             "forbidden" | "not_found" | "refused" => RefusalReason::WriteRefused,
@@ -102,7 +102,7 @@ impl WriteError {
         Some(Refusal { reason, note: capped(&text, NOTE_LIMIT).into_owned() })
     }
 
-    /// Whether the hub, or a work that is in the way, has said no. That it is away, busy, or ahead of the watch is none.
+    /// Whether the hub, or a foreign work of the same name, rejected the write. Transient errors do not count.
     fn says_no(&self) -> bool {
         !matches!(
             self.category(),
@@ -110,10 +110,10 @@ impl WriteError {
         )
     }
 
-    /// One error for all that a key's writes ended in, `None` for none.
+    /// Combines the errors of a key's writes. `None` without errors.
     fn from_all(mut errors: Vec<Self>) -> Option<Self> {
         let count = errors.len();
-        // What somebody has to mend first, then in the order of their words, so that the same errors say the same again.
+        // Errors that need a fix come first, then the order of their texts: the same errors give the same message.
         errors.sort_by_cached_key(|error| (error.refusal().is_none(), error.to_string()));
         let first = errors.into_iter().next()?;
         Some(if count == 1 { first } else { Self::Several { count, first: Box::new(first) } })

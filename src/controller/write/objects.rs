@@ -1,4 +1,4 @@
-//! Writes users' objects.
+//! Writes metadata and status of users' objects: policies, Gateways and GatewayClasses.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use policy_sync_hub::reconcile::{Requests, apply, of_kind};
 use policy_sync_sync::kinds::{CLASSES, GATEWAYS};
 use policy_sync_sync::status::gateway::Metadata;
 
-/// The request that writes our annotations of a policy, all of them.
+/// The server-side apply request that sets exactly these annotations of `manager` on a policy.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn annotating(
     manager: &str,
     (gvr, kind): (&GroupVersionResource, &str),
@@ -38,7 +38,7 @@ pub fn annotating(
     of_kind(gvr, &key.namespace).patch(&key.name, &params, &apply::body(&body)?)
 }
 
-/// Writes our annotations of a policy; returns its new resource version.
+/// Sets the controller's annotations on a policy and returns the new resource version.
 pub(super) async fn annotate(
     requests: &Requests,
     manager: &str,
@@ -58,11 +58,11 @@ pub(super) async fn annotate(
     Ok(metadata.version())
 }
 
-/// The request that writes our labels and annotations of a Gateway, all of them.
+/// The server-side apply request that sets exactly these labels and annotations of `manager` on a Gateway.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn labelling(
     manager: &str,
     gateway: &ObjectKey,
@@ -80,11 +80,11 @@ pub fn labelling(
     gateways.patch(&gateway.name, &params, &apply::body(&body)?)
 }
 
-/// The request that writes the status of a Gateway, as far as it is ours.
+/// The server-side apply request that writes the controller's part of the status of a Gateway.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn telling(
     manager: &str,
     gateway: &ObjectKey,
@@ -98,11 +98,11 @@ pub fn telling(
     gateways.patch_subresource("status", &gateway.name, &params, &apply::body(&body)?)
 }
 
-/// The request that leaves only `conditions` of our status of a Gateway.
+/// The server-side apply request that reduces the controller's part of the status of a Gateway to `conditions`.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn parting(
     manager: &str,
     gateway: &ObjectKey,
@@ -120,7 +120,7 @@ fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
     })
 }
 
-/// Sends a write of a Gateway, of its metadata or its status by `action`; returns its new resource version.
+/// Sends a write to a Gateway and returns its new resource version. `action` names the write in logs and errors.
 pub(super) async fn write_gateway(
     requests: &Requests,
     gateway: &ObjectKey,
@@ -136,7 +136,7 @@ pub(super) async fn write_gateway(
     Ok(metadata.version())
 }
 
-/// Writes our conditions of a GatewayClass; returns its new resource version.
+/// Writes the controller's conditions of a GatewayClass and returns the new resource version.
 pub(super) async fn class_status(
     requests: &Requests,
     manager: &str,

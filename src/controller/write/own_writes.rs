@@ -1,4 +1,4 @@
-//! What was written and is not in the mirror yet.
+//! Tracks the writes that the mirror does not show yet, so that no key acts on outdated state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::{CLASSES, GATEWAYS, WORKS};
 use policy_sync_sync::{Key, View, WorkKey};
 
-/// A write of a work that the watch has not brought yet.
+/// A write of a work that the watch has not delivered yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
-    /// The object is now at this resource version.
+    /// The object was created or patched and has this resource version.
     At(u64),
-    /// The object of this uid was asked to go.
+    /// The object of this uid was deleted.
     Deleted(Arc<str>),
 }
 
-/// Whether a work is made or deleted.
+/// Whether a write creates or deletes a work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Passage {
     Comes,
@@ -26,7 +26,7 @@ pub(super) enum Passage {
 }
 
 impl Passage {
-    /// Which way `action` goes, where it goes any.
+    /// The direction of `action`, `None` for a patch.
     pub(super) fn by(action: &WorkAction) -> Option<Self> {
         match action {
             WorkAction::Create { .. } => Some(Self::Comes),
@@ -36,7 +36,7 @@ impl Passage {
     }
 }
 
-/// The writes of one key that the watch has not brought yet, and those that are under way.
+/// The writes of one key that the watch has not delivered yet, and its creates and deletes in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnWrites {
     works: BTreeMap<WorkKey, Written>,
@@ -45,7 +45,7 @@ pub struct OwnWrites {
 }
 
 impl OwnWrites {
-    /// Those of `actions` whose work the mirror shows as the key's last write left it.
+    /// Filters `actions` to those on works for which the mirror shows the key's last write.
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
         self.works.retain(|(name, cluster), write| match write {
@@ -60,19 +60,19 @@ impl OwnWrites {
         actions.into_iter().filter(visible).collect()
     }
 
-    /// Notes what is about to be sent, until [`OwnWrites::sent`].
+    /// Records creates and deletes about to be sent, until [`OwnWrites::sent`].
     pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
         let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::by(action)?)));
         self.sending.extend(passing);
     }
 
-    /// Notes that nothing is under way any more.
+    /// Records that nothing is in flight any more.
     pub fn sent(&mut self) {
         self.sending.clear();
     }
 
-    /// The clusters where a work is being made, or deleted, that the mirror does not show as made, or deleted.
+    /// The clusters with a create (or delete) that is in flight or not in the mirror yet.
     fn passing(&self, view: View<'_>, passage: Passage) -> BTreeSet<ClusterName> {
         let sending = self.sending.iter().filter(|(_, found)| **found == passage).map(|(key, _)| key);
         let own = self.works.iter().filter(|((name, cluster), written)| {
@@ -90,18 +90,18 @@ impl OwnWrites {
         sending.chain(own.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
     }
 
-    /// Notes a write of a work.
+    /// Records a completed write of a work.
     pub fn wrote(&mut self, work: WorkKey, written: Written) {
         self.works.insert(work, written);
     }
 
-    /// Whether the mirror, which has seen `version`, shows the key's own object as our last write left it.
+    /// Whether the mirror, at resource version `version`, shows the last write to the key's own object.
     #[must_use]
     pub fn is_visible(&mut self, version: u64) -> bool {
         self.object.is_visible(version)
     }
 
-    /// Notes a write of the key's own object, which is now at `version`.
+    /// Records a write of the key's own object, now at resource version `version`.
     pub fn wrote_object(&mut self, version: u64) {
         self.object.wrote(version);
     }
@@ -113,9 +113,8 @@ impl Expected for OwnWrites {
     }
 }
 
-/// The clusters where `origin` may not come or go for now, because what must be there with it is just passing the other
-/// way, by what the key `other` has written: for a Gateway, those where a policy of its namespace is being deleted; for a
-/// policy, those where a Gateway is being made.
+/// The clusters where the key `other` blocks a create or delete of `origin`. A Gateway waits for pending deletes of
+/// policies in its namespace, and a policy waits for pending creates of Gateways in its namespace.
 #[must_use]
 pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
     let passage = match (origin, other) {
@@ -127,20 +126,20 @@ pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) ->
     if beside { own.passing(view, passage) } else { BTreeSet::new() }
 }
 
-/// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
+/// The highest resource version seen of policies of `kind`. For an unwatched kind the maximum, as no event will follow.
 pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
     let source = view.source_of(kind);
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
 
-/// Whether annotations of a policy of `kind` were written that the watch has not brought yet, by what `key` has written.
+/// Whether `key` wrote annotations of a policy of `kind` that the watch has not delivered yet.
 pub(super) fn annotated(view: View<'_>, kind: &GroupResource, key: &Key, own: &OwnWrites) -> bool {
     let of_kind = matches!(key, Key::Fold(origin) if origin.kind() == kind);
     of_kind && !own.object.is_visible_at(view.version(&view.source_of(kind)))
 }
 
 impl OwnWrites {
-    /// Forgets what the mirror shows of the writes of `key`.
+    /// Forgets the writes of `key` that the mirror shows.
     pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
         let seen = match key {
             Key::Fold(Origin::Gateway(_)) => view.version(&GATEWAYS.all()),

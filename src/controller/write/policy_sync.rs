@@ -1,4 +1,4 @@
-//! The capability that syncs policies: plans its keys and carries the plans out.
+//! The capability that syncs policies: plans its keys and carries out the plans.
 
 mod ahead;
 mod folds;
@@ -35,10 +35,10 @@ use policy_sync_sync::desired::{order, watches};
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, Waits, triggers};
 
-/// How many writes of one key are under way at once.
+/// The number of concurrent writes per key.
 const CONCURRENT_WRITES: usize = 32;
 
-/// Syncs policies to the spokes, with their Gateways, and says on the hub what the spokes answer.
+/// Syncs policies and their Gateways to the spokes, and writes the spokes' reports to the hub.
 pub struct PolicySync {
     mirror: Arc<Mirror>,
     settings: Settings,
@@ -51,7 +51,7 @@ pub struct PolicySync {
     refused: Refused,
     shares: PlannedShares,
     waits: Waits,
-    /// Held while a key that may come or go looks at those that may pass it the other way, until they see what it sends.
+    /// Serializes decisions on creates and deletes that block each other, until they are recorded in `expectations`.
     passage: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
@@ -61,21 +61,21 @@ pub struct PolicySync {
     covered: watch::Sender<Option<Covered>>,
 }
 
-/// What it needs to know.
+/// The settings and channels of a [`PolicySync`].
 pub struct PolicySyncOptions {
-    /// How this controller is set up.
+    /// The configuration of this controller.
     pub settings: Settings,
-    /// Whether this process may write.
+    /// Whether this process is the leader and may write.
     pub leadership: Leadership,
-    /// Where it says what should be watched.
+    /// Publishes the kinds to watch.
     pub wanted: watch::Sender<Wanted>,
-    /// Where it says which versions are to be looked up that are not watched, and as what parameters list them.
+    /// Publishes versions to check without watching, each with its role in the parameters.
     pub others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
-    /// Where it says what is taken to the spokes.
+    /// Publishes the set of synced kinds.
     pub covered: watch::Sender<Option<Covered>>,
-    /// What notices that a task of it panics.
+    /// Supervises its tasks; a panic ends the process.
     pub tasks: Tasks,
-    /// Where it says how the hub fares.
+    /// The metrics about the hub.
     pub hub_metrics: HubMetrics,
 }
 
@@ -87,7 +87,7 @@ impl Capability for PolicySync {
         triggers::everything(self.mirror.read().view(self.clock.now()))
     }
 
-    /// A follower decides what it watches, and nothing else.
+    /// Followers only decide which kinds to watch.
     fn is_for_followers(&self, key: &Key) -> bool {
         *key == Key::Watches
     }
@@ -113,7 +113,7 @@ impl Capability for PolicySync {
 }
 
 impl PolicySync {
-    /// One that writes what it plans from `mirror` as `client`, and adds to `queue` what is to be planned again.
+    /// Creates the capability. It plans from `mirror`, writes with `client`, and adds keys to plan again to `queue`.
     #[must_use]
     pub fn new(
         client: Client,
@@ -152,7 +152,7 @@ impl PolicySync {
         if let Key::Works(origin) | Key::Fold(origin) = key
             && !self.made_ahead(origin, &mut slot).await
         {
-            // Its owner changes it faster than it can be planned.
+            // The object changes faster than its plan can be built.
             self.queue.add_after(key.clone(), ahead::CHANGES);
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl PolicySync {
         Ok(())
     }
 
-    /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
+    /// Decides from one view of the mirror and the writes of `key` that the view lacks.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now()).refusing(&self.refused);
@@ -240,17 +240,17 @@ impl PolicySync {
         if deletes.is_empty() {
             return self.write(key, writes, &log).await;
         }
-        // Others are decided meanwhile, and the more ask for the cause of their deletes together, the fewer reads it takes.
+        // Release the slot: other keys can be decided, and their cause checks join the same batch.
         drop(slot);
-        // What is no delete does not wait with them.
+        // Creates and patches do not wait for the cause checks.
         let (writes, deletes) =
             futures::join!(self.write(key, writes, &log), self.delete(key, deletes, &log));
         WriteError::from_all([writes, deletes].into_iter().filter_map(Result::err).collect())
             .map_or(Ok(()), Err)
     }
 
-    /// Deletes works, those of one cause together: what is doubtful of another holds them up no more than what was
-    /// decided anew meanwhile.
+    /// Deletes works in batches of one cause each. A failed check of one cause does not block the others. Deletes that are no
+    /// longer required are dropped.
     async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &Log) -> Result<(), WriteError> {
         let mut batches: BTreeMap<BTreeSet<Read>, Vec<WorkAction>> = BTreeMap::new();
         for Delete { action, reads } in deletes {
@@ -270,7 +270,7 @@ impl PolicySync {
         WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    /// Those of `deletes` that are wanted still, where what they were decided from has changed.
+    /// Filters `deletes` to those still required, if the key was queued again since the decision.
     fn still(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
         if !self.queue.is_added_again(key) {
             return deletes;
@@ -303,7 +303,7 @@ impl PolicySync {
         WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    /// Notes that the work of `key` in `cluster` cannot be made. From now on, who waits for it waits for so long only.
+    /// Records that the work of `key` in `cluster` was rejected. Objects that depend on it wait only for a limited time.
     fn was_refused(&self, key: &Key, cluster: &ClusterName) {
         let Key::Works(origin) = key else { return };
         let now = self.clock.now();
@@ -316,7 +316,7 @@ impl PolicySync {
         }
     }
 
-    /// Forgets what was refused of `origin`, but what is among its `writes` again.
+    /// Forgets rejected works of `origin`, except those created again by `writes`.
     fn forget_refused(&self, origin: &Origin, writes: &[WorkAction]) {
         if self.refused.has(origin) {
             let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));

@@ -1,4 +1,4 @@
-//! The object that Events about a key are for.
+//! Determines the object that the Events of a key refer to.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -6,7 +6,7 @@ use policy_sync_api::names::Origin;
 use policy_sync_api::{cluster, gateway};
 use policy_sync_sync::{Key, View};
 
-/// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
+/// The existing policy, Gateway, GatewayClass or ManagedCluster of `key`.
 pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectReference> {
     let origin = match key {
         Key::Works(origin) | Key::Fold(origin) => origin,
@@ -19,7 +19,7 @@ pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectRefere
                 Some(uid),
             ));
         }
-        // Who looks after the cluster can mend what keeps its agent from getting its rights.
+        // The admins of the cluster can fix a rejected access work.
         Key::Access(name) => {
             view.cluster(name)?;
             return Some(cluster_scoped(format!("{}/v1", cluster::GROUP), "ManagedCluster", &name.0, None));

@@ -1,4 +1,4 @@
-//! What was last reported of each key, so that a change is told once.
+//! Remembers the last report per key, so that each change is reported once: as Event, log line and metric.
 
 mod deduplication;
 
@@ -21,13 +21,13 @@ use policy_sync_hub::reconcile::Events;
 use policy_sync_sync::status::Notice;
 use policy_sync_sync::{Key, Problem};
 
-/// What was last reported of each key.
+/// The last reports, per key.
 pub(super) struct Reports {
     problems: DashMap<Key, BTreeSet<Problem>>,
     refused: DashMap<Key, Refusal>,
-    /// Which generations were reported as applied.
+    /// The last generation reported as applied.
     applied: DashMap<Origin, i64>,
-    /// Only changes since then are this process's to report as applied.
+    /// The start of this term. Earlier changes are not reported as applied.
     since: Mutex<Option<Moment>>,
     deduplication: Deduplication,
     events: Events,
@@ -47,8 +47,7 @@ impl Reports {
         }
     }
 
-    /// Reports the problems of a key, those of `object` that were not there before as events,
-    /// one for each kind of them.
+    /// Reports the problems of a key. New ones are logged, and recorded as Events on `object`, one per category.
     pub(super) fn problems(&self, key: &Key, object: Option<ObjectReference>, problems: BTreeSet<Problem>) {
         if self.problems.get(key).map_or(problems.is_empty(), |known| *known == problems) {
             return;
@@ -78,7 +77,7 @@ impl Reports {
         }
     }
 
-    /// Reports that the hub refuses what a key of `object` writes, once for each answer; `None` where it takes it.
+    /// Reports as Event that the hub rejects a write of a key, once per distinct refusal. `None` records a success.
     pub(super) fn refused(
         &self,
         key: &Key,
@@ -98,8 +97,8 @@ impl Reports {
         self.refused.insert(key.clone(), refusal);
     }
 
-    /// Tells of `origin`, the object `object`, what is news of `notices`, and returns when to ask again about others.
-    /// `fresh` says that it has changed since this process began.
+    /// Records Events for new `notices` about `origin`, and returns when to retry those that came too soon.
+    /// `fresh` is whether the object changed since this process started.
     pub(super) fn notices(
         &self,
         origin: &Origin,
@@ -119,8 +118,8 @@ impl Reports {
         next
     }
 
-    /// Reports how long it took from `since` until every cluster of a policy had applied it, which was at `applied`: once
-    /// for each generation that this process saw come.
+    /// Observes the propagation time of a policy, from the change at `since` to its last application at `applied`. Counts
+    /// each generation once, and only changes that this process observed.
     pub(super) fn applied(
         &self,
         origin: &Origin,
@@ -131,7 +130,7 @@ impl Reports {
         let known = self.applied.insert(origin.clone(), generation) == Some(generation);
         let first = *self.since.lock();
         let counts = |since: &Moment| !known && first.is_none_or(|first| *since >= first);
-        // Where none was applied since, the change was none for the clusters.
+        // No application after the change: the change did not affect the clusters.
         if let (Some(since), Some(applied)) = (since.filter(counts), applied)
             && applied >= since
         {
@@ -139,13 +138,13 @@ impl Reports {
         }
     }
 
-    /// Forgets a policy that is gone.
+    /// Forgets a deleted object.
     pub(super) fn forget(&self, origin: &Origin) {
         take(&self.applied, origin);
         self.deduplication.forget(origin);
     }
 
-    /// Forgets all problems and refusals: what there is, a term that begins at `now` finds out, or another process.
+    /// Forgets all problems and refusals when leadership changes at `now`. The next leader finds them again.
     pub(super) fn begin(&self, now: Moment) {
         self.problems.retain(|_, problems| {
             self.count(problems, -1);
@@ -153,7 +152,7 @@ impl Reports {
         });
         self.refused.clear();
         self.deduplication.clear();
-        // Those of a term before do not count, and policies that go while another leads are not heard of.
+        // Changes from before this term do not count. Deletions under another leader are not observed.
         *self.since.lock() = Some(now);
         self.applied.clear();
     }

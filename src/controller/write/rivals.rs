@@ -1,9 +1,8 @@
-//! Which other controllers of this make have works for an object: looked up only where they own fields that this one would
-//! write, because their works are none of the mirror's.
+//! Finds other Policy Sync controllers that have works for an object. This is needed only if another controller owns
+//! fields that this one would write, because the mirror does not contain the works of other controllers.
 //!
-//! One look at the metadata of all others' works answers everybody who has asked by then, and is not repeated for a while:
-//! whoever may write a policy may pretend that another controller owns its annotations, as often as it likes. Nobody waits
-//! for it with a key in hand.
+//! One list of the metadata of these works serves all pending lookups, and the next list starts after a pause. Otherwise
+//! a user could trigger any number of lists by faking the field manager of annotations. No key blocks on a list.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,38 +20,38 @@ use policy_sync_hub::reconcile::Requests;
 use policy_sync_mirror::Extent;
 use policy_sync_sync::kinds::WORKS;
 
-/// How long after one look the next one may begin.
+/// The minimum time between the starts of two lists.
 const PAUSE: Duration = Duration::from_secs(5);
-/// When to ask again while somebody else looks.
+/// The delay before a retry while another key lists.
 const SOON: Duration = Duration::from_secs(1);
-/// After so long, nobody asks any more.
+/// The time after which a pending lookup is dropped.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// How many works a page has.
+/// The number of works per page.
 const PAGE: u32 = 500;
-/// How controllers' managers begin.
+/// The prefix of the controllers' field managers.
 const MANAGER: &str = "policy-sync-";
 
-/// What is known of an object.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(super) enum Look {
-    /// The managers of the controllers that have works for it.
+    /// The field managers of the controllers that have works for the object.
     Standing(BTreeSet<Arc<str>>),
-    /// Nothing yet: ask again after so long.
+    /// No result yet: retry after this time.
     Later(Duration),
 }
 
-/// Looks others' works up.
+/// Looks up the works of other controllers.
 pub(super) struct Rivals {
     requests: Requests,
     controller: ControllerName,
-    /// Who asked when, until it is answered.
+    /// The start of each pending lookup.
     asked: Mutex<HashMap<Origin, Instant>>,
     found: Mutex<Found>,
-    /// Held by who looks: when the last look began.
+    /// Held during a list; contains the start of the last list.
     looking: tokio::sync::Mutex<Option<Instant>>,
 }
 
-/// What the last look has found of those that had asked.
+/// The results of the last list for the lookups that were pending.
 #[derive(Default)]
 struct Found {
     began: Option<Instant>,
@@ -60,7 +59,7 @@ struct Found {
 }
 
 impl Rivals {
-    /// Of the works of all controllers but `controller`.
+    /// Looks up the works of all controllers except `controller`.
     pub(super) fn new(requests: Requests, controller: ControllerName) -> Self {
         Self {
             requests,
@@ -71,11 +70,11 @@ impl Rivals {
         }
     }
 
-    /// Which other controllers have works for `origin`, by what is found after this was first asked.
+    /// Returns which other controllers have works for `origin`, from a list that starts after the first call.
     ///
     /// # Errors
     ///
-    /// Where works cannot be listed.
+    /// If the works cannot be listed.
     pub(super) async fn look(&self, origin: &Origin) -> Result<Look, WriteError> {
         self.asked.lock().entry(origin.clone()).or_insert_with(Instant::now);
         if let Some(standing) = self.answer(origin) {
@@ -94,7 +93,7 @@ impl Rivals {
         Ok(self.answer(origin).map_or(Look::Later(SOON), Look::Standing))
     }
 
-    /// What was found of `origin` by a look that began after it was asked for.
+    /// Takes the result for `origin` from a list that began after its lookup.
     fn answer(&self, origin: &Origin) -> Option<BTreeSet<Arc<str>>> {
         let (mut asked, mut found) = (self.asked.lock(), self.found.lock());
         let at = asked.get(origin)?;
@@ -103,7 +102,7 @@ impl Rivals {
         Some(found.standing.remove(origin).unwrap_or_default())
     }
 
-    /// The managers that have works for those that are asked for.
+    /// The field managers with works for the objects of pending lookups.
     async fn list(&self) -> Result<HashMap<Origin, BTreeSet<Arc<str>>>, WriteError> {
         let works = WORKS.gvr();
         let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());

@@ -1,4 +1,4 @@
-//! Writes works: a create, a patch of what differs guarded by uid and generation, or a delete guarded by uid.
+//! Writes works: creates, patches guarded by uid and generation, and deletes guarded by uid.
 
 use http::Request;
 use json_patch::jsonptr::PointerBuf;
@@ -19,10 +19,10 @@ use policy_sync_sync::desired::PlannedWork;
 use policy_sync_sync::diff::WorkAction;
 use policy_sync_sync::kinds::WORKS;
 
-/// A request, unless it cannot be made.
+/// A request, or the reason why it cannot be built.
 type Made = Result<Request<Vec<u8>>, request::Error>;
 
-/// Carries an action out with its request; `None` where what it was to do is done already.
+/// Sends the request of an action. `None` if the intended state exists already.
 pub(super) async fn write(
     requests: &Requests,
     action: &WorkAction,
@@ -46,11 +46,11 @@ pub(super) async fn write(
     }
 }
 
-/// The request that carries `action` out.
+/// Builds the request of `action`.
 ///
 /// # Errors
 ///
-/// Where it cannot be made.
+/// If the request cannot be built.
 pub fn request(action: &WorkAction) -> Made {
     let works = of_kind(&WORKS.gvr(), &action.cluster().0);
     match action {
@@ -70,7 +70,7 @@ pub fn request(action: &WorkAction) -> Made {
     }
 }
 
-/// What `action` has written, where the hub answers with `metadata`.
+/// The state after `action`, for which the hub returned `metadata`.
 #[must_use]
 pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
     match action {
@@ -79,14 +79,14 @@ pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
     }
 }
 
-/// Whether the patch that carries `action` out cannot be made of the work that has `found` as its metadata, whatever the
-/// hub thinks of what it writes.
+/// Whether the patch of `action` cannot apply to the work with the metadata `found`, so that its rejection does not
+/// concern the content.
 fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
     match action {
         WorkAction::Update { work, uid, generation, .. } => {
             found.uid != **uid
                 || found.generation != *generation
-                // What is added to must be there.
+                // The parent of an added value must exist.
                 || found.labels.is_empty()
                 || found.annotations.is_empty() && !work.annotations.is_empty()
         }
@@ -99,18 +99,18 @@ fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
     }
 }
 
-/// What it means that the hub refuses an action.
+/// The meaning of a rejected action.
 #[derive(Debug)]
 pub enum Refused<'a> {
-    /// What it was to do is done already.
+    /// The intended state exists already.
     Done,
-    /// A work of the planned name is there although the mirror shows none: look at it.
+    /// A work of the planned name exists that the mirror does not show. It must be read.
     Exists(&'a PlannedWork),
-    /// It is planned again.
+    /// The action failed and is planned again.
     Failed,
 }
 
-/// What it means that the hub refuses `action` with the status `code`, 0 where it gave no answer.
+/// Classifies a rejection of `action` by the HTTP status `code`, 0 without a response.
 #[must_use]
 pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
     match (action, code) {
@@ -138,16 +138,16 @@ fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: Re
 /// A work of the planned name that the mirror does not show.
 #[derive(Debug)]
 pub enum Found {
-    /// It is not ours.
+    /// It belongs to someone else.
     Foreign,
-    /// It is ours: the watch lags.
+    /// It belongs to this controller, and the watch lags.
     Lagging,
-    /// It is ours, but the labels that the watch selects by were taken away: this request puts them back.
+    /// It belongs to this controller but lacks labels that the watch selects by. The request restores them.
     Unlabelled(Box<Made>),
 }
 
-/// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned origin it is
-/// ours. One that gives access has no origin: its name is made of this controller's alone.
+/// Classifies the existing work of the planned name by its metadata `found`. It belongs to this controller if it has the
+/// planned origin. An access work has no origin: its name is unique to this controller.
 #[must_use]
 pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
     let planned = work.annotations.get(PARENT);
@@ -161,7 +161,7 @@ pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Fou
     }
 }
 
-/// Looks at the work that is in the way of a create.
+/// Reads the work that blocks a create, and takes it over if it belongs to this controller.
 async fn adopt(
     requests: &Requests,
     cluster: &ClusterName,

@@ -11,7 +11,7 @@ fn actions(world: &World) -> Vec<WorkAction> {
 }
 
 #[test]
-fn large_works_under_way_have_a_bound_and_small_ones_wait_for_none_of_them() {
+fn large_works_in_flight_are_limited_and_small_works_never_wait() {
     let bodies = Bodies::new();
     let large = policy("limits").targets("web").spec("text", json!("x".repeat(480_000)));
     let large = actions(&fleet().with(large));
@@ -25,7 +25,7 @@ fn large_works_under_way_have_a_bound_and_small_ones_wait_for_none_of_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_held_is_made_when_it_is_sent_one_at_a_time() {
+async fn works_not_kept_in_memory_are_built_one_at_a_time_when_sent() {
     let bodies = Bodies::new();
     let action = &actions(&fleet().with(varied(TENTH)))[0];
     assert!(!action.is_held());

@@ -1,4 +1,4 @@
-//! What is read, and when, at a server that shows one Gateway and any number of policies.
+//! Which reads are sent, and when, to a fake server with one Gateway and any number of policies.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -15,22 +15,22 @@ use policy_sync_hub::reconcile::{Failure, Leadership};
 use policy_sync_hub::telemetry::metrics::Metrics;
 use policy_sync_sync::kinds::POLICIES;
 
-/// How long an answer takes.
+/// The delay of each response.
 const TAKES: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Default)]
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
-    /// Of all objects.
+    /// The generation of all objects.
     generation: Arc<AtomicI64>,
-    /// It changes with each answer, and so says nothing.
+    /// Differs in each response, so checks must ignore it.
     resource_version: Arc<AtomicI64>,
-    /// What a list of policies brings.
+    /// The response to a list of policies.
     listed: Arc<serde_json::Value>,
 }
 
 impl Server {
-    /// Its first page of policies has these, and `more` is the token for the next one.
+    /// Serves a first page of policies with these names, and `more` as the continue token.
     fn listing(names: [&str; 2], more: &str) -> Self {
         let items = names.map(|name| json!({"metadata": {"name": name}}));
         let listed = json!({"metadata": {"resourceVersion": "1", "continue": more}, "items": items});
@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-/// That there is such an object of this generation, or none.
+/// The expectation that the object exists with this generation, or does not exist.
 fn object(resource: &str, name: &str, generation: Option<i64>) -> Read {
     let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
     let Some(generation) = generation else { return Read::Absent(gvr, key) };
@@ -106,13 +106,13 @@ fn word(outcome: Result<(), WriteError>) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_many_ask_for_together_is_read_once() {
+async fn concurrent_checks_of_one_cause_share_one_read() {
     let server = Server::default();
     let causes = server.causes();
     let first = causes.check(cause("first"));
     let names: Vec<String> = (1..MANY).map(|n| n.to_string()).collect();
     let others = names.iter().map(|name| async {
-        // While the first is answered.
+        // While the first request is in progress.
         tokio::time::sleep(TAKES / 2).await;
         causes.check(cause(name)).await
     });
@@ -124,7 +124,7 @@ async fn what_many_ask_for_together_is_read_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_of_a_kind_are_listed_and_what_the_list_lacks_is_read() {
+async fn many_objects_are_listed_and_missing_ones_are_read_singly() {
     for (more, reads) in [("", 0), ("token", 2)] {
         let server = Server::listing(["1", "2"], more);
         let causes = server.causes();
@@ -142,7 +142,7 @@ async fn many_of_a_kind_are_listed_and_what_the_list_lacks_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_is_answered_by_what_is_read_afterwards() {
+async fn each_check_uses_a_read_that_starts_after_it() {
     let server = Server::default();
     let causes = server.causes();
     let early = causes.check(cause("early"));
@@ -156,7 +156,7 @@ async fn whoever_asks_is_answered_by_what_is_read_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_not_answered_holds_up_no_other() {
+async fn slow_read_does_not_block_other_checks() {
     let server = Server::default();
     let causes = server.causes();
     let start = tokio::time::Instant::now();
@@ -172,7 +172,7 @@ async fn one_that_is_not_answered_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_absent_and_what_cannot_be_read_is_no_answer() {
+async fn missing_object_counts_as_absent_but_failed_read_is_an_error() {
     let server = Server::default();
     let causes = server.causes();
     let check =
@@ -187,7 +187,7 @@ async fn what_is_gone_is_absent_and_what_cannot_be_read_is_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_gone_or_asked_to_go_does_not_stand() {
+async fn missing_or_terminating_namespace_does_not_match() {
     let server = Server::default();
     let causes = server.causes();
     let check = async |name: &str| word(causes.check([Read::Namespace(name.into())].into()).await);

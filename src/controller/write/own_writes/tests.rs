@@ -8,12 +8,12 @@ fn key() -> Key {
     Key::Works(policy_origin("limits"))
 }
 
-/// The keys of which anything is kept.
+/// The keys that have an entry.
 fn keys(expectations: &Expectations<Key, OwnWrites>) -> Vec<Key> {
     expectations.collect(|key, _| [key.clone()])
 }
 
-/// What is to be written now, of what is still visible.
+/// The actions for the policy `limits` that are not waiting for the watch.
 fn visible(world: &World, own: &mut OwnWrites) -> Vec<WorkAction> {
     let actions = world.diff_of(&policy_origin("limits")).actions;
     world.see(|view| own.visible(view, actions))
@@ -36,12 +36,12 @@ fn seen(world: &World) -> u64 {
 }
 
 #[test]
-fn without_writes_everything_is_visible() {
+fn all_actions_are_visible_without_own_writes() {
     assert_eq!(visible(&to_create(), &mut OwnWrites::default()).len(), 2);
 }
 
 #[test]
-fn a_work_is_not_written_twice_before_the_watch_brings_it() {
+fn work_is_not_written_again_before_the_watch_delivers_it() {
     let (world, mut own) = (to_create(), OwnWrites::default());
     let created = visible(&world, &mut own).remove(0);
     wrote(&mut own, &created, Written::At(seen(&world) + 5));
@@ -51,7 +51,7 @@ fn a_work_is_not_written_twice_before_the_watch_brings_it() {
 }
 
 #[test]
-fn once_the_watch_is_that_far_it_is_written_again_where_it_must_be() {
+fn work_is_written_again_once_the_watch_has_caught_up() {
     let (world, mut own) = (to_create(), OwnWrites::default());
     let created = visible(&world, &mut own).remove(0);
     let version = seen(&world) + 5;
@@ -64,7 +64,7 @@ fn once_the_watch_is_that_far_it_is_written_again_where_it_must_be() {
 }
 
 #[test]
-fn a_work_is_not_deleted_twice() {
+fn work_is_not_deleted_twice() {
     let (world, mut own) = (to_delete(), OwnWrites::default());
     let deleted = visible(&world, &mut own).remove(0);
     let WorkAction::Delete { uid, .. } = &deleted else { panic!() };
@@ -74,7 +74,7 @@ fn a_work_is_not_deleted_twice() {
 }
 
 #[test]
-fn a_deletion_is_visible_once_the_work_terminates_or_is_gone() {
+fn deletion_is_visible_once_the_work_terminates_or_is_gone() {
     let origin = policy_origin("limits");
     let mut own = OwnWrites::default();
     let world = to_delete();
@@ -92,7 +92,7 @@ fn a_deletion_is_visible_once_the_work_terminates_or_is_gone() {
 }
 
 #[test]
-fn a_new_work_of_that_name_is_another() {
+fn recreated_work_of_the_same_name_is_not_the_deleted_one() {
     let (world, mut own) = (to_delete(), OwnWrites::default());
     let deleted = visible(&world, &mut own).remove(0);
     wrote(&mut own, &deleted, Written::Deleted("of-an-older-one".into()));
@@ -100,7 +100,7 @@ fn a_new_work_of_that_name_is_another() {
 }
 
 #[test]
-fn each_key_has_its_own_writes() {
+fn writes_are_tracked_per_key() {
     let expectations = Expectations::<Key, OwnWrites>::default();
     expectations.note(&key(), |own| own.wrote_object(7));
     assert!(expectations.with(&Key::Works(policy_origin("other")), |own| own.is_visible(0)));
@@ -111,7 +111,7 @@ fn each_key_has_its_own_writes() {
 }
 
 #[test]
-fn an_object_is_visible_from_the_version_that_was_written() {
+fn object_is_visible_from_its_written_version() {
     let mut own = OwnWrites::default();
     assert!(own.is_visible(0), "nothing was written");
     own.wrote_object(7);
@@ -121,7 +121,7 @@ fn an_object_is_visible_from_the_version_that_was_written() {
 }
 
 #[test]
-fn a_key_with_nothing_on_its_way_is_not_kept() {
+fn key_without_pending_writes_is_dropped() {
     let (world, expectations) = (to_create(), Expectations::<Key, OwnWrites>::default());
     let actions = world.diff_of(&policy_origin("limits")).actions;
     expectations.note(&key(), |own| own.sends(&actions));

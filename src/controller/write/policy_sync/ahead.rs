@@ -1,4 +1,4 @@
-//! What a plan takes long for is made before the mirror is looked at for it: watches write there, and other plans look.
+//! Builds expensive parts of a plan before the plan locks the mirror, so that watches and other plans are not blocked.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use policy_sync_api::names::Origin;
 use policy_sync_hub::reconcile::Slot;
 use policy_sync_sync::desired::ahead;
 
-/// How often what a plan needs is made ahead of it, where it is another every time.
+/// The number of attempts to build the parts if the inputs keep changing.
 const TRIES: usize = 3;
-/// When to plan again what has changed every time.
+/// The delay before a retry after all attempts failed.
 pub(super) const CHANGES: Duration = Duration::from_secs(1);
 
 impl PolicySync {
-    /// Makes what a plan of `origin` takes long for before the mirror is looked at for that, and leaves its slot to others
-    /// meanwhile. Returns whether the plan can be made now.
+    /// Builds the expensive parts of a plan of `origin` without holding the mirror, and releases `slot` meanwhile. Returns
+    /// whether the plan can be made now.
     pub(super) async fn made_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
         let unmade = || {
             let guard = self.mirror.read();
@@ -26,7 +26,7 @@ impl PolicySync {
             }
             drop(slot.take());
             let _turn = self.bodies.turn().await;
-            // Whoever had it before may have made the same.
+            // The previous holder of the turn may have built the same parts.
             if self.bodies.make(unmade()).await.is_err() {
                 return true;
             }

@@ -1,4 +1,5 @@
-//! What policies and Gateways say of their clusters: written by one controller of this make, and reported.
+//! Writes the annotations of policies and the metadata and status of Gateways, and reports changes. If several Policy
+//! Sync controllers could write an object, exactly one does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use policy_sync_sync::status::contest::Contest;
 use policy_sync_sync::status::gateway::GatewayFold;
 use policy_sync_sync::status::policy::Fold;
 
-/// When it is looked at again whether what another controller writes is still for it to write.
+/// The delay before checking again whether another controller still has to write an object.
 const CONTEST_AGAIN: Duration = Duration::from_secs(30);
 
 impl PolicySync {
@@ -32,7 +33,7 @@ impl PolicySync {
             Some(plan.fold)
         });
         match fold {
-            // Our own last write is still on its way back; what it missed is one window later.
+            // The mirror lacks this controller's last write. Retry in the next window.
             None => self.queue.add_later(key.clone()),
             Some(Fold::Contested { contest, ours, theirs }) => {
                 match self.wins(key, origin, &contest).await? {
@@ -62,8 +63,8 @@ impl PolicySync {
         Ok(())
     }
 
-    /// Whether it is for this controller to write what `key` says of `origin`, which others write, too; `None` where that
-    /// is found out later.
+    /// Whether this controller writes the fields of `origin` that other controllers write, too. `None` if the lookup has no
+    /// result yet; the key is queued again.
     async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
         let manager = self.manager();
         let wins = contest.is_won_anyway(&manager)
@@ -79,19 +80,19 @@ impl PolicySync {
         } else {
             let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
             self.reports.problems(key, regarding, [contest.problem()].into());
-            // Nothing tells when the others' works go.
+            // No event reports that the works of the other controllers are gone.
             self.queue.add_after(key.clone(), CONTEST_AGAIN);
         }
         Ok(Some(wins))
     }
 
-    /// Notes that nobody else writes what `key` says, or none that comes before this controller.
+    /// Clears the contest problem of `key`: no other controller writes its fields, or this one wins.
     fn uncontested(&self, key: &Key) {
         self.reports.problems(key, None, BTreeSet::new());
     }
 
-    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
-    /// window, and the watch that brings the first has the second planned.
+    /// Writes the labels and annotation of a Gateway, or its status if these are up to date. This is one write per window:
+    /// the watch event of the first plans the second.
     pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
         let plan = self.decide(key, |view, own| {
             let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
@@ -105,7 +106,7 @@ impl PolicySync {
             }
             let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
             let works = Key::Works(origin);
-            // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
+            // The key of the works reports on them and on creates. It is queued only if needed, not for each report.
             self.look_again(&works, view, plan.works_recheck);
             if plan.comes {
                 self.queue.add(works);
@@ -136,7 +137,7 @@ impl PolicySync {
                     self.expectations.note(key, |own| own.wrote_object(written));
                     return Ok(());
                 }
-                // Whatever keeps the labels from being written, the status can say what is wrong.
+                // The status can still be written and show the error.
                 Err(error) => refused = Err(error),
             }
         }
@@ -153,7 +154,7 @@ impl PolicySync {
         refused
     }
 
-    /// Reports how a policy fares, and returns when there may be more to report.
+    /// Records the metrics and Events of a policy, and returns when to report again.
     fn report(
         &self,
         view: View<'_>,

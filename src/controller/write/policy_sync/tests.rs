@@ -20,7 +20,7 @@ use policy_sync_sync::testing::objects::{gateway_origin, policy, policy_origin};
 use policy_sync_sync::testing::sizes::{TENTH, fleet, varied};
 use policy_sync_sync::testing::world::{World, shop};
 
-/// The sync of the hub of `world`, whose requests nobody answers.
+/// A `PolicySync` with the objects of `world` and a hub that never responds.
 fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
     let serve = |_: Request<Body>| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
     let client = Client::new(tower::service_fn(serve), "default");
@@ -40,7 +40,7 @@ fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
 }
 
 #[tokio::test]
-async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() {
+async fn large_copies_are_built_without_holding_the_slot_or_the_mirror() {
     let (sync, mirror) = sync(fleet().with(varied(TENTH)));
     let (limits, slots) = (policy_origin("limits"), Arc::new(Semaphore::new(1)));
     let mut slot = Some(slots.clone().acquire_owned().await);
@@ -49,7 +49,7 @@ async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() 
         let mut made = Box::pin(sync.made_ahead(&limits, &mut slot));
         assert!((&mut made).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
-        // This would wait for ever if it kept looking at the mirror.
+        // This would deadlock if `made_ahead` still held the mirror.
         mirror.bookmark(&WORKS.all(), u64::MAX);
         drop(turn);
         assert!(made.await);
@@ -63,7 +63,7 @@ async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() 
 }
 
 #[tokio::test]
-async fn what_is_planned_in_a_moment_keeps_its_slot() {
+async fn quick_plan_keeps_its_slot() {
     let (sync, _) = sync(fleet().with(varied((2_000, 7_000))));
     let slots = Arc::new(Semaphore::new(1));
     let mut slot = Some(slots.clone().acquire_owned().await);
@@ -73,7 +73,7 @@ async fn what_is_planned_in_a_moment_keeps_its_slot() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_comes_sees_the_policy_that_began_to_go_while_it_was_decided() {
+async fn new_gateway_waits_for_policy_delete_that_began_during_its_decision() {
     let (web, limits) = (gateway_origin("web"), policy_origin("limits"));
     let keys = [&web, &limits].map(|origin| Key::Works(origin.clone()));
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(std::slice::from_ref(&limits));
@@ -85,7 +85,7 @@ async fn a_gateway_that_comes_sees_the_policy_that_began_to_go_while_it_was_deci
     assert_eq!(sync.decide_works(&keys[0], &web).writes.len(), 1, "nothing passes it");
     sync.expectations.note(&keys[0], OwnWrites::sent);
 
-    // The policy's key is looking, so that the Gateway's does not get that far.
+    // Hold the lock as the policy's key does, so that the Gateway's key has to wait.
     let passage = sync.passage.lock();
     let comes = thread::scope(|scope| {
         let comes = scope.spawn(|| sync.decide_works(&keys[0], &web).writes);

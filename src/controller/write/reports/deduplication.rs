@@ -1,4 +1,4 @@
-//! De-duplication of Events about how objects fare: each change is told once, and none too often.
+//! Deduplicates Events about object states: each change is reported once, and no reason too often.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::shrink::take;
 use policy_sync_sync::status::{Notice, NoticeReason};
 
-/// Within this time, one reason is told of an object once.
+/// The minimum time between two Events of one reason for an object.
 const SELDOM: Duration = Duration::from_secs(60);
 
-/// What was last told for one reason.
+/// The last Event of one reason.
 #[derive(Debug, Default)]
 struct Last {
     holds: bool,
@@ -23,7 +23,7 @@ struct Last {
 }
 
 impl Last {
-    /// Whether people have heard of `notice`: of fewer clusters than before, or, where all is well, in the same words.
+    /// Whether the last Event covers `notice`: its clusters include these, and for a good state the text is the same.
     fn has(&self, notice: &Notice) -> bool {
         self.holds
             && notice.clusters.is_subset(&self.clusters)
@@ -35,13 +35,13 @@ impl Last {
     }
 }
 
-/// What Events said last of each object.
+/// The last Events of each object.
 #[derive(Debug, Default)]
 pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, Last>>);
 
 impl Deduplication {
-    /// Those of `notices`, all that hold for `origin`, that are to be told now, and when to ask again about others. That
-    /// all is well is no news to a process that has just begun, unless `fresh` says that it has become so since.
+    /// Returns which of `notices`, all that currently apply to `origin`, to report now, and when to retry the others. At the
+    /// first call for an object, good states are reported only if `fresh`.
     pub(super) fn news(
         &self,
         origin: &Origin,
@@ -72,12 +72,11 @@ impl Deduplication {
         (news.collect(), next)
     }
 
-    /// Forgets an object that is gone.
+    /// Forgets a deleted object.
     pub(super) fn forget(&self, origin: &Origin) {
         take(&self.0, origin);
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&self) {
         self.0.clear();
     }

@@ -17,7 +17,7 @@ fn planned(outcomes: &BTreeMap<ClusterName, Outcome>) -> PlannedWork {
     (**outcome.work().unwrap_or_else(|| panic!("no work is planned: {outcome:?}"))).clone()
 }
 
-/// One of each that there is: of a policy, of a Gateway, and of a cluster's access.
+/// A work of each purpose: a policy, a Gateway, and the access of a cluster.
 fn one_of_each() -> Vec<PlannedWork> {
     let world = world();
     let of = |origin| planned(&world.plan_of(&origin).outcomes);
@@ -26,14 +26,14 @@ fn one_of_each() -> Vec<PlannedWork> {
     vec![limits, web, planned(&access.outcomes)]
 }
 
-/// The metadata of `work` as the server has it, with these labels.
+/// The metadata of `work` on the server, with these labels.
 fn metadata(work: &PlannedWork, labels: Strings) -> Metadata {
     let annotations = work.annotations.clone();
     Metadata { uid: "uid".into(), generation: 3, labels, annotations, ..Metadata::default() }
 }
 
 #[test]
-fn a_work_of_ours_that_has_lost_a_label_gets_it_back() {
+fn own_work_regains_a_lost_label() {
     for work in one_of_each() {
         let mut labels = work.labels.clone();
         labels.remove(CONTROLLER);
@@ -49,7 +49,7 @@ fn a_work_of_ours_that_has_lost_a_label_gets_it_back() {
 }
 
 #[test]
-fn each_patch_tests_first_what_it_was_decided_from() {
+fn each_patch_tests_uid_and_generation_first() {
     let (cluster, uid) = (ClusterName::from("eu-1"), "uid-1".into());
     for work in one_of_each() {
         let name = work.name.clone();
@@ -77,7 +77,7 @@ fn each_patch_tests_first_what_it_was_decided_from() {
 }
 
 #[test]
-fn a_work_without_the_planned_origin_is_not_ours() {
+fn work_without_the_planned_origin_is_foreign() {
     for work in one_of_each().into_iter().take(2) {
         for origin in [None, Some("ratelimitpolicies.kuadrant.io/shop/other")] {
             let mut theirs = metadata(&work, Strings::new());

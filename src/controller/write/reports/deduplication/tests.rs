@@ -20,7 +20,7 @@ const NOTHING: [&str; 0] = [];
 const MINUTE: i64 = 60_000;
 
 #[test]
-fn what_is_so_is_told_once() {
+fn unchanged_state_is_reported_once() {
     let told = Deduplication::default();
     let overridden = [notice(NoticeReason::Overridden, &["eu-1", "us-1"])];
     assert_eq!(reasons(&told, &overridden, 0), ["Overridden"]);
@@ -32,7 +32,7 @@ fn what_is_so_is_told_once() {
 }
 
 #[test]
-fn a_reason_is_told_once_a_minute_and_then_all_of_it() {
+fn reason_is_reported_at_most_once_a_minute_with_all_clusters() {
     let told = Deduplication::default();
     assert_eq!(reasons(&told, &[notice(NoticeReason::Stuck, &["eu-1"])], 0), ["Stuck"]);
     let more = vec![notice(NoticeReason::Stuck, &["eu-1", "us-1"])];
@@ -47,7 +47,7 @@ fn a_reason_is_told_once_a_minute_and_then_all_of_it() {
 }
 
 #[test]
-fn that_all_is_well_is_told_of_what_has_changed() {
+fn good_state_is_reported_for_changed_objects_only() {
     let told = Deduplication::default();
     assert_eq!(reasons(&told, &[synced(2)], 0), NOTHING, "it may have been so for long");
     assert_eq!(reasons(&told, &[synced(3)], 1), ["Synced"], "one more cluster");
