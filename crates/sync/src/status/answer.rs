@@ -1,13 +1,13 @@
-//! Whether what a spoke's agent says is for the copy as it is planned.
+//! Checks whether a spoke's report is for the planned copy.
 //!
-//! An agent can report a new generation as applied with the old object's answer beside it. So an answer counts only
-//! where the revision of the copy that it was read from is the planned one.
+//! A work agent can report a new generation as applied together with status values of the old object. So a report counts
+//! only if the copy that it was read from has the planned revision.
 
 use crate::desired::Outcome;
 use crate::feedback::{Ancestors, Answer, AnsweredCondition};
 use crate::rows::work::Work;
 
-/// The revision that an answer of `work` has to be for; `None` where the work does not hold what is planned.
+/// The revision that a report in `work` must have. `None` if the work is not as planned.
 pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Option<&'p str> {
     match outcome {
         Some(Outcome::Kept(_)) => work.revision.as_deref(),
@@ -18,14 +18,14 @@ pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Opti
     }
 }
 
-/// Whether the answer is for the present generation: by what each condition says, by what the status says where a
-/// condition says nothing. Where nothing says for which generation it was written, the revision suffices.
+/// Whether the report is for the current generation of the copy. Each condition counts by its own observed generation, or
+/// by that of the status if it has none. Without any observed generation, the revision suffices.
 pub(super) fn is_current(answer: &Answer) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == answer.generation;
     let own = |condition: &AnsweredCondition| condition.observed_generation.or(answer.observed_generation);
     let of_ancestors = match &answer.ancestors {
         None => &[][..],
-        // One object has said both, or what it says does not belong together.
+        // Both values must come from the same object.
         Some(Ancestors::Reported(reported))
             if answer.revision.as_ref() == Some(&reported.revision)
                 && answer.generation == Some(reported.generation) =>

@@ -1,4 +1,4 @@
-//! The status of a GatewayClass of ours: whether its parameters are valid, and whether its kinds can be synced.
+//! The status of a GatewayClass: whether its parameters are valid, and whether its kinds can be synced.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use policy_sync_api::names::ObjectKey;
 use policy_sync_api::params::Params;
 use policy_sync_api::text::{capped, itemized};
 
-/// A status to write.
+/// The status to write to a GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassStatus {
-    /// The class that was seen.
+    /// The uid of the planned class.
     pub uid: Arc<str>,
-    /// Its conditions of ours, whole.
+    /// The conditions that this controller owns.
     pub conditions: Vec<Condition>,
 }
 
-/// Plans the status of the GatewayClass `key`: `None` where it already says what it should, or where that is not
-/// known yet.
+/// Plans the status of the GatewayClass `key`. `None` if it is up to date, or if its parameters or kinds are not known
+/// yet.
 #[must_use]
 pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     let class = view.class(key)?;

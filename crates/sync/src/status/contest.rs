@@ -1,7 +1,7 @@
-//! Several controllers of this make want to write the same fields of one object: one of them does.
+//! Decides which of several Policy Sync controllers writes the same fields of an object.
 //!
-//! The one that has a work for the object comes before one that has none, and of those alike the one whose manager's name
-//! sorts first. Each of them finds the same, whoever writes first, and one that is gone with its works holds nothing up.
+//! A controller with a work for the object wins over one without. Between equals, the field manager that sorts first wins.
+//! All controllers reach the same result, and a controller that is gone with its works does not block the others.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use crate::{Problem, View};
 use policy_sync_api::names::Origin;
 
-/// Who wants to write an object's fields.
+/// The controllers that compete for fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contest {
-    /// The managers of the other controllers that own some of them.
+    /// The field managers of the other controllers that own some of the fields.
     pub others: BTreeSet<Arc<str>>,
     /// Whether this controller has a work for the object.
     pub stands: bool,
@@ -25,20 +25,20 @@ impl Contest {
         Self { others: others.clone(), stands: view.works_of(origin).next().is_some() }
     }
 
-    /// Whether `manager`, this controller's, is to write, where the others in `standing` have works for the object.
+    /// Whether this controller, with the field manager `manager`, wins if the controllers in `standing` have works.
     #[must_use]
     pub fn is_won(&self, manager: &str, standing: &BTreeSet<Arc<str>>) -> bool {
         let ours = (self.stands, Reverse(manager));
         self.others.iter().all(|other| ours > (standing.contains(other), Reverse(&**other)))
     }
 
-    /// Whether it is to write, whoever has works.
+    /// Whether this controller wins even if all others have works.
     #[must_use]
     pub fn is_won_anyway(&self, manager: &str) -> bool {
         self.is_won(manager, &self.others)
     }
 
-    /// What the object's owner should know where it is not.
+    /// The problem to report if this controller loses.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let others: Vec<&str> = self.others.iter().map(|other| &**other).collect();

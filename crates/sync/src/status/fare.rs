@@ -1,4 +1,4 @@
-//! How policies and Gateways fare, as metrics count them.
+//! The states of policies and Gateways as the metrics count them.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +9,45 @@ use policy_sync_api::gateway::GatewayStatus;
 use policy_sync_api::names::{ClusterName, Origin};
 use policy_sync_api::policy_state::PolicyState;
 
-/// How a policy or a Gateway fares.
+/// The state of a policy or Gateway for the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fare {
-    /// In a word.
+    /// The overall state.
     pub state: State,
-    /// The clusters that have yet to apply it as it is, or to let go of it.
+    /// The clusters that have yet to apply the current revision, or to delete the copy.
     pub awaited: Vec<ClusterName>,
-    /// Of a policy: the number of clusters in each state.
+    /// The number of clusters in each state, for a policy.
     pub clusters: BTreeMap<PolicyState, usize>,
 }
 
-/// The first of these that holds.
+/// The overall state: the first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// A problem keeps it from being planned.
+    /// A problem prevents planning.
     Frozen,
-    /// It is on no cluster, or is to be on none.
+    /// It is on no cluster, or is planned for none.
     Unplaced,
-    /// On some cluster it waits for something else to come or go first.
+    /// Its create or delete on a cluster waits for another object.
     Held,
-    /// Some cluster has yet to apply it, or to let go of it, or to say how it fares.
+    /// A cluster has yet to apply it, to delete it or to report.
     Pending,
-    /// Of a policy: all of its clusters have applied it.
+    /// All clusters have applied it. Policies only.
     Synced,
-    /// Of a Gateway: all of its clusters have programmed it.
+    /// All clusters have programmed it. Gateways only.
     Programmed,
-    /// Of a Gateway: some cluster says that it is not programmed.
+    /// A cluster reports that it is not programmed. Gateways only.
     NotProgrammed,
 }
 
 impl State {
-    /// Those of policies.
+    /// The states of policies.
     pub const OF_POLICIES: [Self; 5] =
         [Self::Frozen, Self::Unplaced, Self::Held, Self::Pending, Self::Synced];
-    /// Those of Gateways.
+    /// The states of Gateways.
     pub const OF_GATEWAYS: [Self; 6] =
         [Self::Frozen, Self::Unplaced, Self::Held, Self::Pending, Self::Programmed, Self::NotProgrammed];
 
-    /// As metrics label it.
+    /// The metric label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,10 +63,10 @@ impl State {
 }
 
 impl Fare {
-    /// That of something of which it is not known yet what should become of it.
+    /// The state of an object that has not been planned yet.
     pub const UNKNOWN: Self = Self { state: State::Pending, awaited: Vec::new(), clusters: BTreeMap::new() };
 
-    /// That of a policy whose works are planned so, and whose clusters say this of it.
+    /// The state of a policy with these planned works and entries. `None` if the controller does not handle it.
     pub(super) fn of_policy(works: &WorksPlan, entries: &[Synced]) -> Option<Self> {
         let is_frozen = works.problems.iter().any(Problem::freezes);
         if !works.targeted && entries.is_empty() && !is_frozen {
@@ -82,7 +82,7 @@ impl Fare {
         Some(Self { state, awaited, clusters })
     }
 
-    /// That of the Gateway `origin` whose works are planned so, and whose status is to be `status`.
+    /// The state of the Gateway `origin` with these planned works and this planned status.
     pub(super) fn of_gateway(
         view: View<'_>,
         origin: &Origin,
@@ -101,7 +101,7 @@ impl Fare {
     }
 }
 
-/// What the plan alone says.
+/// The state that follows from the plan alone, if any.
 fn planned(works: &WorksPlan) -> Option<State> {
     if works.problems.iter().any(Problem::freezes) {
         return Some(State::Frozen);

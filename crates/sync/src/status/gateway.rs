@@ -1,14 +1,14 @@
-//! The fold of a Gateway: what all its clusters say about it, in the status of the hub Gateway, and which clusters
-//! these are, in its labels and an annotation.
+//! The fold of a Gateway: aggregates the reports of its clusters in the status of the hub Gateway, and lists the clusters
+//! in its labels and an annotation.
 //!
 //! ```text
-//! works, answers ──▶ what each cluster says ──▶ Programmed    True only where every cluster says so
-//!                                           └─▶ items         addresses and listeners, as many as the API takes
+//! works, reports ──▶ state of each cluster ──▶ Programmed    True only if every cluster is programmed
+//!                                          └─▶ items         addresses and listeners, within the API's limits
 //! clusters ──▶ metadata
 //! ```
 //!
-//! A cluster that has not answered for the present revision is named as pending. Its addresses and listeners stay as
-//! it said them last, because traffic still goes there; what it said of them being programmed counts no more.
+//! A cluster without a report for the current revision is named as pending. Its addresses and listeners stay as last
+//! reported, because they still receive traffic, but its reported conditions no longer count.
 
 mod items;
 mod metadata;
@@ -39,41 +39,41 @@ use policy_sync_api::text::{capped, itemized};
 
 pub use metadata::Metadata;
 
-/// The most bytes of what one cluster says in a message.
+/// The maximum length of one cluster's text in a message, in bytes.
 const TEXT_LIMIT: usize = 512;
-/// The most bytes of what an Event takes.
+/// The maximum length of the message of an Event, in bytes.
 const NOTE_LIMIT: usize = 1024;
-/// The most bytes of a message; the API counts characters.
+/// The maximum length of a condition's message, in bytes. The API counts characters.
 const MESSAGE_LIMIT: usize = 32 * 1024;
 
-/// What a Gateway should say of its clusters, as far as it does not.
+/// The changes to make to a Gateway's metadata and status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewayFold {
-    /// The Gateway that was seen.
+    /// The uid of the planned Gateway.
     pub uid: Arc<str>,
-    /// Its labels and the annotation of ours, all of them.
+    /// All labels and annotations that this controller owns. `None` if they are up to date.
     pub metadata: Option<Metadata>,
-    /// Where other controllers of this make own some of that: who they are, and what to write where it is for one of them
-    /// to say.
+    /// Set if other Policy Sync controllers own some of that: their names, and the metadata to write if this controller
+    /// loses to them.
     pub contest: Option<(Contest, Option<Metadata>)>,
-    /// Its status, as far as it is ours.
+    /// The part of the status that this controller owns. `None` if it is up to date.
     pub status: Option<GatewayStatus>,
-    /// The conditions that are left of its status where it is not ours any more.
+    /// The conditions to keep if the Gateway no longer belongs to this controller.
     pub parting: Option<Vec<Condition>>,
-    /// What people should hear of.
+    /// The Events to record.
     pub notices: Vec<Notice>,
-    /// How it is counted, `None` where it is nothing to us.
+    /// The state for the metrics. `None` if the Gateway does not belong to this controller.
     pub fare: Option<Fare>,
-    /// When time alone changes what it says.
+    /// When the status changes without an event.
     pub recheck: Option<Moment>,
-    /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
-    /// has waited for as long as its class lets it.
+    /// Whether to plan its works: on some cluster the Gateway no longer waits for its policies, or has waited as long as its
+    /// class allows.
     pub comes: bool,
-    /// When time alone changes what its works come to.
+    /// When the plan of its works changes without an event.
     pub works_recheck: Option<Moment>,
 }
 
-/// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
+/// Plans the metadata and status of the Gateway `key`. Empty if it is gone, terminating or not known yet.
 #[must_use]
 pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold {
     let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
@@ -123,8 +123,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     }
 }
 
-/// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,
-/// that nobody knows whether it is programmed; where its class is another's, nothing.
+/// The conditions to keep on a Gateway that no longer belongs to this controller. If its class is gone, the state of
+/// `Programmed` is unknown. If another controller has its class, none are kept. `None` if nothing has to change.
 fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
     let fields = &gateway.fields;
     if fields.owned_status.is_empty() {
@@ -141,13 +141,13 @@ fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
     (!settled).then(|| vec![programmed])
 }
 
-/// What one cluster says.
+/// The report of one cluster.
 struct Reported<'v> {
     /// Why it does not count as programmed.
     lacks: Option<Lack>,
-    /// What it has said last.
+    /// The last report.
     answer: Option<&'v Answer>,
-    /// Whether that is for the present revision.
+    /// Whether the report is for the current revision.
     current: bool,
 }
 
@@ -167,7 +167,7 @@ impl Lack {
     }
 }
 
-/// What each cluster says where the Gateway is placed.
+/// The reports of the clusters on which the Gateway is placed.
 fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Reported<'v>> {
     let missing = |outcome: &Outcome| {
         let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
@@ -184,7 +184,7 @@ fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<
     clusters
 }
 
-/// What `work` says, as far as its answer is for the revision `expected`; none is for what is not planned.
+/// The report in `work`, current only if it is for the revision `expected`. `None` if the work is not as planned.
 fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
     if work.deleting.is_some() {
         let lacks = Lack::pending("still being removed from where it was before");
@@ -205,20 +205,20 @@ fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
     Reported { lacks, answer: Some(answer), current }
 }
 
-/// What is so of `clusters`, in words that go on after a message; nothing where there are none.
+/// A suffix for a message that lists `clusters` after `what`. Empty without clusters.
 fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
     let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
     if clusters.is_empty() { String::new() } else { format!("; {what}: {}", itemized(clusters.into_iter())) }
 }
 
-/// Why a cluster does not count as programmed, going by what its work `work` of a Gateway holds, be that what is planned
-/// or not; `None` where it does.
+/// Why a cluster does not count as programmed, judged by the content of `work`, whether or not that is as planned.
+/// `None` if it is programmed.
 #[must_use]
 pub fn lacks(work: &Work) -> Option<String> {
     reported_by(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
 }
 
-/// What a cluster says against its copy being programmed.
+/// Why the copy is not programmed according to the report.
 fn not_programmed(answer: &Answer) -> Option<Lack> {
     let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);
     let refused = condition("Accepted").filter(|accepted| &*accepted.status == "False");
@@ -233,7 +233,7 @@ fn not_programmed(answer: &Answer) -> Option<Lack> {
         Some(message) => Cow::Owned(format!("{reason}: {message}")),
         None => Cow::Borrowed(reason),
     };
-    // So begins every Gateway: nobody has judged it yet.
+    // A new Gateway starts with this status, before any controller has processed it.
     Some(Lack { pending: &*condition.status == "Unknown", text: capped(&text, TEXT_LIMIT).into_owned() })
 }
 
@@ -242,10 +242,10 @@ struct StatusBuilder<'v> {
     gateway: &'v Gateway,
     works: &'v WorksPlan,
     placement: Result<ObjectKey, NoPlacement>,
-    /// What is wrong with works that are there.
+    /// Problems of existing works.
     problems: Vec<Problem>,
     clusters: BTreeMap<ClusterName, Reported<'v>>,
-    /// Those that it has been leaving for long.
+    /// The clusters that have not deleted it for a long time.
     left_behind: BTreeSet<ClusterName>,
 }
 
@@ -254,7 +254,7 @@ impl StatusBuilder<'_> {
         let items = items::planned(self.now, self.gateway, &self.clusters);
         let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
         if self.works.problems.iter().any(Problem::is_unknown) {
-            // What its clusters do stays as it is, and was said.
+            // The state on its clusters does not change, and was reported before.
             let written = &self.gateway.fields.status.conditions;
             conditions.extend(written.iter().find(|condition| condition.type_ == "Programmed").cloned());
         } else {
@@ -292,7 +292,7 @@ impl StatusBuilder<'_> {
         let all = self.clusters.len();
         let mut lacking: Vec<(bool, String)> =
             self.clusters.iter().filter_map(|reported| self.lacks(reported)).collect();
-        // Those that say why come before those that only have to be waited for.
+        // Clusters with a reason come before those that are only pending.
         lacking.sort_by_key(|(pending, _)| *pending);
         let pending = lacking.iter().all(|(pending, _)| *pending);
         let count = lacking.len();
@@ -317,7 +317,7 @@ impl StatusBuilder<'_> {
         (said.words(), format!("{message}{left_out}{}", self.remains()))
     }
 
-    /// Those clusters by which the addresses are not complete, in words that go on after a message.
+    /// A suffix for a message that names the clusters without addresses.
     fn unaddressed(&self) -> String {
         let has_none = |reported: &Reported<'_>| {
             let gateway = reported.answer.and_then(|answer| answer.gateway.as_ref());
@@ -327,19 +327,19 @@ impl StatusBuilder<'_> {
         also("without an address", clusters.map(|(cluster, _)| cluster))
     }
 
-    /// Where something of it is left, in words that go on after a message.
+    /// A suffix for a message that names the clusters that have not deleted it.
     fn remains(&self) -> String {
         let clusters = &self.left_behind;
         if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }
     }
 
-    /// What people should hear of.
+    /// The Events to record.
     fn notices(&self, status: &GatewayStatus) -> Vec<Notice> {
         let stuck = notice::of_left_behind(self.left_behind.clone());
         self.notice(status).into_iter().chain(stuck).collect()
     }
 
-    /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.
+    /// The Event for the condition `Programmed` of `status`. `None` if it is only pending or reported as a problem.
     fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
         let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
         let mut reasons = NoticeReason::OF_PROGRAMMED.into_iter();

@@ -1,5 +1,5 @@
-//! What the hub says of its clusters: conditions of a GatewayClass, the annotations of a policy, and the status, labels and
-//! annotation of a Gateway, each folded from what the spokes answer.
+//! Plans the status that the hub shows: the conditions of a GatewayClass, the annotations of a policy, and the status,
+//! labels and annotation of a Gateway. Each aggregates the reports of the spokes.
 
 mod answer;
 pub mod class;

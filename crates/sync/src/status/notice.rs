@@ -1,4 +1,4 @@
-//! What people should hear of: changes of how a policy or a Gateway fares, in the words of an Event.
+//! The Events about changes in the state of a policy or Gateway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use policy_sync_api::text::itemized;
 
 /// The time after which a work that is neither applied nor deleted counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(300);
-/// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
+/// A state to report as Event when it begins, and again when it affects more clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// A word for programs.
+    /// The reason of the Event.
     pub reason: NoticeReason,
-    /// The clusters that it is about, where it is about some of many.
+    /// The affected clusters, if only some are.
     pub clusters: BTreeSet<ClusterName>,
-    /// A sentence for people; it names ten clusters at most.
+    /// The message of the Event, naming at most ten clusters.
     pub note: String,
 }
 
@@ -40,19 +40,19 @@ fn names(clusters: &BTreeSet<ClusterName>) -> String {
     itemized(clusters.iter().map(ToString::to_string))
 }
 
-/// What is said of clusters that have not let go of something for [`STUCK`].
+/// The message about clusters that have not deleted an object within [`STUCK`].
 pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
     format!("not deleted on {} after 5 minutes", names(clusters))
 }
 
-/// What is to be said of a policy, of which `entries` say how it fares, and when time alone changes that.
+/// The notices about a policy with the synced `entries`, and when they change without an event.
 pub(super) fn of_policy(
     view: View<'_>,
     origin: &Origin,
     entries: &[Synced],
 ) -> (Vec<Notice>, Option<Moment>) {
     let what = match view.role(origin.kind()) {
-        // Its generation counts what is said of it as well.
+        // The generation of a resource also counts status changes.
         Some(Role::Resource) => "it".to_owned(),
         _ => format!("generation {}", view.policy(origin).map_or(0, |policy| policy.generation)),
     };
@@ -99,19 +99,19 @@ fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Not
     })
 }
 
-/// The clusters that have not let go of what they have of the Gateway `origin` for long, and when there may be more.
+/// The clusters that have not deleted the Gateway `origin` for [`STUCK`], and when the next one is due.
 pub(super) fn left_behind(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
     let leaving = view.works_of(origin).filter(|(_, _, work)| work.deleting.is_some());
     overdue(view, origin, leaving.map(|(_, cluster, _)| cluster), Moment::default())
 }
 
-/// What is to be said of clusters that have not let go of a Gateway.
+/// The notice about clusters that have not deleted a Gateway.
 pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
     Notice::about(NoticeReason::Stuck, clusters, not_deleted)
 }
 
-/// Those of the clusters `awaited` that say nothing for long of their works of `origin`, whose content was `changed` last,
-/// and when there may be more.
+/// Which of the `awaited` clusters have not reported on their works of `origin` for [`STUCK`], and when the next one is
+/// due. The content of the works was `changed` last.
 fn overdue<'c>(
     view: View<'_>,
     origin: &Origin,
@@ -121,7 +121,7 @@ fn overdue<'c>(
     let (mut overdue, mut next) = (BTreeSet::new(), None);
     for cluster in awaited {
         let Some(work) = view.work_of(origin, cluster) else { continue };
-        // The spoke's agent may have written any moment.
+        // The agent of the spoke may have written an arbitrary time.
         let since = work.deleting.unwrap_or(work.created.max(changed)).min(view.now);
         let at = since.after(STUCK);
         if at <= view.now {

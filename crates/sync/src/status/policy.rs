@@ -1,4 +1,4 @@
-//! The fold: what all clusters say about a policy, in annotations of the hub policy.
+//! The fold of a policy: aggregates the reports of all clusters in annotations of the hub policy.
 
 mod conditions;
 mod cut;
@@ -28,25 +28,25 @@ use policy_sync_api::names::{ClusterName, GroupVersionResource, Origin};
 use policy_sync_api::params::Role;
 use policy_sync_api::text::itemized;
 
-/// The most bytes that our annotations may have together, keys and values.
+/// The maximum size of the controller's annotations, keys and values, in bytes.
 pub const OUR_LIMIT: usize = 128 * 1024;
-/// The most bytes that all annotations of a policy may have with ours; the API allows 256 KiB.
+/// The maximum size of all annotations of a policy, in bytes. The API allows 256 KiB.
 pub const ALL_LIMIT: usize = 240 * 1024;
 
-/// What all clusters say about a policy, and what to do about its annotations.
+/// The aggregated reports about a policy and the resulting change of its annotations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoldPlan {
-    /// The list in numbers, `None` where the policy is gone or nothing can be known of it.
+    /// The number of clusters in each state. `None` if the policy is gone or not known yet.
     pub summary: Option<Summary>,
-    /// What to do.
+    /// The change to make.
     pub fold: Fold,
-    /// What people should hear of.
+    /// The Events to record.
     pub notices: Vec<Notice>,
-    /// How it is counted, `None` where it is nothing to us.
+    /// The state for the metrics. `None` if the controller does not handle the policy.
     pub fare: Option<Fare>,
-    /// When time alone changes that.
+    /// When this changes without an event.
     pub recheck: Option<Moment>,
-    /// Whether its works are to be planned: one that has waited for older copies is to be created, or waits for another one.
+    /// Whether to plan its works: one no longer waits for older copies, or waits for a different one.
     pub comes: bool,
 }
 
@@ -61,27 +61,27 @@ impl FoldPlan {
     };
 }
 
-/// What to do about the annotations of a policy.
+/// The change to make to the annotations of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fold {
-    /// They say what they should, or it is not ours to say.
+    /// None: they are up to date, or this controller may not write them.
     Settled,
-    /// Other controllers of this make own some of them.
+    /// Other Policy Sync controllers own some of them.
     Contested {
-        /// Who they are.
+        /// The competing controllers.
         contest: Contest,
-        /// What to do where this one is to write.
+        /// The change if this controller wins.
         ours: Box<Fold>,
-        /// What to do where it is not: it lets go of what it owns.
+        /// The change if it loses: it gives up the annotations that it owns.
         theirs: Box<Fold>,
     },
-    /// These, and no other of ours, should be there.
+    /// Set exactly these annotations of this controller.
     Write {
         /// The kind, for the request.
         gvr: GroupVersionResource,
-        /// Its name in objects.
+        /// The `kind` of the object.
         kind: Arc<str>,
-        /// The policy that was seen.
+        /// The uid of the planned policy.
         uid: Arc<str>,
         /// The annotations.
         annotations: BTreeMap<&'static str, String>,
@@ -93,7 +93,8 @@ pub enum Fold {
 pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     let (gvr, info) = match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, info) => (gvr, info),
-        // Frozen, its annotations say why; unlisted, they go. Either takes a kind that is still watched.
+        // The annotations of a frozen policy explain the problem, and those of an unlisted one are removed. Both need a kind
+        // that is still watched.
         KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
             match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
                 Some((gvr, info)) => (gvr.clone(), info.clone()),
@@ -111,7 +112,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     }
     let entries = entries(view, settings, origin, &works);
     let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
-    // No controller enforces a resource: that nothing reports on it is expected.
+    // No controller reports whether a resource is enforced, so missing reports are expected.
     let unknown = if view.role(origin.kind()) == Some(Role::Resource) { 0 } else { summary.unknown };
     let summary = Summary { unknown, ..summary };
     let Diff { actions, problems, .. } = diff::works(view, origin, &works);
@@ -184,7 +185,7 @@ fn annotations(
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);
         annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
     }
-    // Where others leave no room for the least of it, that is better left out than refused again and again.
+    // If other annotations leave too little room, leave ours out. Otherwise the API server would reject every write.
     if bytes(&annotations) > room {
         annotations.retain(|key, _| *key == POLICY_SYNC_MESSAGE);
     }
@@ -194,8 +195,8 @@ fn annotations(
     annotations
 }
 
-/// What is to go, but has another owner, would stay if it were only left out. With a text of ours it becomes ours
-/// alone, and goes the next time.
+/// Prepares the removal of annotations with another owner. Leaving them out would keep them, so they first get a
+/// different value, which makes this controller the only owner. The next write leaves them out.
 fn taking_over(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,
@@ -209,8 +210,8 @@ fn taking_over(
     annotations
 }
 
-/// What another owns in the same words would stay its own, too: with a space behind it is ours alone, and without one the
-/// next time.
+/// Takes sole ownership of annotations that another controller owns with the same text. A trailing space makes the text
+/// different. The next write removes it.
 fn ours_alone(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,
@@ -229,7 +230,7 @@ fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
     annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
 }
 
-/// What every cluster says about the policy or the Gateway `origin`, sorted by cluster.
+/// The entries of all clusters for the policy or Gateway `origin`, sorted by cluster.
 pub(crate) fn entries(
     view: View<'_>,
     settings: &Settings,
@@ -261,7 +262,7 @@ pub(crate) fn entries(
         .collect()
 }
 
-/// What `cluster` says of the copy called `name` that `work` holds, be that what is planned or not.
+/// The report of `cluster` on the copy `name` in `work`, whether or not that is as planned.
 #[must_use]
 pub fn entry_of_work(cluster: &ClusterName, name: String, work: &Work) -> Synced {
     let copy = entry::CopyName { name, namespace: String::new() };

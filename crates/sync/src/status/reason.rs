@@ -1,31 +1,31 @@
-//! The words for programs in Events and conditions: each set is an enum, so that what documentation lists can be held against it.
+//! The reasons of Events and conditions, as enums so that tests can compare them with the documentation.
 
 use crate::Problem;
 use crate::problem::{INVALID_PARAMETERS, PARAMETERS_UNREAD};
 use crate::rows::kind::KindReason;
 
-/// The reason of an Event about how a policy or a Gateway fares.
+/// The reason of an Event about the state of a policy or Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeReason {
-    /// A policy is applied on all of its clusters.
+    /// All clusters have applied the policy.
     Synced,
-    /// Another policy on a cluster takes precedence over it.
+    /// Another policy on a cluster overrides it.
     Overridden,
-    /// Some cluster has neither applied nor deleted it for long.
+    /// A cluster has neither applied nor deleted it for five minutes.
     Stuck,
     /// All clusters have programmed a Gateway.
     Programmed,
-    /// Some cluster says that a Gateway is not programmed.
+    /// A cluster reports that the Gateway is not programmed.
     NotProgrammed,
-    /// A Gateway has no cluster.
+    /// The Gateway has no cluster.
     NotPlaced,
 }
 
 impl NoticeReason {
-    /// Those that a Gateway's condition `Programmed` can have come to say.
+    /// The reasons that match reasons of a Gateway's condition `Programmed`.
     pub(super) const OF_PROGRAMMED: [Self; 3] = [Self::Programmed, Self::NotProgrammed, Self::NotPlaced];
 
-    /// The word.
+    /// The reason as Events show it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl NoticeReason {
         }
     }
 
-    /// Whether all is well.
+    /// Whether the state is good.
     #[must_use]
     pub fn is_good(self) -> bool {
         match self {
@@ -48,7 +48,7 @@ impl NoticeReason {
     }
 }
 
-/// What the condition `Accepted` of a GatewayClass says.
+/// The state of the condition `Accepted` of a GatewayClass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClassAccepted {
     Accepted,
@@ -57,7 +57,7 @@ pub(crate) enum ClassAccepted {
 }
 
 impl ClassAccepted {
-    /// Its status and its reason.
+    /// The status and the reason of the condition.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Accepted => ("True", "Accepted"),
@@ -67,17 +67,17 @@ impl ClassAccepted {
     }
 }
 
-/// What the condition `PoliciesResolved` of a GatewayClass says.
+/// The state of the condition `PoliciesResolved` of a GatewayClass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoliciesResolved {
-    /// Its kinds were looked up: this of the first that cannot be synced, where there is one.
+    /// All kinds were checked. Holds the reason of the first one that cannot be synced, or `Resolved`.
     Kinds(KindReason),
     InvalidParameters,
     ParametersUnread,
 }
 
 impl PoliciesResolved {
-    /// Its status and its reason.
+    /// The status and the reason of the condition.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Kinds(KindReason::Resolved) => ("True", KindReason::Resolved.as_str()),
@@ -88,16 +88,16 @@ impl PoliciesResolved {
     }
 }
 
-/// What the condition `Accepted` of a Gateway says.
+/// The state of the condition `Accepted` of a Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GatewayAccepted<'p> {
     Accepted,
-    /// This keeps it from being planned.
+    /// A problem prevents planning.
     Frozen(&'p Problem),
 }
 
 impl GatewayAccepted<'_> {
-    /// Its status and its reason.
+    /// The status and the reason of the condition.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Accepted => ("True", "Accepted"),
@@ -107,22 +107,22 @@ impl GatewayAccepted<'_> {
     }
 }
 
-/// What the condition `Programmed` of a Gateway says.
+/// The state of the condition `Programmed` of a Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GatewayProgrammed {
     Programmed,
-    /// What is missing has only to be waited for, or the Gateway is not sent.
+    /// Clusters have yet to report, or the Gateway is frozen.
     Pending,
-    /// It is held back on some cluster.
+    /// Its creation on a cluster has waited too long for its policies.
     PoliciesPending,
     NotProgrammed,
     NotPlaced,
-    /// Nobody looks after it any more.
+    /// Its class was deleted, so no controller reports on it.
     ClassGone,
 }
 
 impl GatewayProgrammed {
-    /// Its status and its reason.
+    /// The status and the reason of the condition.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Programmed => ("True", NoticeReason::Programmed.as_str()),
@@ -135,17 +135,17 @@ impl GatewayProgrammed {
     }
 }
 
-/// The reason of an Event about a write that the hub refuses.
+/// The reason of an Event about a write that the hub rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The API server refuses the write.
+    /// The API server rejects the write.
     WriteRefused,
-    /// A work of the same name exists that is not of this controller.
+    /// A work of the same name exists that does not belong to this controller.
     ForeignWork,
 }
 
 impl RefusalReason {
-    /// The word.
+    /// The reason as Events show it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

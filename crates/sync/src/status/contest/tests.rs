@@ -9,21 +9,21 @@ fn standing(others: &[&str]) -> BTreeSet<Arc<str>> {
 }
 
 #[test]
-fn of_those_that_have_works_the_first_by_name_writes() {
+fn first_by_name_wins_among_controllers_with_works() {
     assert!(contest(true, &["b", "c"]).is_won("a", &standing(&["b", "c"])));
     assert!(!contest(true, &["a", "c"]).is_won("b", &standing(&["a"])));
     assert!(contest(true, &["a", "c"]).is_won("b", &standing(&["c"])), "a is gone");
 }
 
 #[test]
-fn one_without_works_writes_only_where_none_has_some() {
+fn controller_without_works_wins_only_if_none_has_works() {
     assert!(!contest(false, &["b"]).is_won("a", &standing(&["b"])));
     assert!(contest(false, &["b"]).is_won("a", &standing(&[])));
     assert!(!contest(false, &["a"]).is_won("b", &standing(&[])));
 }
 
 #[test]
-fn exactly_one_of_all_writes_whatever_works_there_are() {
+fn exactly_one_controller_wins_for_any_distribution_of_works() {
     let all = ["a", "b", "c"];
     for works in 0..8 {
         let stands = |index: usize| works & (1 << index) != 0;
@@ -37,7 +37,7 @@ fn exactly_one_of_all_writes_whatever_works_there_are() {
 }
 
 #[test]
-fn only_the_first_with_works_need_not_look_at_those_of_others() {
+fn only_the_first_with_works_wins_without_a_lookup() {
     assert!(contest(true, &["b"]).is_won_anyway("a"));
     assert!(!contest(false, &["b"]).is_won_anyway("a"));
     assert!(!contest(true, &["a"]).is_won_anyway("b"));

@@ -1,5 +1,5 @@
-//! The addresses and listeners of all clusters, in the order of the clusters' names, each by itself within what the
-//! API takes: one that does not fit is left out and counted, and takes no other along.
+//! Collects the addresses and listeners of all clusters for the status of a Gateway, in the order of the clusters' names.
+//! An item that the API would reject is left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,20 +19,20 @@ use policy_sync_api::moment::Moment;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::syntax::is_dns_subdomain;
 
-/// What a listener says in any case.
+/// The condition that every listener has.
 const PROGRAMMED: &str = "Programmed";
-/// The most characters of an address.
+/// The maximum length of an address.
 const ADDRESS_LIMIT: usize = 253;
 
-/// What clusters say about addresses and listeners, as far as it fits.
+/// The addresses and listeners of the clusters that fit into the status.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) addresses: Vec<Address>,
     pub(super) listeners: Vec<ListenerStatus>,
-    /// How many of each do not fit.
+    /// The numbers of items left out.
     addresses_left: usize,
     listeners_left: usize,
-    /// Kinds and conditions of listeners that are there.
+    /// The number of kinds and conditions left out of included listeners.
     parts_left: usize,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterNam
         }
         for listener in &gateway.listeners {
             let name = format!("{cluster}.{}", listener.name);
-            // One of which nothing is known but what it is called has not answered.
+            // Without attached routes the cluster has reported only the name of the listener.
             let Some(routes) = listener.attached_routes else { continue };
             match i32::try_from(routes) {
                 Ok(routes @ 0..) if is_dns_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {
@@ -72,7 +72,7 @@ pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterNam
 }
 
 impl Items {
-    /// What does not fit, in words that go on after a message.
+    /// The suffix of a message that counts the items left out. Empty if all fit.
     pub(super) fn left_out(&self) -> String {
         let counts = [
             (self.addresses_left, "addresses"),
@@ -99,7 +99,7 @@ impl Items {
         kinds
     }
 
-    /// At least `Programmed`: the API takes no listener that has no condition any more.
+    /// The conditions of a listener. Always includes `Programmed`, since the API may reject a listener without conditions.
     fn conditions(
         &mut self,
         now: Moment,
@@ -131,7 +131,7 @@ impl Items {
     }
 }
 
-/// What `text` is an address of: an IP address or a name; anything else is none.
+/// Parses `text` as an IP address or host name. `None` if it is neither or too long.
 fn address(cluster: &ClusterName, text: &str) -> Option<Address> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     let address_type = match text.parse::<IpAddr>() {

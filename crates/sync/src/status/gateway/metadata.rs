@@ -1,4 +1,4 @@
-//! The metadata of a hub Gateway that tells of its clusters: their names in an annotation, their attributes in labels.
+//! The metadata of a hub Gateway about its clusters: their names in an annotation, their attributes in labels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use policy_sync_api::json::Hash;
 use policy_sync_api::names::ClusterName;
 use policy_sync_api::syntax::LABEL_LIMIT;
 
-/// The most bytes of all our labels: an object that no request can carry could not be written at all.
+/// The maximum size of all labels, in bytes. Otherwise the object could outgrow the API server's limit for requests.
 const LABELS_LIMIT: usize = 128 * 1024;
 
-/// Our labels and annotations of a Gateway, all of them.
+/// All labels and annotations that this controller owns on a Gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// Labels.
+    /// The labels.
     pub labels: Strings,
-    /// Annotations.
+    /// The annotations.
     pub annotations: Strings,
 }
 
-/// What the Gateway should have, where it differs from what it has; and what has no room, in words.
+/// The metadata to write, if it differs from the present metadata, and descriptions of the items left out.
 pub(super) fn planned(
     view: View<'_>,
     gateway: &Gateway,
@@ -50,7 +50,7 @@ pub(super) fn planned(
     (Some(metadata), left_out)
 }
 
-/// What a Gateway that is not ours should have of ours: nothing. What others own there is theirs.
+/// The empty metadata for a Gateway of another class. `None` if this controller owns nothing there.
 pub(super) fn without_ours(found: &GatewayFields) -> Option<Metadata> {
     if found.owners.ours.is_empty() {
         return None;
@@ -63,8 +63,8 @@ pub(super) fn without_ours(found: &GatewayFields) -> Option<Metadata> {
 }
 
 impl Metadata {
-    /// What is to go, but has another owner, would stay if it were only left out. With a text of ours it becomes ours
-    /// alone, and goes the next time.
+    /// Prepares the removal of keys with another owner. Leaving them out would keep them, so they first get a different
+    /// value, which makes this controller the only owner. The next write leaves them out.
     fn take_over(&mut self, found: &GatewayFields, stays: impl Fn(&Arc<str>) -> bool) {
         for (key, value) in &found.labels {
             if !self.labels.contains_key(key) && stays(&key.as_str().into()) {
@@ -82,13 +82,13 @@ impl Metadata {
     }
 }
 
-/// The annotation that lists the clusters that have room, and how many have none.
+/// The annotation with as many clusters as fit, and the number of clusters left out.
 fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: usize) -> (Strings, usize) {
     let all = clusters.len();
     let mut bytes = GATEWAY_CLUSTERS.len() + "[]".len();
     let listed: Vec<&ClusterName> = clusters
         .take_while(|cluster| {
-            // Quotes, and a comma. Names of clusters have no character that JSON would escape.
+            // Quotes and a comma. Names of clusters contain no character that JSON escapes.
             bytes += cluster.0.len() + 3;
             bytes <= room
         })
@@ -98,7 +98,7 @@ fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: us
     (text.into_iter().collect(), all - listed.len())
 }
 
-/// The labels that say the attributes of clusters, and the names of those that are no label.
+/// The labels for the attributes of clusters, and the names of those that are no valid labels.
 fn labels<'c>(view: View<'_>, clusters: impl Iterator<Item = &'c ClusterName>) -> (Strings, Vec<String>) {
     let (mut labels, mut left_out, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
     for cluster in clusters {

@@ -1,13 +1,13 @@
-//! The conditions of one cluster: those of the copy's status, and those of its ancestors, of which the worst counts.
+//! The conditions of a copy on one cluster: the worst of the copy's own conditions and those of its ancestors.
 
 use crate::feedback::{Ancestors, Answer, AnsweredCondition, TEXT_LIMIT};
 use policy_sync_api::annotations::{CONDITIONS, SyncedCondition};
 use policy_sync_api::text::capped;
 
-/// What someone says: an ancestor, or, where none is named, the copy as a whole.
+/// A condition with the ancestor that it is for. `None` for the copy as a whole.
 type Source<'a> = (Option<&'a str>, &'a AnsweredCondition);
 
-/// The conditions of `answer`, one of each type, sorted by type.
+/// The conditions of `answer`, one per type, sorted by type.
 pub(super) fn synced(answer: &Answer) -> Vec<SyncedCondition> {
     let mut sources: Vec<Source<'_>> = answer.conditions.iter().map(|condition| (None, condition)).collect();
     if let Some(Ancestors::Reported(reported)) = &answer.ancestors {
@@ -18,14 +18,14 @@ pub(super) fn synced(answer: &Answer) -> Vec<SyncedCondition> {
     CONDITIONS.iter().filter_map(of_type).collect()
 }
 
-/// `False` where one says so, else whatever is not `True`, else `True`.
+/// The worst condition: `False` before any other status before `True`.
 fn worst<'a>(sources: impl Iterator<Item = &'a Source<'a>> + Clone) -> Option<SyncedCondition> {
     let rank = |(_, condition): &Source<'_>| match &*condition.status {
         "False" => 0,
         "True" => 2,
         _ => 1,
     };
-    // Whoever writes a list of ancestors may order it anew at any time.
+    // Ties go by ancestor, because the order of a list of ancestors may change at any time.
     let worst = sources.clone().min_by_key(|voice| (rank(voice), voice.0))?;
     let (by, condition) = *worst;
     let more = sources.filter(|voice| rank(voice) == rank(worst)).count() - 1;

@@ -1,10 +1,10 @@
-//! Each entry within a limit of its own: what one cluster says never lowers the detail of the others.
+//! Cuts each entry to a size limit, so that a long report of one cluster does not reduce the detail of others.
 //!
 //! ```text
 //! over 1 KiB? ─▶ messages to 256 characters ─▶ no record conditions ─▶ no other fields ─▶ shorter messages ─▶ no reasons
 //! ```
 //!
-//! What counts is the entry as it is written: a character that JSON escapes takes up to six bytes.
+//! The size is that of the JSON text: an escaped character takes up to six bytes.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::feedback::RECORD_CONDITIONS;
 use policy_sync_api::annotations::Synced;
 use policy_sync_api::json;
 
-/// The most bytes of one entry.
+/// The maximum size of an entry, in bytes.
 const ENTRY_LIMIT: usize = 1024;
 
-/// `entry`, cut where it is too long.
+/// Returns `entry`, shortened if it exceeds the limit.
 pub(super) fn to_limit(entry: &Synced) -> Cow<'_, Synced> {
     if fits(entry) {
         return Cow::Borrowed(entry);

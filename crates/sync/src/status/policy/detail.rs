@@ -1,4 +1,4 @@
-//! How much of the list fits: everything, only what is not well, only the keys, or the first of them.
+//! Chooses how much of the list of clusters fits: everything, only problems, only the keys, or the first keys.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use policy_sync_api::annotations::{ENFORCED, Synced};
 use policy_sync_api::names::ClusterName;
 
-/// How many characters of a message the level `minimal` shows.
+/// The maximum length of a message at the level `minimal`, in characters.
 pub(super) const MINIMAL_MESSAGE: usize = 256;
 
-/// The keys that RFC 0007 asks for.
+/// The keys that RFC 0007 requires.
 #[derive(Serialize)]
 struct Keys<'e> {
     cluster: &'e ClusterName,
@@ -18,7 +18,7 @@ struct Keys<'e> {
     namespace: &'e str,
 }
 
-/// The highest level of detail at which `entries` have at most `room` bytes, and their text.
+/// The highest level of detail at which `entries` fit into `room` bytes, and their text.
 pub(super) fn fit(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) {
     let minimal = || entries.iter().map(|entry| minimal(entry)).collect::<Vec<_>>();
     let levels: [(&str, &dyn Fn() -> String); 3] = [
@@ -38,7 +38,7 @@ pub(super) fn fit(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) 
 fn first(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) {
     let level = |count: usize| format!("first {count} of {}", entries.len());
     let mut texts: Vec<String> = Vec::new();
-    // The longest the level's own text can get, and the brackets.
+    // The maximum length of the level's text, and the brackets.
     let mut bytes = level(entries.len()).len() + 2;
     for text in entries.iter().map(|entry| json(&keys(entry))) {
         bytes += text.len() + usize::from(!texts.is_empty());
@@ -58,7 +58,7 @@ fn minimal(entry: &Synced) -> Synced {
     let mut entry = entry.clone();
     entry.fields.clear();
     entry.dropped.clear();
-    // Beside another condition, `Enforced` decides the state.
+    // If another condition is not `True`, `Enforced` decides the state.
     let all_true = entry.conditions.iter().all(|condition| condition.status == "True");
     let is_kept = |name: &str| !all_true && name == ENFORCED;
     entry.conditions.retain(|condition| condition.status != "True" || is_kept(&condition.condition_type));
@@ -66,7 +66,7 @@ fn minimal(entry: &Synced) -> Synced {
     entry
 }
 
-/// Cuts the messages of `entry` to so many characters.
+/// Shortens the messages of `entry` to this number of characters.
 pub(super) fn shorten(entry: &mut Synced, characters: usize) {
     let messages = entry.conditions.iter_mut().map(|condition| &mut condition.message);
     for message in messages.chain([&mut entry.message]).flatten() {

@@ -1,4 +1,4 @@
-//! One cluster's entry: what it says, as far as that is for the copy as it is planned.
+//! The entry of one cluster: its report, if that is for the planned copy.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct CopyName {
     pub(super) namespace: String,
 }
 
-/// What `cluster` says of the copy that `work` holds, as far as its answer is for the revision `expected`.
+/// Reads the report of `cluster` on the copy in `work`, if it is for the revision `expected`.
 pub(super) fn synced(
     cluster: &ClusterName,
     copy: &CopyName,

@@ -1,4 +1,4 @@
-//! However many clusters and however long their texts: the annotations stay valid JSON, and within the limits.
+//! The annotations stay valid JSON and within the limits for any number of clusters and any length of texts.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn condition(name: &str, status: &str, message: &str) -> SyncedCondition {
     }
 }
 
-/// So many clusters with names of this length, where every condition has this status and message.
+/// Entries of this number of clusters with names of this length, where every condition has this status and message.
 fn fleet(clusters: usize, name_length: usize, status: &str, message: &str) -> Vec<Synced> {
     let entry = |n: usize| Synced {
         cluster: format!("{n:0>name_length$}").as_str().into(),
@@ -45,7 +45,7 @@ fn written(entries: &[Synced], other_bytes: usize) -> BTreeMap<&'static str, Str
     annotations
 }
 
-/// The level of detail, and the entries that are told.
+/// The level of detail and the written entries.
 fn told(entries: &[Synced], other_bytes: usize) -> (String, Vec<Value>) {
     let annotations = written(entries, other_bytes);
     let summary: Summary = serde_json::from_str(&annotations[POLICIES_SYNCED_SUMMARY]).unwrap();
@@ -55,7 +55,7 @@ fn told(entries: &[Synced], other_bytes: usize) -> (String, Vec<Value>) {
 }
 
 #[test]
-fn a_hundred_clusters_are_told_in_full() {
+fn hundred_clusters_are_listed_in_full() {
     let (level, told) = told(&fleet(100, 20, "True", "fine"), 0);
     assert_eq!((&*level, told.len()), ("full", 100));
     assert_eq!(told[0]["conditions"].as_array().unwrap().len(), 2);
@@ -63,7 +63,7 @@ fn a_hundred_clusters_are_told_in_full() {
 }
 
 #[test]
-fn a_thousand_are_told_without_what_is_well() {
+fn thousand_clusters_are_listed_without_good_conditions() {
     let (level, told) = told(&fleet(1_000, 20, "True", "fine"), 0);
     assert_eq!((&*level, told.len()), ("minimal", 1_000));
     assert_eq!(told[0].get("conditions"), None);
@@ -71,7 +71,7 @@ fn a_thousand_are_told_without_what_is_well() {
 }
 
 #[test]
-fn a_shortened_entry_keeps_the_condition_that_decides_its_state() {
+fn shortened_entry_keeps_the_condition_that_decides_its_state() {
     let mut entries = fleet(1_000, 20, "True", "fine");
     entries[0].conditions[0] = condition("Ready", "False", "starting");
     let (level, told) = told(&entries, 0);
@@ -82,7 +82,7 @@ fn a_shortened_entry_keeps_the_condition_that_decides_its_state() {
 }
 
 #[test]
-fn what_is_not_well_is_told_in_256_characters() {
+fn messages_of_problems_are_cut_to_256_characters() {
     let mut entries = fleet(170, 20, "False", &"ü".repeat(300));
     entries.iter_mut().for_each(|entry| entry.conditions.truncate(1));
     let (level, told) = told(&entries, 0);
@@ -92,7 +92,7 @@ fn what_is_not_well_is_told_in_256_characters() {
 }
 
 #[test]
-fn where_that_is_too_long_only_the_keys_are_told() {
+fn only_keys_are_listed_if_minimal_entries_do_not_fit() {
     let (level, told) = told(&fleet(1_000, 20, "False", &"x".repeat(500)), 0);
     assert_eq!((&*level, told.len()), ("keys", 1_000));
     let keys: Vec<&String> = told[0].as_object().unwrap().keys().collect();
@@ -100,7 +100,7 @@ fn where_that_is_too_long_only_the_keys_are_told() {
 }
 
 #[test]
-fn where_those_are_too_many_the_first_are_told() {
+fn first_keys_are_listed_if_not_all_keys_fit() {
     for clusters in [2_000, 5_000] {
         let (level, told) = told(&fleet(clusters, 60, "False", &"x".repeat(1_000)), 0);
         assert_eq!(level, format!("first {} of {clusters}", told.len()));
@@ -109,7 +109,7 @@ fn where_those_are_too_many_the_first_are_told() {
 }
 
 #[test]
-fn the_room_is_used_to_the_last_entry() {
+fn room_is_used_up_to_the_last_entry() {
     let entries = fleet(5_000, 60, "True", "");
     let first = serde_json::to_string(&told(&entries, 0).1[0]).unwrap().len();
     let taken = bytes(&written(&entries, 0));
@@ -117,14 +117,14 @@ fn the_room_is_used_to_the_last_entry() {
 }
 
 #[test]
-fn texts_that_grow_when_they_are_quoted_are_measured_quoted() {
+fn escaped_texts_are_measured_with_their_escapes() {
     for text in ["\"", "\u{1}", "\\", "\u{10ffff}", "<", "\u{2028}"] {
         told(&fleet(150, 20, "False", &text.repeat(1_000)), 0);
     }
 }
 
 #[test]
-fn what_other_annotations_leave_is_kept_to() {
+fn annotations_fit_into_the_room_left_by_others() {
     let entries = fleet(1_000, 20, "False", &"x".repeat(500));
     for (other, level) in [(100 * 1024, "keys"), (140 * 1024, "keys"), (200 * 1024, "first ")] {
         let (found, _) = told(&entries, other);
@@ -133,7 +133,7 @@ fn what_other_annotations_leave_is_kept_to() {
 }
 
 #[test]
-fn every_limit_is_kept_to_byte_by_byte() {
+fn every_limit_is_kept_exactly() {
     let entries = fleet(3, 10, "True", "");
     let all = bytes(&written(&entries, 0));
     for room in 0..=all + 1 {
@@ -144,21 +144,21 @@ fn every_limit_is_kept_to_byte_by_byte() {
 }
 
 #[test]
-fn where_others_leave_no_room_nothing_is_written() {
+fn nothing_is_written_if_others_leave_no_room() {
     for other in [ALL_LIMIT, 256 * 1024] {
         assert!(written(&fleet(1, 10, "True", ""), other).is_empty());
     }
 }
 
 #[test]
-fn ten_long_problems_have_room() {
+fn ten_long_problems_fit() {
     let problems: BTreeSet<Problem> =
         (0..20).map(|n| bad_selector(format!("{n}{}", "\u{1}ü".repeat(100_000)))).collect();
     let annotations = annotations(&problems, &[], true, &Summary::default(), 0);
     assert!(annotations[POLICY_SYNC_MESSAGE].len() <= 10 * 1_026 + 20);
 }
 
-/// A hundred clusters, where so many say `words` in each condition.
+/// The entries of a hundred clusters, of which `talkers` have `words` in each condition.
 fn with_talkers(talkers: usize, words: &str) -> Vec<Synced> {
     let mut entries = fleet(talkers, 20, "False", words);
     entries.extend(fleet(100, 20, "True", "fine").into_iter().skip(talkers));
@@ -166,7 +166,7 @@ fn with_talkers(talkers: usize, words: &str) -> Vec<Synced> {
 }
 
 #[test]
-fn the_words_of_some_clusters_lower_the_detail_of_no_other() {
+fn long_messages_of_some_clusters_do_not_reduce_detail_of_others() {
     for text in ["x", "\"", "\u{1}", "ü", "\u{10ffff}"] {
         let entries = with_talkers(60, &text.repeat(1_000));
         let (level, told) = told(&entries, 0);
@@ -181,7 +181,7 @@ fn the_words_of_some_clusters_lower_the_detail_of_no_other() {
 }
 
 #[test]
-fn a_long_entry_has_messages_of_256_characters_and_then_no_fields() {
+fn long_entry_loses_long_messages_first_and_then_fields() {
     let entry = |field: usize| {
         let mut entry = fleet(1, 20, "False", &"x".repeat(900)).remove(0);
         entry.conditions.truncate(1);
@@ -198,7 +198,7 @@ fn a_long_entry_has_messages_of_256_characters_and_then_no_fields() {
 }
 
 #[test]
-fn an_entry_of_1_kib_is_told_whole() {
+fn entry_of_1_kib_is_kept_whole() {
     let entry = |length: usize| fleet(1, 20, "False", &"x".repeat(length)).remove(0);
     let rest = serde_json::to_string(&entry(0)).unwrap().len();
     let fitting = (1_024 - rest) / 2;

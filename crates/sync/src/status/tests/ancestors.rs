@@ -1,4 +1,4 @@
-//! What is asked and told of kinds whose policies answer for each ancestor.
+//! Feedback and entries of policy kinds with a status per ancestor.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn revision(world: &World) -> String {
     copy["metadata"]["annotations"]["kuadrant.io/revision"].as_str().unwrap().to_owned()
 }
 
-/// What `eu-1` is said to say where its agent tells this message beside `answer`.
+/// The entry of `eu-1` if its agent reports this ancestor message with `answer`.
 fn told(answer: &Answer, message: &str) -> Synced {
     written()
         .answered("eu-1", &answer.clone().ancestors("ConditionRuleEvaluated", message))
@@ -57,7 +57,7 @@ fn rules(world: &World) -> Value {
 }
 
 #[test]
-fn only_kinds_with_ancestors_are_asked_for_them() {
+fn only_kinds_with_ancestors_request_ancestor_feedback() {
     let rules = rules(&written());
     assert_eq!(rules[0]["condition"], "PolicySyncAncestors");
     assert_eq!(rules[0]["type"], "CEL");
@@ -68,7 +68,7 @@ fn only_kinds_with_ancestors_are_asked_for_them() {
 }
 
 #[test]
-fn a_hub_whose_works_have_no_rules_asks_without_them() {
+fn no_ancestor_feedback_without_condition_rules_on_the_hub() {
     let world = written();
     let older = WorkSchema { condition_rules: false, ..WorkSchema::FULL };
     world.change(crate::found::work_schema(older));
@@ -78,7 +78,7 @@ fn a_hub_whose_works_have_no_rules_asks_without_them() {
 }
 
 #[test]
-fn the_worst_that_an_ancestor_says_counts() {
+fn worst_ancestor_condition_counts() {
     let web = |controller: &str, status: &str, reason: &str| {
         ancestor("web", "", controller).says("Enforced", status, reason, "why")
     };
@@ -99,7 +99,7 @@ fn the_worst_that_an_ancestor_says_counts() {
 }
 
 #[test]
-fn each_type_is_judged_by_itself() {
+fn each_condition_type_has_its_own_worst_ancestor() {
     let said = said_by(&[
         ancestor("web", "", "c/a").says("Accepted", "True", "A", "").says(
             "Enforced",
@@ -118,7 +118,7 @@ fn each_type_is_judged_by_itself() {
 }
 
 #[test]
-fn conditions_of_the_whole_copy_count_beside_them() {
+fn conditions_of_the_copy_count_with_those_of_ancestors() {
     let ancestors =
         [ancestor("web", "", "c").says("Accepted", "True", "A", "").says("Enforced", "False", "Bad", "")];
     let message = message(&revision(&written()), 1, &ancestors);
@@ -151,7 +151,7 @@ fn is_pending(entry: &Synced) {
 }
 
 #[test]
-fn without_an_answer_for_the_present_copy_it_is_pending() {
+fn without_report_for_the_current_copy_it_is_pending() {
     let fine = [ancestor("web", "", "c").says("Enforced", "True", "E", "")];
     let present = revision(&written());
     is_pending(&written().answered("eu-1", &applied()).entries()[0]);
@@ -168,7 +168,7 @@ fn without_an_answer_for_the_present_copy_it_is_pending() {
 }
 
 #[test]
-fn what_is_no_answer_says_why() {
+fn unreadable_report_is_explained() {
     let fault = |reason: &str, text: &str| {
         let entry = written().answered("eu-1", &applied().ancestors(reason, text)).entries().remove(0);
         is_pending(&entry);
@@ -191,14 +191,14 @@ fn what_is_no_answer_says_why() {
 }
 
 #[test]
-fn a_refusal_counts_more_than_what_was_said_before() {
+fn apply_error_replaces_earlier_conditions() {
     let answer = refused("conflict").ancestors("ConditionRuleExpressionError", "no such key");
     let entry = written().answered("eu-1", &answer).entries().remove(0);
     assert_eq!((entry.applied, entry.message.as_deref()), (false, Some("conflict")));
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_is_none() {
+fn unrequested_ancestor_report_is_ignored() {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
     let message =
         message(&revision(&world), 1, &[ancestor("web", "", "c").says("Enforced", "True", "E", "")]);

@@ -1,4 +1,4 @@
-//! The status of GatewayClasses.
+//! The planned status of GatewayClasses.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
@@ -29,30 +29,30 @@ fn text(status: &str, reason: &str, message: &str) -> (String, String, String) {
 }
 
 #[test]
-fn a_class_of_another_controller_is_none_of_ours() {
+fn class_of_another_controller_gets_no_status() {
     let theirs = class("multi").spec("controllerName", "example.com/other".into());
     assert_eq!(status(&world().with(theirs)), None);
 }
 
 #[test]
-fn parameters_that_were_not_read_are_not_judged() {
+fn no_status_before_parameters_are_read() {
     assert_eq!(status(&world().with(class("multi"))), None);
 }
 
 #[test]
-fn kinds_that_were_not_looked_up_are_not_judged() {
+fn no_status_before_kinds_are_checked() {
     assert_eq!(status(&world().class("multi", &listing(&["ratelimitpolicies"]))), None);
 }
 
 #[test]
-fn valid_parameters_whose_kinds_resolve_are_said_to() {
+fn valid_parameters_with_resolved_kinds_are_accepted_and_resolved() {
     let world = shop(&[]);
     assert_eq!(said(&world, "Accepted"), text("True", "Accepted", "the parameters are valid"));
     assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
 }
 
 #[test]
-fn a_class_without_parameters_syncs_nothing() {
+fn class_without_parameters_syncs_nothing() {
     let mut bare = class("multi");
     bare.json["spec"].as_object_mut().unwrap().remove("parametersRef");
     let world = shop(&["eu-1"]).with(bare).with(policy("limits").targets("web"));
@@ -62,7 +62,7 @@ fn a_class_without_parameters_syncs_nothing() {
 }
 
 #[test]
-fn invalid_parameters_name_the_place_and_the_fault() {
+fn invalid_parameters_are_reported_with_place_and_fault() {
     let reference =
         |reference: serde_json::Value| world().with(class("multi").spec("parametersRef", reference));
     for (world, fault) in [
@@ -89,7 +89,7 @@ fn invalid_parameters_name_the_place_and_the_fault() {
 }
 
 #[test]
-fn a_message_has_room_in_a_condition() {
+fn long_message_is_cut_to_the_condition_limit() {
     let params = format!(
         r#"{{"policiesToSync": [{{"group": "{}", "version": "v1", "resource": "a"}}]}}"#,
         "Ü".repeat(500_000)
@@ -100,7 +100,7 @@ fn a_message_has_room_in_a_condition() {
 }
 
 #[test]
-fn the_reason_is_that_of_the_first_kind_that_does_not_resolve() {
+fn reason_is_that_of_the_first_unresolved_kind() {
     let kinds = ["a", "b", "c", "d"];
     let world = world()
         .class("multi", &listing(&kinds))
@@ -115,7 +115,7 @@ fn the_reason_is_that_of_the_first_kind_that_does_not_resolve() {
 }
 
 #[test]
-fn the_message_names_ten_kinds_then_counts() {
+fn message_names_ten_kinds_and_counts_the_rest() {
     let names: Vec<String> = (10..22).map(|n| format!("p{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut world = world().class("multi", &listing(&names));
@@ -129,7 +129,7 @@ fn the_message_names_ten_kinds_then_counts() {
 }
 
 #[test]
-fn a_version_that_another_class_keeps_from_being_synced_is_told_by_the_class_that_lists_it() {
+fn version_conflict_is_reported_on_the_class_that_lists_the_version() {
     let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
     let world = shop(&[]).class("second", &v2);
     let of_second = |world: &World| {
@@ -146,21 +146,21 @@ fn a_version_that_another_class_keeps_from_being_synced_is_told_by_the_class_tha
     assert_eq!(of_second(&world), Some(text("False", "VersionConflict", message)));
 }
 
-/// The class with this status, a moment later.
+/// `world` after `status` was written to the class, a moment later.
 fn showing(world: World, status: &ClassStatus) -> World {
     let conditions = serde_json::to_value(&status.conditions).unwrap();
     world.with(class("multi").status(json!({"conditions": conditions}))).after(60_000)
 }
 
 #[test]
-fn a_status_that_says_so_already_is_not_written() {
+fn unchanged_status_is_not_written() {
     let world = shop(&[]);
     let seen = status(&world).unwrap();
     assert_eq!(status(&showing(world, &seen)), None);
 }
 
 #[test]
-fn a_transition_time_changes_only_with_the_status() {
+fn transition_time_changes_only_with_the_status() {
     let world = shop(&[]);
     let seen = status(&world).unwrap();
     let then = condition(&world, "Accepted").last_transition_time;
@@ -174,12 +174,12 @@ fn a_transition_time_changes_only_with_the_status() {
 }
 
 #[test]
-fn conditions_are_of_the_generation_that_was_seen() {
+fn conditions_have_the_observed_generation() {
     let world = shop(&[]).with(class("multi").metadata("generation", json!(7)));
     assert_eq!(condition(&world, "Accepted").observed_generation, Some(7));
 }
 
-/// The parameters of `multi` cannot be listed, at this moment and as before where they could not.
+/// `world` after an attempt to list the parameters of `multi` failed.
 fn unread(world: World, kind: FailureKind) -> World {
     let source = config_map("multi", "").source;
     let failure = Failure { text: "configmaps is forbidden (403)".into(), kind };
@@ -190,7 +190,7 @@ fn unread(world: World, kind: FailureKind) -> World {
 const UNREAD: &str = "parameters params/multi cannot be read: configmaps is forbidden (403)";
 
 #[test]
-fn parameters_that_may_not_be_read_are_said_to_be_unread_and_not_invalid() {
+fn forbidden_parameters_are_unread_and_not_invalid() {
     let world = unread(world().with(class("multi")), FailureKind::Refused);
     for condition in ["Accepted", "PoliciesResolved"] {
         assert_eq!(said(&world, condition), text("Unknown", "ParametersUnread", UNREAD), "{condition}");
@@ -198,7 +198,7 @@ fn parameters_that_may_not_be_read_are_said_to_be_unread_and_not_invalid() {
 }
 
 #[test]
-fn a_moment_without_the_hub_is_nothing_to_say() {
+fn transient_read_failure_is_not_reported() {
     let world = unread(world().with(class("multi")), FailureKind::Passing);
     assert_eq!(status(&world), None);
     let world = unread(world.after(4_999), FailureKind::Passing);
@@ -208,7 +208,7 @@ fn a_moment_without_the_hub_is_nothing_to_say() {
 }
 
 #[test]
-fn that_parameters_cannot_be_read_affects_all_that_classes_bear_on_once() {
+fn unread_parameters_affect_all_dependent_keys_once() {
     let world = world().with(class("multi")).with(gateway("web"));
     let failing = |kind| {
         let failure = Failure { text: "no".into(), kind };
@@ -219,7 +219,7 @@ fn that_parameters_cannot_be_read_affects_all_that_classes_bear_on_once() {
 }
 
 #[test]
-fn parameters_that_were_read_once_hold_whatever_fails_later() {
+fn parameters_stay_valid_if_later_reads_fail() {
     let before = shop(&["eu-1"]).with(policy("limits").targets("web"));
     let said = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
     let expected = said(&before);
@@ -227,7 +227,7 @@ fn parameters_that_were_read_once_hold_whatever_fails_later() {
 }
 
 #[test]
-fn gateways_and_policies_of_a_class_whose_parameters_are_unread_are_frozen_and_told() {
+fn unread_parameters_freeze_gateways_and_policies_with_a_message() {
     let second = gateway("api").of_class("multi").placed_on("all");
     let world = crate::testing::world::world()
         .class("other", &listing(&["ratelimitpolicies"]))
@@ -252,7 +252,7 @@ fn gateways_and_policies_of_a_class_whose_parameters_are_unread_are_frozen_and_t
 }
 
 #[test]
-fn what_a_gateway_said_of_being_programmed_stays_while_its_parameters_are_unread() {
+fn programmed_condition_stays_while_parameters_are_unread() {
     let programmed = json!({"type": "Programmed", "status": "True", "reason": "Programmed", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1});
     let web = gateway("web").placed_on("all").status(json!({"conditions": [programmed]}));

@@ -1,4 +1,4 @@
-//! What the annotations of a hub policy say.
+//! The planned annotations of a hub policy.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn written() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web")).written()
 }
 
-/// What `eu-1` is said to say, without the keys that name it.
+/// The entry of `eu-1` without the keys that identify it.
 fn entry(world: &World) -> Value {
     let mut entry = serde_json::to_value(&world.entries()[0]).unwrap();
     for key in ["cluster", "name", "namespace"] {
@@ -41,7 +41,7 @@ fn summary(world: &World) -> Summary {
 }
 
 #[test]
-fn a_cluster_without_an_answer_is_pending() {
+fn cluster_without_report_is_pending() {
     assert_eq!(entry(&written()), pending());
     let world = shop(&["eu-1"]).with(policy("limits").targets("web"));
     assert_eq!(entry(&world), pending(), "nor is there a work");
@@ -57,7 +57,7 @@ fn entries_name_the_copy_and_are_sorted_by_cluster() {
 }
 
 #[test]
-fn it_is_applied_where_generation_applied_and_revision_agree() {
+fn entry_is_applied_if_generation_condition_and_revision_match() {
     assert_eq!(said(&applied()), json!({"applied": true}));
     assert_eq!(said(&applied().for_work_generation(0)), pending(), "an older generation");
     assert_eq!(said(&applied().of_revision("another")), pending(), "another revision");
@@ -67,19 +67,19 @@ fn it_is_applied_where_generation_applied_and_revision_agree() {
 }
 
 #[test]
-fn a_refusal_of_an_older_generation_says_nothing() {
+fn apply_error_of_an_older_generation_is_ignored() {
     assert_eq!(said(&refused("conflict").for_work_generation(0)), pending());
 }
 
 #[test]
-fn an_answer_for_what_is_no_longer_planned_is_none() {
+fn report_for_an_outdated_copy_is_ignored() {
     let world = written().answered("eu-1", &enforced());
     let world = world.with(policy("limits").targets("web").spec("rate", json!(5)));
     assert_eq!(entry(&world), pending());
 }
 
 #[test]
-fn a_condition_comes_as_the_spoke_says_it() {
+fn condition_is_copied_from_the_spoke() {
     let answer = applied()
         .condition("Enforced", "False", "Overridden", "by local")
         .condition("Accepted", "True", "A", "");
@@ -91,49 +91,49 @@ fn a_condition_comes_as_the_spoke_says_it() {
 }
 
 #[test]
-fn a_condition_of_another_generation_is_pending() {
+fn condition_of_another_generation_is_pending() {
     let answer = enforced().condition_observed("Enforced", 2);
     assert_eq!(said(&answer), json!({"applied": true, "pending": true}));
     assert_eq!(said(&answer.integer("_generation", 2))["conditions"][0]["status"], "True");
 }
 
 #[test]
-fn one_stale_condition_makes_the_whole_answer_pending() {
+fn one_stale_condition_makes_the_whole_report_pending() {
     let answer = enforced().condition_observed("Enforced", 1).condition("Accepted", "True", "A", "");
     assert_eq!(said(&answer.condition_observed("Accepted", 0)), json!({"applied": true, "pending": true}));
 }
 
 #[test]
-fn without_its_own_generation_that_of_the_status_counts() {
+fn generation_of_the_status_counts_if_the_condition_has_none() {
     assert_eq!(said(&enforced().observed(0)), json!({"applied": true, "pending": true}));
     assert_eq!(said(&enforced().observed(1))["conditions"][0]["status"], "True");
 }
 
 #[test]
-fn its_own_generation_counts_more_than_that_of_the_status() {
+fn generation_of_the_condition_overrides_that_of_the_status() {
     let answer = enforced().condition_observed("Enforced", 1).observed(0);
     assert_eq!(said(&answer)["conditions"][0]["status"], "True");
 }
 
 #[test]
-fn without_conditions_a_status_of_another_generation_is_pending() {
+fn status_of_another_generation_without_conditions_is_pending() {
     assert_eq!(said(&applied().observed(0)), json!({"applied": true, "pending": true}));
 }
 
 #[test]
-fn without_any_generation_the_revision_suffices() {
+fn revision_suffices_without_any_generation() {
     assert_eq!(said(&enforced())["conditions"][0]["status"], "True");
 }
 
 #[test]
-fn a_generation_that_was_not_fed_back_is_no_proof() {
+fn entry_is_pending_if_the_generation_was_not_fed_back() {
     let mut answer = enforced().observed(1);
     answer = answer.value("_generation", json!({"type": "String", "string": "1"}));
     assert_eq!(said(&answer), json!({"applied": true, "pending": true}));
 }
 
 #[test]
-fn only_conditions_that_were_asked_for_count() {
+fn only_requested_conditions_count() {
     let answer =
         applied().condition("Invented", "False", "R", "").string("_Ready_message", "without a status");
     assert_eq!(said(&answer), json!({"applied": true}));
@@ -161,7 +161,7 @@ fn configured_fields_are_shown_with_their_types() {
 }
 
 #[test]
-fn a_value_that_the_agent_has_dropped_is_told_and_one_that_is_not_there_is_not() {
+fn dropped_value_is_reported_and_missing_value_is_not() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["policiesToSync"][0]["statusFields"] = ["absent", "list", "text"]
         .map(|name| json!({"name": name, "path": format!(".status.{name}")}))
@@ -177,9 +177,9 @@ fn a_value_that_the_agent_has_dropped_is_told_and_one_that_is_not_there_is_not()
     assert_eq!(entry(&stale), json!({"applied": true, "pending": true}));
 }
 
-/// Or the entries of all other clusters could not be read either.
+/// Otherwise the entries of all other clusters would become unreadable.
 #[test]
-fn a_value_too_deep_to_be_read_back_is_left_out() {
+fn value_nested_too_deeply_is_left_out() {
     let mut params = listing(&["ratelimitpolicies"]);
     params["policiesToSync"][0]["statusFields"] = json!([{"name": "list", "path": ".status.list"}]);
     let told = |levels: usize| {
@@ -198,7 +198,7 @@ fn a_value_too_deep_to_be_read_back_is_left_out() {
 }
 
 #[test]
-fn a_terminating_work_is_deleting() {
+fn terminating_work_is_deleting() {
     let world = written().answered("eu-1", &enforced()).with(policy("limits").targets("unknown"));
     let world = world.terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
@@ -207,14 +207,14 @@ fn a_terminating_work_is_deleting() {
 }
 
 #[test]
-fn a_terminating_work_that_is_wanted_again_is_not_in_sync() {
+fn terminating_work_that_is_planned_again_is_out_of_sync() {
     let world = written().terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(entry(&world), json!({"applied": false, "pending": true, "deleting": true}));
     assert!(!summary(&world).synced);
 }
 
 #[test]
-fn a_frozen_policy_still_shows_what_its_spokes_say() {
+fn frozen_policy_still_shows_the_reports_of_its_spokes() {
     let world = written().answered("eu-1", &enforced());
     let world =
         world.with(policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a in b"));
@@ -258,7 +258,7 @@ fn the_summary_counts() {
 }
 
 #[test]
-fn without_clusters_the_list_is_empty_while_a_gateway_of_ours_is_targeted() {
+fn list_is_empty_if_the_targeted_gateway_has_no_clusters() {
     let world = shop(&[]).with(policy("limits").targets("web"));
     assert_eq!(world.annotations("limits")["kuadrant.io/policies-synced"], "[]");
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=us");
@@ -267,14 +267,14 @@ fn without_clusters_the_list_is_empty_while_a_gateway_of_ours_is_targeted() {
 }
 
 #[test]
-fn where_no_gateway_of_ours_is_targeted_the_annotations_go() {
+fn annotations_are_removed_if_no_own_gateway_is_targeted() {
     let annotated = policy("limits").targets("other").annotation("kuadrant.io/policies-synced", "[]");
     assert!(shop(&[]).with(annotated.clone()).annotations("limits").is_empty());
     let delisted = shop(&[]).with(annotated.targets("web")).params("multi", "{}");
     assert!(delisted.annotations("limits").is_empty());
 }
 
-/// The policy with the annotations that it should have.
+/// The policy with its planned annotations.
 fn annotated(world: World) -> World {
     let mut limits = policy("limits").targets("web");
     for (key, value) in world.annotations("limits") {
@@ -284,13 +284,13 @@ fn annotated(world: World) -> World {
 }
 
 #[test]
-fn annotations_that_say_so_already_are_not_written() {
+fn unchanged_annotations_are_not_written() {
     let world = annotated(written().answered("eu-1", &enforced()));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 
 #[test]
-fn an_edited_annotation_is_put_back() {
+fn edited_annotation_is_restored() {
     let world = annotated(written());
     let edited = policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "[ ]");
     let world = world.with(edited);
@@ -298,14 +298,14 @@ fn an_edited_annotation_is_put_back() {
 }
 
 #[test]
-fn nothing_is_decided_from_the_annotations() {
+fn plan_does_not_depend_on_the_annotations() {
     let lie =
         policy("limits").targets("web").annotation("kuadrant.io/policies-synced", r#"[{"cluster": "us-1"}]"#);
     assert_eq!(written().with(lie).writes("limits"), Vec::<String>::new());
 }
 
 #[test]
-fn annotations_that_another_controller_owns_are_contested() {
+fn annotations_owned_by_another_controller_are_contested() {
     let owner = |manager: &str| {
         json!({"manager": manager, "operation": "Apply",
             "fieldsV1": {"f:metadata": {"f:annotations": {"f:kuadrant.io/policies-synced": {}}}}})
@@ -321,7 +321,7 @@ fn annotations_that_another_controller_owns_are_contested() {
     assert_eq!((contest.others, contest.stands), (["policy-sync-other".into()].into(), true));
     let Fold::Write { annotations, .. } = *ours else { panic!("nothing to write") };
     assert_eq!(*theirs, Fold::Settled);
-    // What the other says in the same words becomes ours alone in two steps.
+    // Text that the other controller owns as well becomes solely owned in two steps.
     let same = owned
         .clone()
         .targets("web")
@@ -335,11 +335,11 @@ fn annotations_that_another_controller_owns_are_contested() {
         format!("{} ", annotations["kuadrant.io/policies-synced"])
     );
     assert_eq!(first["kuadrant.io/policies-synced-detail"], "full");
-    // Where the policy is nothing to us, that is nothing to tell.
+    // A policy that targets no Gateway of this controller is not contested.
     let world = shop(&["eu-1"]).with(owned.targets("theirs"));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 
-    // What both own, the one that is not to write lets go of.
+    // The losing controller gives up shared annotations.
     let us = ControllerName::new(crate::testing::objects::CONTROLLER).hub_field_manager();
     let both = annotated(json!([owner("policy-sync-other"), owner(&us)]));
     let lets_go = |fold: &Fold| matches!(fold, Fold::Write { annotations, .. } if annotations.is_empty());
@@ -350,7 +350,7 @@ fn annotations_that_another_controller_owns_are_contested() {
 }
 
 #[test]
-fn without_the_right_to_patch_nothing_is_written() {
+fn nothing_is_written_without_permission_to_patch() {
     let info = KindInfo { can_patch: false, ..KindInfo::named("RateLimitPolicy") };
     let world = written().resolution("ratelimitpolicies", Resolution::Resolved(info));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
@@ -358,7 +358,7 @@ fn without_the_right_to_patch_nothing_is_written() {
 }
 
 #[test]
-fn a_policy_that_is_going_or_gone_is_left() {
+fn terminating_or_deleted_policy_is_not_written() {
     for world in
         [written().with(policy("limits").targets("web").deleting()), written().without(policy("limits"))]
     {
@@ -367,14 +367,14 @@ fn a_policy_that_is_going_or_gone_is_left() {
 }
 
 #[test]
-fn while_parameters_are_unread_nothing_is_told() {
+fn nothing_is_written_while_parameters_are_not_read() {
     let world = written();
     world.forget(&CONFIG_MAPS.object(policy_sync_api::names::ObjectKey::new("params", "multi")));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 
 #[test]
-fn a_kind_that_does_not_resolve_says_why_where_it_was_known() {
+fn unresolved_kind_is_reported_on_known_policies() {
     let v2 =
         r#"{"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]}"#;
     let world = written().with(crate::testing::objects::class("first")).params("first", v2);

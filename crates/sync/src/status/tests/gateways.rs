@@ -1,4 +1,4 @@
-//! What a hub Gateway says of its clusters.
+//! The planned status and metadata of a hub Gateway.
 
 mod again;
 mod labels;
@@ -32,7 +32,7 @@ fn metadata(world: &World) -> Metadata {
     fold(world).metadata.expect("metadata to write")
 }
 
-/// Status, reason and message of the condition `name`.
+/// The status, reason and message of the condition `name`.
 fn condition(world: &World, name: &str) -> (String, String, String) {
     let condition = status(world).conditions.into_iter().find(|condition| condition.type_ == name).unwrap();
     (condition.status, condition.reason, condition.message)
@@ -57,12 +57,12 @@ fn listener_says(world: &World) -> Vec<String> {
     conditions.iter().map(|said| format!("{}={} {}", said.type_, said.status, said.reason)).collect()
 }
 
-/// The Gateway `web` on these clusters, its works written.
+/// The Gateway `web` on these clusters, with its works written.
 fn placed(clusters: &[&str]) -> World {
     shop(clusters).settled(&[gateway_origin("web")])
 }
 
-/// `object` after what it should say was written, as the server gives it back.
+/// `object` after `fold` was written, as the server returns it.
 fn told(object: &Object, fold: &GatewayFold) -> Object {
     let mut object = object.clone();
     let manager = ControllerName::new(CONTROLLER).hub_field_manager();
@@ -111,7 +111,7 @@ fn told(object: &Object, fold: &GatewayFold) -> Object {
     object
 }
 
-/// The world after what `web` should say was written.
+/// The world after the planned status of `web` was written.
 fn settled(world: World, web: &Object) -> (World, Object) {
     let object = told(web, &fold(&world));
     (world.with(object.clone()), object)
@@ -122,7 +122,7 @@ fn says_all(world: &World) {
     assert_eq!((fold.metadata, fold.status), (None, None));
 }
 
-/// The world with the Gateway as `object` has it, for a moment.
+/// A copy of the world that contains the Gateway `object`.
 fn world_with(world: &World, object: &Object) -> World {
     World {
         mirror: world.mirror.clone(),
@@ -136,7 +136,7 @@ fn world_with(world: &World, object: &Object) -> World {
 }
 
 #[test]
-fn it_is_programmed_where_every_cluster_says_so() {
+fn gateway_is_programmed_if_every_cluster_reports_it() {
     let world = placed(&["eu-1", "us-1"]).gateway_answered("us-1", &programmed("192.0.2.2"));
     assert_eq!(programmed_says(&world), "False Pending: not programmed on 1 of 2 clusters: eu-1 (pending)");
     let world = world.gateway_answered("eu-1", &programmed("a.example.com"));
@@ -160,7 +160,7 @@ fn it_is_programmed_where_every_cluster_says_so() {
 }
 
 #[test]
-fn a_cluster_that_has_no_address_is_named() {
+fn cluster_without_address_is_named() {
     let world = placed(&["eu-1", "us-1"])
         .gateway_answered("eu-1", &programmed("192.0.2.1"))
         .gateway_answered("us-1", &applied().condition("Programmed", "True", "Programmed", ""));
@@ -170,7 +170,7 @@ fn a_cluster_that_has_no_address_is_named() {
 }
 
 #[test]
-fn a_cluster_that_does_not_let_it_go_is_told_after_five_minutes() {
+fn undeleted_gateway_is_reported_after_five_minutes() {
     const LONG: i64 = 300_000;
     let world = placed(&["eu-1", "us-1"])
         .gateway_answered("eu-1", &programmed("192.0.2.1"))
@@ -196,7 +196,7 @@ fn a_cluster_that_does_not_let_it_go_is_told_after_five_minutes() {
 }
 
 #[test]
-fn a_cluster_says_why_it_is_not() {
+fn unprogrammed_cluster_is_named_with_its_reason() {
     let says = |answer: &Answer| programmed_says(&placed(&["eu-1"]).gateway_answered("eu-1", answer));
     let no = |text: &str| format!("False NotProgrammed: not programmed on 1 of 1 clusters: eu-1 ({text})");
     let pending = |text: &str| format!("False Pending: not programmed on 1 of 1 clusters: eu-1 ({text})");
@@ -211,7 +211,7 @@ fn a_cluster_says_why_it_is_not() {
 }
 
 #[test]
-fn what_a_cluster_says_of_another_revision_or_generation_does_not_count() {
+fn reports_of_another_revision_or_generation_do_not_count() {
     for stale in [
         programmed("a").of_revision("another"),
         programmed("a").for_work_generation(0),
@@ -232,7 +232,7 @@ fn what_a_cluster_says_of_another_revision_or_generation_does_not_count() {
 }
 
 #[test]
-fn a_changed_gateway_is_pending_and_keeps_its_addresses() {
+fn changed_gateway_is_pending_and_keeps_its_addresses() {
     let world = placed(&["eu-1"]).gateway_answered("eu-1", &programmed("192.0.2.1"));
     let changed = web().spec("infrastructure", json!({})).metadata("generation", json!(2));
     let world = world.with(changed);
@@ -243,7 +243,7 @@ fn a_changed_gateway_is_pending_and_keeps_its_addresses() {
 }
 
 #[test]
-fn one_that_is_placed_nowhere_says_so() {
+fn unplaced_gateway_is_not_placed() {
     let says = |gateway| programmed_says(&placed(&[]).with(gateway));
     let web = || gateway("web");
     for (gateway, why) in [
@@ -259,7 +259,7 @@ fn one_that_is_placed_nowhere_says_so() {
 }
 
 #[test]
-fn one_that_cannot_be_planned_is_not_accepted() {
+fn frozen_gateway_is_not_accepted() {
     let world = placed(&["eu-1"]).gateway_answered("eu-1", &programmed("192.0.2.1")).params("multi", "{");
     let (accepted, reason, message) = condition(&world, "Accepted");
     assert_eq!((&*accepted, &*reason), ("False", "InvalidParameters"));
@@ -269,7 +269,7 @@ fn one_that_cannot_be_planned_is_not_accepted() {
 }
 
 #[test]
-fn what_is_not_known_yet_says_nothing() {
+fn unknown_or_terminating_gateway_is_not_written() {
     let world = shop(&["eu-1"]);
     world.forget(&CONFIG_MAPS.object(policy_sync_api::names::ObjectKey::new("params", "multi")));
     assert_eq!(fold(&world), GatewayFold { fare: Some(Fare::UNKNOWN), ..GatewayFold::default() });
@@ -278,7 +278,7 @@ fn what_is_not_known_yet_says_nothing() {
 }
 
 #[test]
-fn a_work_that_is_not_ours_is_named() {
+fn foreign_work_is_named() {
     let world = placed(&["eu-1"]);
     let (name, cluster) =
         world.work_names().into_iter().find(|(name, _)| name.starts_with("gateway-web")).unwrap();
@@ -292,7 +292,7 @@ fn a_work_that_is_not_ours_is_named() {
 }
 
 #[test]
-fn ten_clusters_are_named_first_those_that_say_why() {
+fn ten_clusters_are_named_with_reasons_before_pending_ones() {
     let names: Vec<String> = (0..15).map(|n| format!("c{n:02}")).collect();
     let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = placed(&clusters)
@@ -306,7 +306,7 @@ fn ten_clusters_are_named_first_those_that_say_why() {
 }
 
 #[test]
-fn a_cluster_that_leaves_takes_its_addresses_along() {
+fn leaving_cluster_loses_its_addresses() {
     let both = placed(&["eu-1", "us-1"])
         .gateway_answered("eu-1", &programmed("192.0.2.1"))
         .gateway_answered("us-1", &programmed("192.0.2.2"));

@@ -1,4 +1,4 @@
-//! What people should hear of a policy.
+//! The Events about policies.
 
 use crate::testing::answers::{Answer, applied, refused};
 use crate::testing::objects::{policy, policy_origin};
@@ -15,7 +15,7 @@ fn overridden() -> Answer {
     applied().condition("Enforced", "False", "Overridden", "by a policy of the spoke")
 }
 
-/// `<reason>: <note>`, and in how long there may be more.
+/// The notices as `<reason>: <note>`, and the time until the next one.
 fn notices(world: &World) -> (Vec<String>, Option<i64>) {
     let plan = world.fold("limits");
     let said =
@@ -24,7 +24,7 @@ fn notices(world: &World) -> (Vec<String>, Option<i64>) {
 }
 
 #[test]
-fn that_it_is_synced() {
+fn synced_policy_is_reported() {
     let world = on_two().answered("eu-1", &applied());
     assert_eq!(notices(&world), (vec![], Some(STUCK)));
     let world = world.answered("us-1", &applied());
@@ -34,7 +34,7 @@ fn that_it_is_synced() {
 }
 
 #[test]
-fn where_a_policy_of_the_spoke_wins() {
+fn override_by_a_policy_of_the_spoke_is_reported() {
     let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
     let (said, _) = notices(&world);
     assert_eq!(said[1], "Overridden: a policy of the cluster takes precedence on: us-1");
@@ -44,7 +44,7 @@ fn where_a_policy_of_the_spoke_wins() {
 }
 
 #[test]
-fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
+fn overriding_copy_is_named_as_policy_of_the_hub() {
     let by = |names: &str| {
         applied().condition(
             "Enforced",
@@ -66,7 +66,7 @@ fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
         note(&by_both),
         "a policy of the cluster takes precedence on: us-1; policy shop/zzz of the hub takes precedence on: eu-1; us-1"
     );
-    // A hub policy without a copy there, the policy itself, and a policy of another namespace are no copies.
+    // None of these is a copy: a hub policy without copy there, the policy itself, and policies of other namespaces.
     for names in ["kuadrant-shop/gone", "kuadrant-shop/limits", "kuadrant-other/zzz", "shop/zzz"] {
         let world = on_two()
             .with(policy("zzz").targets("web"))
@@ -77,13 +77,13 @@ fn a_copy_that_overrides_another_is_named_as_policy_of_the_hub() {
 }
 
 #[test]
-fn where_nothing_has_come_of_it_for_long() {
+fn policy_not_applied_for_five_minutes_is_stuck() {
     let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
     let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);
     assert_eq!(notices(&world), (vec![], Some(1)));
     let world = world.after(1);
     assert_eq!(notices(&world).0, [stuck("eu-1; us-1")]);
-    // What its owner has just changed has as long again.
+    // After a change by the owner the time starts again.
     let changed = policy("limits").targets("web").metadata("generation", 2.into());
     assert_eq!(notices(&world.with(changed)), (vec![], Some(STUCK)));
     let now = Moment(on_two().now).rfc3339();
@@ -95,7 +95,7 @@ fn where_nothing_has_come_of_it_for_long() {
 }
 
 #[test]
-fn a_note_names_ten_clusters() {
+fn note_names_at_most_ten_clusters() {
     let names: Vec<String> = (0..1000).map(|n| format!("spoke-{n}")).collect();
     let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = shop(&clusters).with(policy("limits").targets("web")).written().after(STUCK);

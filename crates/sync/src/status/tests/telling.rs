@@ -1,4 +1,4 @@
-//! What the annotations tell a policy's owner beside what the spokes say.
+//! Messages for the owner of a policy in its annotations and Events, apart from the spokes' reports.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn written() -> World {
 }
 
 #[test]
-fn a_long_problem_is_cut() {
+fn long_problem_is_cut() {
     let bad = policy("limits")
         .targets("web")
         .annotation("kuadrant.io/cluster-selector", &"\u{1}x y".repeat(40_000));
@@ -23,7 +23,7 @@ fn a_long_problem_is_cut() {
 }
 
 #[test]
-fn an_event_tells_all_problems_of_one_kind() {
+fn one_event_reports_all_problems_of_a_category() {
     let foreign = |n: usize| Problem::ForeignWork { cluster: format!("c{n:02}"), name: "limits".to_owned() };
     let mut problems: Vec<Problem> = (0..1_000).map(foreign).collect();
     problems.push(bad_selector("fault".to_owned()));
@@ -37,14 +37,14 @@ fn an_event_tells_all_problems_of_one_kind() {
 }
 
 #[test]
-fn other_annotations_take_room_even_where_they_do_not_travel() {
+fn unsynced_annotations_of_others_take_room() {
     let key = "kubectl.kubernetes.io/last-applied-configuration";
     let full = policy("limits").targets("web").annotation(key, &"x".repeat(ALL_LIMIT - key.len()));
     assert_eq!(written().with(full).fold("limits").fold, Fold::Settled);
 }
 
 #[test]
-fn a_message_names_ten_problems_then_counts() {
+fn message_names_ten_problems_and_counts_the_rest() {
     let mut targets = vec![target("web")];
     let mut world = written();
     for n in 10..23 {
@@ -60,7 +60,7 @@ fn a_message_names_ten_problems_then_counts() {
 }
 
 #[test]
-fn a_work_that_is_not_ours_is_told() {
+fn foreign_work_is_reported() {
     let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"] = json!({});
     });
@@ -71,7 +71,7 @@ fn a_work_that_is_not_ours_is_told() {
 }
 
 #[test]
-fn a_policy_of_two_gateways_has_one_entry_a_cluster() {
+fn policy_of_two_gateways_has_one_entry_per_cluster() {
     let world = shop(&["eu-1"])
         .class("second", &listing(&["ratelimitpolicies"]))
         .with(gateway("internal").of_class("second").placed_on("all"))

@@ -1,9 +1,9 @@
-//! What is said already, and what others have changed.
+//! Repeated folds: unchanged fields are not written, and foreign edits are reverted.
 
 use super::*;
 
 #[test]
-fn what_is_said_already_is_not_written_again() {
+fn unchanged_status_and_metadata_are_not_written() {
     let world = placed(&["eu-1", "us-1"])
         .with(cluster("eu-1").label("kuadrant.io/region", "eu"))
         .gateway_answered("eu-1", &programmed("192.0.2.1"));
@@ -11,7 +11,7 @@ fn what_is_said_already_is_not_written_again() {
     says_all(&world);
     let world = world.after(3_600_000);
     says_all(&world);
-    // The server may give back its lists in another order, and others may have added to them.
+    // The server may return lists in another order, and others may have added items.
     let mut other = object.clone();
     let status = &mut other.json["status"];
     status["conditions"].as_array_mut().unwrap().reverse();
@@ -29,7 +29,7 @@ fn what_is_said_already_is_not_written_again() {
 }
 
 #[test]
-fn what_someone_else_has_changed_is_put_back() {
+fn foreign_changes_are_reverted() {
     let (world, object) = settled(placed(&["eu-1"]).gateway_answered("eu-1", &programmed("a")), &web());
     let expected = status(&placed(&["eu-1"]).gateway_answered("eu-1", &programmed("a")));
     for (pointer, value) in [
@@ -54,7 +54,7 @@ fn what_someone_else_has_changed_is_put_back() {
 }
 
 #[test]
-fn a_condition_keeps_the_moment_of_its_last_transition() {
+fn condition_keeps_its_last_transition_time() {
     let world = placed(&["eu-1"]);
     let first = status(&world).conditions;
     let (world, _) = settled(world, &web());

@@ -1,4 +1,4 @@
-//! The labels and the annotation that tell of a Gateway's clusters.
+//! The labels and the annotation about the clusters of a Gateway.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn attributes_of_clusters_are_labels() {
 }
 
 #[test]
-fn a_label_that_would_be_none_is_told() {
+fn invalid_label_is_reported() {
     let attribute = "a".repeat(59);
     let world = placed(&["eu-1"])
         .with(cluster("eu-1").label(&format!("kuadrant.io/{attribute}"), "x").label("kuadrant.io/b", "y"));
@@ -25,7 +25,7 @@ fn a_label_that_would_be_none_is_told() {
 }
 
 #[test]
-fn a_cluster_with_many_labels_takes_no_room_from_others() {
+fn cluster_with_many_labels_leaves_room_for_others() {
     let mut eu = cluster("eu-1").label("region", "eu");
     for number in 0..2_000 {
         eu = eu.label(&format!("kuadrant.io/a{number:04}"), &"x".repeat(63));
@@ -43,7 +43,7 @@ fn a_cluster_with_many_labels_takes_no_room_from_others() {
 }
 
 #[test]
-fn two_kib_of_a_clusters_labels_count() {
+fn at_most_two_kib_of_labels_per_cluster_count() {
     let mut eu = cluster("eu-1").label("kuadrant.io/z", "z");
     for number in 0..15 {
         eu = eu.label(&format!("kuadrant.io/{number:02}{}", "a".repeat(61)), &"x".repeat(63));
@@ -55,7 +55,7 @@ fn two_kib_of_a_clusters_labels_count() {
 }
 
 #[test]
-fn labels_go_with_the_cluster_and_with_the_class() {
+fn labels_are_removed_with_the_cluster_and_with_the_class() {
     let region = |name: &str| cluster(name).label("kuadrant.io/region", "x");
     let world = placed(&["eu-1", "us-1"]).with(region("eu-1")).with(region("us-1"));
     let (world, object) = settled(world, &web());
@@ -70,7 +70,7 @@ fn labels_go_with_the_cluster_and_with_the_class() {
 }
 
 #[test]
-fn a_gateway_of_another_controller_is_left_alone() {
+fn gateway_of_another_controller_is_not_written() {
     let foreign = class("theirs").spec("controllerName", "example.com/other".into());
     let web = web().of_class("theirs").annotation("kuadrant.io/gateway-clusters", "[]");
     says_all(&shop(&["eu-1"]).with(foreign).with(web));
@@ -81,7 +81,7 @@ fn owned(manager: &str, fields: Value) -> Value {
 }
 
 #[test]
-fn what_another_controller_of_this_make_owns_is_contested() {
+fn metadata_owned_by_another_controller_is_contested() {
     let owned = owned("policy-sync-other", json!({"f:annotations": {"f:kuadrant.io/gateway-clusters": {}}}));
     let object = web().annotation("kuadrant.io/gateway-clusters", "[]").metadata("managedFields", owned);
     let found = fold(&placed(&["eu-1"]).with(object));
@@ -91,9 +91,9 @@ fn what_another_controller_of_this_make_owns_is_contested() {
     assert!(found.status.is_some());
 }
 
-/// Leaving out what others own, too, would not take it away.
+/// Leaving out a label with another owner would not remove it.
 #[test]
-fn a_label_of_ours_that_a_user_added_goes_in_two_steps() {
+fn own_label_added_by_a_user_is_removed_in_two_steps() {
     let key = "clusters.kuadrant.io/eu-1_region";
     let owned = owned("kubectl", json!({"f:labels": {format!("f:{key}"): {}}}));
     let object = web().label(key, "x").metadata("managedFields", owned);
@@ -108,7 +108,7 @@ fn a_label_of_ours_that_a_user_added_goes_in_two_steps() {
 }
 
 #[test]
-fn nothing_of_it_reaches_the_copy() {
+fn cluster_labels_and_annotation_are_not_copied_to_spokes() {
     let world = placed(&["eu-1"]).with(cluster("eu-1").label("kuadrant.io/region", "eu"));
     let before = world.copy_of(&gateway_origin("web"), "eu-1");
     let (world, object) = settled(world, &web());
@@ -118,7 +118,7 @@ fn nothing_of_it_reaches_the_copy() {
 }
 
 #[test]
-fn other_annotations_leave_the_list_what_room_there_is() {
+fn cluster_list_fits_into_the_room_left_by_others() {
     let names: Vec<String> = (0..3_000).map(|n| format!("c{n:0>50}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for other in [0, 200 * 1024, 239 * 1024] {

@@ -1,8 +1,8 @@
-//! More than the API has room for, and what it does not take.
+//! Limits of the API: items that exceed them or are invalid are left out.
 
 use super::*;
 
-/// As many clusters as one likes, each with so many addresses and listeners.
+/// Any number of clusters with the given number of addresses and listeners each.
 fn fleet(clusters: usize, addresses: usize, listeners: usize) -> World {
     let names: Vec<String> = (0..clusters).map(|n| format!("c{n:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -25,7 +25,7 @@ fn fleet(clusters: usize, addresses: usize, listeners: usize) -> World {
 }
 
 #[test]
-fn what_the_api_has_no_room_for_is_counted() {
+fn items_beyond_api_limits_are_counted() {
     let world = fleet(5, 16, 16);
     assert_eq!(addresses(&world).len(), 16);
     assert_eq!(addresses(&world)[15], "c0000/192.0.2.15");
@@ -40,7 +40,7 @@ fn what_the_api_has_no_room_for_is_counted() {
 }
 
 #[test]
-fn a_thousand_clusters_are_told_in_what_the_api_takes() {
+fn status_of_a_thousand_clusters_fits_the_api() {
     let world = fleet(1_000, 1, 1);
     assert_eq!(addresses(&world).len(), 16);
     let message = condition(&world, "Programmed").2;
@@ -51,7 +51,7 @@ fn a_thousand_clusters_are_told_in_what_the_api_takes() {
 }
 
 #[test]
-fn a_listener_whose_name_is_too_long_with_its_clusters_is_left_out() {
+fn listener_with_too_long_combined_name_is_left_out() {
     let long = "l".repeat(250);
     let listeners = ["http", &long].map(|name| json!({"name": name, "port": 80, "protocol": "HTTP"}));
     let routes = format!("_listener_{long}_attachedRoutes");
@@ -65,7 +65,7 @@ fn a_listener_whose_name_is_too_long_with_its_clusters_is_left_out() {
 }
 
 #[test]
-fn one_bad_item_takes_no_other_along() {
+fn invalid_item_does_not_affect_others() {
     let long = "a.".repeat(125) + "b";
     let reason = "not a reason";
     for hostile in [
